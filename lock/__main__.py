@@ -1,13 +1,21 @@
-"""``python -m lock``: hold a lock from the shell; see `lock.cli`."""
+"""``python -m lock``, installed as ``etcd-lock``: hold a lock from the shell; see `lock.cli`."""
 
 from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
 
 import click
 
 from lock.cli.contenders import contenders
 from lock.cli.elect import elect
+from lock.cli.exit_codes import code_of
 from lock.cli.hold import hold
+from lock.cli.output import Warnings, say
 from lock.cli.trace import trace
+from lock.errors import LockError
+from lock.model import printable
 
 
 class _NameOrCommand(click.Group):
@@ -18,6 +26,20 @@ class _NameOrCommand(click.Group):
         if args and args != ["--help"] and not names_subcommand:
             args = ["hold", *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Tell each error on one line; those of the library have exit codes."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise click.UsageError(printable(error.format_message()), error.ctx) from error
+        except LockError as error:
+            say(str(error))
+            sys.exit(code_of(error))
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, which names the command as it was called."""
+        return super().get_help(ctx).replace("etcd-lock", ctx.command_path)
 
 
 @click.group(
@@ -31,25 +53,27 @@ def main() -> None:
     """A fair, fenced lock on etcd, for the shell.
 
     \b
-    python -m lock NAME                  hold NAME until Ctrl-C; print its key and token
-    python -m lock NAME -- COMMAND ...   run COMMAND while NAME is held
-    python -m lock contenders NAME       show holder and waiters of NAME
-    python -m lock elect NAME VALUE      lead NAME, and let others read VALUE
-    python -m lock trace NAME            one lock cycle, operation by operation
+    etcd-lock NAME                  hold NAME until Ctrl-C; print its key and token
+    etcd-lock NAME -- COMMAND ...   run COMMAND while NAME is held
+    etcd-lock contenders NAME       show holder and waiters of NAME
+    etcd-lock elect NAME VALUE      lead NAME, and let others read VALUE
+    etcd-lock trace NAME            one lock cycle, operation by operation
 
     It waits in the same queue as `etcdctl lock NAME` and Go's concurrency.Mutex: first come, first served. A lock can
     be lost while COMMAND runs. Then COMMAND and its children are ended; but what it has sent may still arrive, so let
     whatever it writes to refuse a LOCK_TOKEN lower than the highest it has seen.
 
+    A key, name or value that cannot be printed on one line is printed as a Python literal.
+
     \b
     Examples
-      python -m lock deploy/shop -- ./deploy.sh         one deployment at a time
-      python -m lock --try nightly -- ./report.sh       only if it does not run yet
-      python -m lock --timeout 30 deploy/shop -- make   give up after half a minute
-      python -m lock --shared deploy/shop -- ./test.sh  together with others that share, but not with a deployment
-      python -m lock --limit 3 builds -- make           at most three at a time
-      python -m lock hold trace                         a lock that is called like a subcommand
-      python -m lock trace demo | tee cycle.sh          what it prints is a script for etcdctl
+      etcd-lock deploy/shop -- ./deploy.sh         one deployment at a time
+      etcd-lock --try nightly -- ./report.sh       only if it does not run yet
+      etcd-lock --timeout 30 deploy/shop -- make   give up after half a minute
+      etcd-lock --shared deploy/shop -- ./test.sh  together with others that share, but not with a deployment
+      etcd-lock --limit 3 builds -- make           at most three at a time
+      etcd-lock hold trace                         a lock that is called like a subcommand
+      etcd-lock trace demo | tee cycle.sh          what it prints is a script for etcdctl
 
     \b
     Exit codes
@@ -60,6 +84,7 @@ def main() -> None:
       126  COMMAND cannot be run                 127  COMMAND is not found
        70  etcd refused, another --limit is in use, or the process that guards COMMAND was killed
     """  # noqa: D301  (click's mark for a paragraph that is not to be wrapped is a real backspace)
+    logging.basicConfig(handlers=[Warnings()])
 
 
 if __name__ == "__main__":

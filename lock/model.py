@@ -97,20 +97,20 @@ class Contender:
         kind, limit = declaration(kv)
         try:
             who = json.loads(kv.value)
-            owner = printable(_cut(f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"))
-            session = printable(_cut(str(who["session"])))
+            owner = printable(cut(f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"))
+            session = printable(cut(str(who["session"])))
             queued_s = max(time.time() - float(who["since"]), 0.0)
             if not math.isfinite(queued_s):
                 raise ValueError("no time at all")
             return cls(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s, kind, limit, holds)
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # other clients may write anything
             value = kv.value.decode("utf-8", "replace")
-            owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
+            owner = f"another client ({cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
             return cls(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s, kind=kind, holds=holds)
 
     def __str__(self) -> str:
         left = "" if self.ttl_s is None else f" with {max(self.ttl_s, 0)} s of its TTL left"
-        return f"{self.owner}, key {self.key!r}, lease {self.lease_id:x}{left}"
+        return f"{self.owner}, key {cut(self.key)!r}, lease {self.lease_id:x}{left}"
 
 
 def declaration(kv: KeyValue) -> Declaration:
@@ -138,10 +138,11 @@ def identity(session: str, declared: Declaration = UNDECLARED) -> bytes:
     return json.dumps(who).encode()
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """The beginning of a text that another client wrote: it may be a megabyte."""
     return text if len(text) <= _OWNER_LENGTH else f"{text[:_OWNER_LENGTH]}..."
 
 
 def printable(text: str) -> str:
-    """What is safe to show on a terminal: another client may have written escape sequences."""
+    """The text on one line, safe on a terminal: another client may have written escape sequences."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -19,7 +19,8 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from app.guards import GUARDS, Promise  # noqa: E402
+from app.contract.outcomes import Promise  # noqa: E402
+from app.guards import guards  # noqa: E402
 from labs.faults.monitor import Lease, Participant, Snapshot  # noqa: E402
 from labs.faults.screen import draw  # noqa: E402
 
@@ -34,9 +35,9 @@ PROMISES = {
 }
 
 
-def guards() -> str:
+def guards_table() -> str:
     """The table of the guards."""
-    rows = [f"| `{guard.name}` | {guard.description} | {PROMISES[guard.promise]} |" for guard in GUARDS]
+    rows = [f"| `{guard.name}` | {guard.description} | {PROMISES[guard.promise]} |" for guard in guards().values()]
     return "\n".join(["| guard | what it is | promises |", "|---|---|---|", *rows])
 
 
@@ -87,7 +88,7 @@ def picture() -> str:
 
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     README: {"demo": partial(run, "demo")},
-    GUARDS_PAGE: {"guards": guards},
+    GUARDS_PAGE: {"guards": guards_table},
     WORKSHOP: {
         "unlocked": partial(run, "demo", "--guard", "none"),
         "local": partial(run, "demo", "--guard", "thread"),

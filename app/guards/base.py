@@ -18,6 +18,7 @@ from typing import ClassVar
 from app.contract.outcomes import LossCause, Promise
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.purchase import Purchase, Receipt, Section
+from app.sales.redis_client import answered_until
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, MultiHold, Mutex, Turn
@@ -75,7 +76,8 @@ class Guard(ABC):
                 stock.ensure_open(purchase)
                 if sold_out := stock.known_sold_out(purchase):
                     return sold_out
-            with suppress(LockCancelled):  # a cancelled purchase waits again, except in a drain
+            until = purchase.began + self.tools.lock_timeout + purchase.hold_s
+            with suppress(LockCancelled), answered_until(until):  # a cancelled purchase waits again, except in a drain
                 return self.buy(purchase)
 
     def stock(self, item: str) -> Stock:

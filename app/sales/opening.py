@@ -62,12 +62,17 @@ class OpeningRecord:
 
     def read(self) -> Opened | None:
         """The last opening; None if the sale was never opened."""
-        return _decode(self._find())
+        return self.look()[0]
+
+    def look(self) -> tuple[Opened | None, int]:
+        """The same, and the revision of etcd."""
+        found, revision = self._find()
+        return _decode(found), revision
 
     def update(self, change: Callable[[Opened | None], Opened]) -> Opened:
         """Write the change, again if another writer was faster; return the record."""
         while True:
-            before = self._find()
+            before, _ = self._find()
             known = _decode(before)
             changed = change(known)
             if changed == known:
@@ -80,9 +85,9 @@ class OpeningRecord:
             if written is not None and written.value == value:
                 return changed
 
-    def _find(self) -> KeyValue | None:
-        found = self.client.get_prefix(self.key, timeout=self._timeout).keys
-        return next((kv for kv in found if kv.key == self.key), None)
+    def _find(self) -> tuple[KeyValue | None, int]:
+        revision, found = self.client.get_prefix(self.key, timeout=self._timeout)
+        return next((kv for kv in found if kv.key == self.key), None), revision
 
 
 def _decode(found: KeyValue | None) -> Opened | None:

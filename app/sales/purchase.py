@@ -39,7 +39,7 @@ class Receipt:
         replayed: it is the first answer to this idempotency key, given again.
         detail: for a refusal, what happened and what to do.
         in_doubt: the write was sent and its answer lost; a retry with the same idempotency key finds out.
-        opened: the planned opening of a sale that is not open.
+        opened: the planned opening of a sale that is not open; `opens_in_s`: seconds until then, if a time is set.
     """
 
     outcome: Outcome
@@ -51,6 +51,7 @@ class Receipt:
     detail: str = ""
     in_doubt: bool = False
     opened: Opened | None = None
+    opens_in_s: float | None = None
 
 
 class PurchaseListener:

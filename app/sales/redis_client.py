@@ -11,9 +11,14 @@ few replicas stand behind for a lost one.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
@@ -28,12 +33,27 @@ from redis.retry import Retry
 LUA = Path(__file__).parent / "lua"
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
+SHORTEST = 0.5  # that an answer is waited for, however late it is
 WAIT_MS = 500  # for the replicas; less than the time for an answer
 Call = tuple[Sequence[str], Sequence[str | int]]  # keys and arguments of a script
 REFUSAL = re.compile(
     r"(?:EXECABORT .*: )?"
     r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
 )
+
+
+_limits = threading.local()
+
+
+@contextmanager
+def answered_until(moment: float) -> Iterator[None]:
+    """Inside, no answer to this thread is waited for beyond a time of `time.monotonic`, but each for `SHORTEST`."""
+    before = getattr(_limits, "until", math.inf)
+    _limits.until = moment
+    try:
+        yield
+    finally:
+        _limits.until = before
 
 
 class NotSent(redis.ConnectionError):
@@ -67,6 +87,39 @@ class Parser(DefaultParser):  # type: ignore[misc, valid-type]
         return error
 
 
+class _BoundedConnect:
+    """Takes `CONNECT_TIMEOUT` seconds to connect at most, with all addresses of the name and the time to find them."""
+
+    host: str
+    socket_connect_timeout: Any
+
+    def _connect(self) -> Any:
+        # A name that is gone, as of a container that was removed, can take the resolver many seconds.
+        connecting = _connectors.submit(super()._connect)  # type: ignore[misc]
+        try:
+            return connecting.result(self.socket_connect_timeout)
+        except FutureTimeout:
+            connecting.add_done_callback(_close_late)
+            raise TimeoutError(f"{self.host} was not reached in time") from None
+
+
+class Connection(_BoundedConnect, redis.Connection):
+    """To ``redis://``."""
+
+
+class SecureConnection(_BoundedConnect, redis.SSLConnection):
+    """To ``rediss://``."""
+
+
+_connectors = ThreadPoolExecutor(16, "redis-connect")
+
+
+def _close_late(connecting: Future[Any]) -> None:
+    """Close a connection that was made too late."""
+    if connecting.exception() is None:
+        connecting.result().close()
+
+
 class Pool(redis.BlockingConnectionPool):
     """A pool that tells "no connection" from "no answer"; a stale connection is replaced before anything is sent."""
 
@@ -78,11 +131,14 @@ class Pool(redis.BlockingConnectionPool):
             NotSent: Redis cannot be reached, or no connection became free in time.
         """
         try:
-            return super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
+            connection = super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
         except redis.AuthenticationError:
             raise
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise NotSent(str(error)) from error
+        left = getattr(_limits, "until", math.inf) - time.monotonic()
+        connection._sock.settimeout(min(connection.socket_timeout, max(left, SHORTEST)))
+        return connection
 
 
 class Client(redis.Redis):
@@ -123,7 +179,7 @@ class Client(redis.Redis):
 
 def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
     """The connections to one Redis; see `app.sales.redis_cluster.connect`."""
-    return Pool.from_url(
+    pool = Pool.from_url(
         url,
         max_connections=connections,
         timeout=timeout,
@@ -137,6 +193,8 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
         protocol=2,
         driver_info=None,
     )
+    pool.connection_class = SecureConnection if url.startswith("rediss:") else Connection
+    return pool
 
 
 def warm_up(client: Client) -> None:
@@ -152,24 +210,28 @@ def warm_up(client: Client) -> None:
 
 
 class Script:
-    """A Lua script: the text of a file behind that of ``common.lua``."""
+    """A Lua script: the text of a file behind that of ``common.lua``.
+
+    Attributes:
+        sha: what Redis knows it by.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._text = "".join(file.read_text(encoding="utf-8") for file in (LUA / "common.lua", path))
-        self._sha = sha1(self._text.encode()).hexdigest()
+        self.text = "".join(file.read_text(encoding="utf-8") for file in (LUA / "common.lua", path))
+        self.sha = sha1(self.text.encode()).hexdigest()
 
     def run(self, client: redis.Redis, keys: Sequence[str], args: Sequence[str | int]) -> Any:
         """Run it: by its hash if Redis knows it, else by its text, and always so in a pipeline."""
         if not isinstance(client, Pipeline):
             with suppress(NoScriptError):
-                return client.evalsha(self._sha, len(keys), *keys, *args)
-        return client.eval(self._text, len(keys), *keys, *args)
+                return client.evalsha(self.sha, len(keys), *keys, *args)
+        return client.eval(self.text, len(keys), *keys, *args)
 
     def run_together(self, client: Client, calls: Sequence[Call]) -> list[Any]:
         """Run it with all these keys and arguments in one step; the answers."""
         if len(calls) == 1:
             return [self.run(client, *calls[0])]
-        scripts = [("EVAL", self._text, len(keys), *keys, *args) for keys, args in calls]
+        scripts = [("EVAL", self.text, len(keys), *keys, *args) for keys, args in calls]
         answers: list[Any] = client.execute_together(("MULTI",), *scripts, ("EXEC",))[-1]
         for error in answers:
             if isinstance(error, Exception):

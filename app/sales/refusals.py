@@ -27,15 +27,15 @@ class FencedOff(PurchaseError):
 
 
 class SaleReset(PurchaseError):
-    """The sale was reset between the read and the write; nothing was written."""
+    """The sale was reset since the click, or between the read and the write; nothing was written."""
 
 
 class NotOpen(PurchaseError):
-    """The sale opens later, at `opened.opens_at_ms`; nothing was written."""
+    """The sale opens later, in `opens_in_s` seconds by Redis's clock if a time is set; nothing was written."""
 
-    def __init__(self, opened: Opened) -> None:
-        super().__init__(opened)  # not a text, or `again` could not copy it
-        self.opened = opened
+    def __init__(self, opened: Opened, opens_in_s: float | None = None) -> None:
+        super().__init__(opened, opens_in_s)  # not a text, or `again` could not copy it
+        self.opened, self.opens_in_s = opened, opens_in_s
 
     def __str__(self) -> str:
         return f"The sale opens at {self.opened.opens_at}" if self.opened.opens_at else "The sale is closed"
@@ -46,6 +46,31 @@ class SaleLost(PurchaseError):
 
     def __str__(self) -> str:
         return "Redis has lost this sale: reset it"
+
+
+class BeingReset(PurchaseError):
+    """etcd knows of a reset that has not reached Redis yet; nothing was written."""
+
+    def __str__(self) -> str:
+        return "The sale is being reset"
+
+
+class RecordLost(PurchaseError):
+    """etcd has lost its data: it does not know the sale that is in Redis, and its tokens begin anew."""
+
+    def __str__(self) -> str:
+        return "etcd has lost this sale: reset it"
+
+
+class SaleDamaged(PurchaseError):
+    """The value of a key of the sale was changed by hand; nothing was written."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._key = key
+
+    def __str__(self) -> str:
+        return f"The value of {self._key} in Redis is not a number: reset the sale"
 
 
 class InDoubt(PurchaseError):
@@ -69,6 +94,7 @@ class Refusal(NamedTuple):
 
 
 RETRY = "Nothing was written; try again."
+OPEN_ANEW = "Nothing was written; POST /stock/reset opens the sale anew."
 ELSEWHERE = "Nothing was written; try another instance."
 REDIS_BACK = "Nothing was written; try again when Redis is back."
 REDIS_USER = "FLASHSALE_REDIS_URL has to name a user, with the password, who may run all commands on the keys sale:*."
@@ -81,7 +107,10 @@ REFUSALS: dict[type[Exception], Refusal] = {
     FencedOff: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.FENCED_OFF),
     SaleReset: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SALE_RESET),
     NotOpen: Refusal(Outcome.NOT_OPEN, "Nothing was written; come back then."),
-    SaleLost: Refusal(Outcome.UNAVAILABLE, "Nothing was written; POST /stock/reset opens the sale anew."),
+    BeingReset: Refusal(Outcome.UNAVAILABLE, RETRY),
+    SaleLost: Refusal(Outcome.UNAVAILABLE, OPEN_ANEW),
+    RecordLost: Refusal(Outcome.UNAVAILABLE, OPEN_ANEW),
+    SaleDamaged: Refusal(Outcome.UNAVAILABLE, OPEN_ANEW),
     LockCancelled: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     ShuttingDown: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     EtcdUnavailable: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd is back."),
@@ -95,7 +124,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
 }
 EXPECTED = tuple(REFUSALS)
 _REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
-TEMPORARY = (EtcdError, LockLost, SaleLost, ShuttingDown, *_REDIS_ERRORS)
+TEMPORARY = (EtcdError, LockLost, BeingReset, SaleLost, RecordLost, SaleDamaged, ShuttingDown, *_REDIS_ERRORS)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:
@@ -129,4 +158,5 @@ def refuse(purchase: Purchase, error: Exception) -> Receipt:
         detail=f"{sentence(error)} {refusal.advice}",
         in_doubt=isinstance(error, InDoubt),
         opened=error.opened if isinstance(error, NotOpen) else None,
+        opens_in_s=error.opens_in_s if isinstance(error, NotOpen) else None,
     )

@@ -1,18 +1,24 @@
-"""One sale in Redis: opened, closed, reset and reported."""
+"""One sale in Redis: opened, closed, reset and reported.
+
+A sale is reset and opened by Redis's clock: those of the instances may be wrong. A purchase belongs to the sale in
+which it was clicked: one that was waiting while the sale was reset is refused, as its buyer may have left long ago.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import redis
 
 from app.contract.keys import CLOSED, DEFAULT_ITEM
 from app.sales.opening import Opened, OpeningRecord
+from app.sales.purchase import Purchase
 from app.sales.redis_client import LUA, Client, Script
-from app.sales.refusals import NotOpen, SaleLost, again
+from app.sales.refusals import BeingReset, NotOpen, RecordLost, SaleLost, SaleReset, again
 from app.sales.slots import Slot
 from app.sales.snapshot import Snapshot, read_slots
 from lock import EtcdError
@@ -20,6 +26,20 @@ from lock import EtcdError
 RESET, NEXT_GENERATION = Script(LUA / "reset.lua"), Script(LUA / "next_generation.lua")
 _PATIENCE_S = (0.02, 0.1)
 _CLOSED_S = 0.5  # for so long etcd is not asked again whether a sale is closed that is closed in Redis
+STALE = "the sale was reset while this purchase was waiting"
+_RESET_S = 2.0  # what a reset may take from the record in etcd to the last slot in Redis
+
+
+class Closed(NamedTuple):
+    """A closed sale, when etcd was asked, and when it opens, in seconds of `time.monotonic`; None without a time."""
+
+    opened: Opened
+    asked: float
+    opens_at: float | None
+
+    def refusal(self) -> NotOpen:
+        """The error for a purchase that comes now."""
+        return NotOpen(self.opened, None if self.opens_at is None else max(self.opens_at - time.monotonic(), 0.0))
 
 
 class Sale:
@@ -30,7 +50,8 @@ class Sale:
     Attributes:
         client: of the treasury.
         generation: what a purchase expects in Redis; empty if it is not known yet.
-        closed: the sale that opens later, and when etcd was asked; None if it was open then.
+        closed: the sale that opens later; None if it was open when this process last asked etcd.
+        begun_at: when this generation began at the earliest, in seconds of `time.monotonic`, if there was one before.
         slots_of: the treasury and the shards of each item, in the order of the items.
         places: the same slots in other groups: the treasuries of all items, their first shards, and so on.
         keys_of: the Redis keys of each item's treasury; `keys` are those of the default item.
@@ -47,7 +68,8 @@ class Sale:
         self.record = record
         self._stock = stock
         self.generation = ""
-        self.closed: tuple[float, Opened] | None = None
+        self.closed: Closed | None = None
+        self.begun_at = -math.inf
         self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
         self._outage: tuple[float, Exception] | None = None  # the last time etcd or Redis failed, and the error
         self._lock = threading.Lock()
@@ -59,7 +81,8 @@ class Sale:
 
         Raises:
             NotOpen: the sale opens later.
-            SaleLost: Redis does not have what was opened last.
+            SaleLost: Redis does not have what was opened last; `BeingReset`: not yet.
+            RecordLost: etcd does not know what was opened.
             EtcdError, redis.RedisError: etcd cannot tell what was opened, or the treasury what is there.
         """
         came, k = time.monotonic(), slot.keys if slot else self.keys_of[item]
@@ -68,28 +91,45 @@ class Sale:
                 raise SaleLost
             if found and self.generation == found:
                 return
-            if self.closed:
-                asked, closed = self.closed
-                if closed.generation == found and time.monotonic() < asked + _CLOSED_S:
-                    raise NotOpen(closed)
+            closed = self.closed
+            if closed and closed.opened.generation == found and time.monotonic() < closed.asked + _CLOSED_S:
+                raise closed.refusal()
             if self._outage and self._outage[0] >= came:
                 raise again(self._outage[1])
             try:
                 opened = self.record.read()
-                if opened is None and not self.generation:  # or else etcd was wiped: do not open it twice
-                    opened = self._open_first()
-                stands = opened and self._follows(item, opened, slot)
-                if not opened or not stands:
+                if opened is None and self.generation:
+                    raise RecordLost  # do not open it twice
+                opened = opened or self._open_first()
+                stands = self._follows(item, opened, slot)
+                if not stands and found and self._seconds_since(opened.generation) < _RESET_S:
+                    raise BeingReset
+                if not stands:
                     self._lost[k.generation] = found
                     raise SaleLost
                 if stands == opened.opening.generation:  # the leader may have died before it told etcd
                     opened = self.confirm(opened)
+                self._note(opened)
             except (EtcdError, redis.RedisError) as error:
                 self._outage = time.monotonic(), error
                 raise
-            self._note(opened)
-            if not opened.is_open:
-                raise NotOpen(opened)
+            if self.closed:
+                raise self.closed.refusal()
+
+    def require_current(self, purchase: Purchase) -> None:
+        """Raise `SaleReset` if the purchase was clicked before the sale was reset to the generation of now."""
+        if purchase.began < self.begun_at:
+            raise SaleReset(STALE)
+
+    def now_s(self) -> float:
+        """Redis's clock, in seconds since the epoch."""
+        told: Any = self.client.time()
+        return float(told[0] + told[1] / 1e6)
+
+    def _seconds_since(self, generation: str) -> float:
+        """How long ago a generation began, which is the time of its reset in microseconds; infinite if it is not."""
+        since = self.now_s() - int(generation) / 1e6
+        return since if since >= 0 else math.inf
 
     def confirm(self, done: Opened) -> Opened:
         """Tell etcd that this closed sale is open in Redis, unless it was scheduled again; return what etcd has.
@@ -106,10 +146,14 @@ class Sale:
 
     def _note(self, opened: Opened) -> None:
         """Remember what to expect in Redis; with the lock held."""
+        asked = time.monotonic()  # before Redis's clock is, so that what begins later is never taken for earlier
         if opened.is_open:
+            if self.generation not in ("", opened.generation):
+                self.begun_at = asked - self._seconds_since(opened.generation)
             self.generation, self.closed = opened.generation, None
         else:
-            self.closed = time.monotonic(), opened
+            opens_at = None if opened.opens_at_ms is None else asked + opened.opens_at_ms / 1000 - self.now_s()
+            self.closed = Closed(opened, asked, opens_at)
 
     def _open_first(self) -> Opened:
         """Open a sale that never was, or adopt what Redis has; of several openings, the treasury decides which."""
@@ -160,6 +204,14 @@ class Sale:
                 opened = later if later and begun == {later.generation} else None
         with self._lock:
             self._note(opened)
+
+    def check(self) -> None:
+        """Raise what would refuse each purchase: `SaleLost`, `RecordLost`, or what cannot be reached."""
+        self.snapshot()
+        opened, revision = self.record.look()
+        fence = str(self.client.get(self.keys.fence) or "0").partition(".")[0]
+        if opened is None or int(fence) > revision:
+            raise RecordLost
 
     def _generation_after(self, before: Opened | None) -> str:
         """One that was never there; every slot is asked, so a reset that one must refuse changes nothing in etcd."""

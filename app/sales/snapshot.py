@@ -11,6 +11,7 @@ import redis
 
 from app.contract.keys import CLOSED
 from app.contract.verdict import Verdict, judge
+from app.sales.refusals import SaleDamaged
 from app.sales.slots import Slot
 
 _ATTEMPTS = 5
@@ -117,4 +118,8 @@ def _read(client: redis.Redis, slots: Sequence[tuple[Slot, tuple[int, int]]]) ->
             pipe.smembers(k.credited)
             pipe.lrange(k.orders, *span)
         found = iter(pipe.execute())
-    return (SlotReading.of(*each) for each in zip(*[found] * 5, strict=True))
+    for ((_, k), _), each in zip(slots, zip(*[found] * 5, strict=True), strict=True):
+        try:
+            yield SlotReading.of(*each)
+        except ValueError as error:
+            raise SaleDamaged(k.stock) from error

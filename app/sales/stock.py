@@ -31,8 +31,8 @@ from app.contract.keys import DEFAULT_ITEM
 from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase, Receipt, Section, Token
 from app.sales.redis_client import LUA, NotSent, Script
-from app.sales.refusals import FencedOff, InDoubt, KeyReused, SaleLost, SaleReset
-from app.sales.sale import Sale
+from app.sales.refusals import FencedOff, InDoubt, KeyReused, PurchaseError, SaleDamaged, SaleLost, SaleReset
+from app.sales.sale import STALE, Sale
 from app.sales.slots import Slot
 from lock import CohortToken
 
@@ -99,8 +99,7 @@ class Stock:
             status, found = pipe.execute()[0] if pipe else queued_or_told
         if status == "generation":
             raise SaleReset("the sale was reset while this purchase was being made") if found else SaleLost
-        if status == "fenced":
-            raise fenced_off(fence, found)
+        raise_refusal(status, found, fence)
         return _settle(section, status, found)
 
     @contextmanager
@@ -111,23 +110,45 @@ class Stock:
             yield pipe
 
     def sell(self, section: Section) -> Receipt:
-        """The whole purchase in one script; raises as `sell_group`, and `KeyReused`."""
-        ((status, found),) = self._decide([section])
-        return _settle(section, status, found)
+        """The whole purchase in one script; raises as `sell_group`, `SaleReset` and `KeyReused`."""
+        (result,) = self.sell_group([section])
+        if isinstance(result, Exception):
+            raise result
+        assert result is not None  # the treasury is never only empty
+        return result
 
     def sell_group(
         self, sections: Sequence[Section], *, fence: Token | None = None, sold_out: str | None = None
-    ) -> list[Receipt | KeyReused | None]:
+    ) -> list[Receipt | PurchaseError | None]:
         """Many purchases, read and written in one script; what came of each, in the order given.
 
         In a shard `sold_out` is the generation of which no slot has items. In another one it is only empty: None.
+        Errors that concern one purchase are its result: `KeyReused`, `SaleReset`.
 
         Raises:
             FencedOff: a higher token than `fence` was here before; nothing was written.
             InDoubt: the answer was lost, for all of them.
         """
-        decisions = self._decide(sections, fence=fence, sold_out=sold_out)
-        return [_one_of_many(*each) for each in zip(sections, decisions, strict=True)]
+        for section in sections:
+            section.purchase.listener.write(section)
+        while True:
+            generation, begun_at = self._sale.generation, self._sale.begun_at
+            asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
+            current = [section for section in sections if section.purchase.began >= begun_at]
+            asked += [text for each in current for text in (each.purchase.key or "", each.purchase.entry(each.token))]
+            with ExitStack() as timing, sending():
+                for section in current:
+                    timing.enter_context(section.timing("commit"))
+                status, *found = SELL.run(self._client, self._keys, asked)
+            raise_refusal(status, found[0] if found else "", fence)
+            if status != "generation":
+                break
+            self._sale.reconcile(self._item, found[0], self._slot)
+        decisions = iter(zip(found[::2], found[1::2], strict=True))
+        return [
+            _one_of_many(each, next(decisions)) if each.purchase.began >= begun_at else SaleReset(STALE)
+            for each in sections
+        ]
 
     def note_sold_out(self, section: Section) -> bool:
         """Note it, if the section has found nothing left; whether it has."""
@@ -162,33 +183,13 @@ class Stock:
         key = (purchase.key or "") if keeps else ""
         while True:
             generation = self._sale.generation
+            self._sale.require_current(purchase)
             asked = [generation, fence_text(fence), key, purchase.entry() if key else ""]
             status, found = READ.run(pipe or self._client, self._keys, asked)
-            if status == "fenced":
-                raise fenced_off(fence, found)
+            raise_refusal(status, found, fence)
             if status != "generation":
                 return status, found, generation
             self._sale.reconcile(self._item, found)
-
-    def _decide(
-        self, sections: Sequence[Section], *, fence: Token | None = None, sold_out: str | None = None
-    ) -> list[tuple[str, str]]:
-        """What ``sell.lua`` says of each: a status, and what was found."""
-        for section in sections:
-            section.purchase.listener.write(section)
-        while True:
-            generation = self._sale.generation
-            asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
-            asked += [text for each in sections for text in (each.purchase.key or "", each.purchase.entry(each.token))]
-            with ExitStack() as timing, sending():
-                for section in sections:
-                    timing.enter_context(section.timing("commit"))
-                status, *found = SELL.run(self._client, self._keys, asked)
-            if status == "fenced":
-                raise fenced_off(fence, found[0])
-            if status != "generation":
-                return list(zip(found[::2], found[1::2], strict=True))
-            self._sale.reconcile(self._item, found[0], self._slot)
 
     def _note_empty(self, receipt: Receipt | None, asked: float) -> bool:
         """Note a look at the stock, not sent before `asked`, if it has found nothing; whether it has."""
@@ -198,11 +199,11 @@ class Stock:
         return is_sold_out
 
 
-def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | KeyReused | None:
+def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError | None:
     """An error that concerns one purchase of a group, and not the others."""
     try:
         return None if decision[0] == "empty" else _settle(section, *decision)
-    except KeyReused as error:
+    except PurchaseError as error:
         return error
 
 
@@ -251,6 +252,14 @@ def fence_text(token: Token | None) -> str:
     if isinstance(token, CohortToken):
         return f"{token.create_revision:020d}.{token.turn:010d}"
     return f"{token:020d}"
+
+
+def raise_refusal(status: str, found: str, fence: Token | None) -> None:
+    """Raise what a script's status says, if it refuses the purchase for good: ``fenced`` or ``damaged``."""
+    if status == "fenced":
+        raise fenced_off(fence, found)
+    if status == "damaged":
+        raise SaleDamaged(found)
 
 
 def fenced_off(token: Token | None, fence: str) -> FencedOff:

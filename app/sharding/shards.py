@@ -12,7 +12,7 @@ from zlib import crc32
 
 from app.sales.commit_queue import CommitQueue
 from app.sales.purchase import Purchase, Receipt, Section, Token
-from app.sales.refusals import KeyReused
+from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from app.sharding.transfer import Transfers
@@ -38,7 +38,7 @@ class ShardedStock:
         """The same at every instance, so that a retry meets the answer to its idempotency key."""
         return self.shards[crc32((purchase.key or purchase.buyer).encode()) % len(self.shards)]
 
-    def sell(self, shard: Shard, sections: Sequence[Section]) -> list[Receipt | KeyReused | None]:
+    def sell(self, shard: Shard, sections: Sequence[Section]) -> list[Receipt | PurchaseError | None]:
         """What comes of each, by one script without a lock; None if the shard is empty and others may have items.
 
         Raises as `Stock.sell_group`.

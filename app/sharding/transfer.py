@@ -33,7 +33,7 @@ from app.sales.purchase import Token
 from app.sales.redis_client import Call, Script
 from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
-from app.sales.stock import fence_text, fenced_off
+from app.sales.stock import fence_text, raise_refusal
 
 Args = tuple[str | int, ...]
 DEBIT, CREDIT = (Script(Path(__file__).with_name(f"{name}.lua")) for name in ("debit", "credit"))
@@ -100,8 +100,7 @@ class Transfers:
             if status == "generation":
                 self._sale.reconcile(self._item, found[0], self._slots[place])
                 raise SaleReset("the sale was reset while items were moved")
-            if status == "fenced":
-                raise fenced_off(self._fence, found[0])
+            raise_refusal(status, str(found[0]) if found else "", self._fence)
         return [found for _, *found in answers]
 
     def _call(self, script: Script, place: int, args: Args) -> Call:

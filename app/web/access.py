@@ -9,7 +9,7 @@ from collections.abc import Container
 
 from flask import Flask, request
 from werkzeug.datastructures import WWWAuthenticate
-from werkzeug.exceptions import Forbidden, Unauthorized
+from werkzeug.exceptions import Forbidden, LengthRequired, Unauthorized
 
 from app.contract.access import has_token, is_known_host, is_own_page
 
@@ -17,10 +17,12 @@ PROBES = frozenset({"/livez", "/readyz", "/metrics"})  # monitoring uses its own
 
 
 def init_app(app: Flask, *, names: Container[str], setting: str) -> None:
-    """Refuse unknown host names on every route but `PROBES`, and each change from a page of another site."""
+    """Refuse bodies in chunks; unknown host names, but on `PROBES`; and each change from a page of another site."""
 
     @app.before_request
     def check() -> None:
+        if "Transfer-Encoding" in request.headers:
+            raise LengthRequired("Send the body in one piece, with its Content-Length, and not in chunks.")
         if request.path not in PROBES:
             if not is_known_host(request.host, names):  # empty if the header is not a host
                 raise Forbidden(

@@ -9,7 +9,7 @@ import redis
 from flask import Flask, Response, current_app
 
 from app import services
-from app.sales.refusals import SaleLost
+from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.web.responses import json_response, problem_response
 from lock import EtcdError
@@ -29,7 +29,7 @@ def readyz() -> Response:
     states = {
         "etcd": _state(lambda: made.sessions.client.status(timeout=services.PROBE_TIMEOUT), EtcdError),
         "redis": _state(lambda: _write_nothing(made.probed), redis.RedisError),
-        "sale": _state(made.probed.snapshot, SaleLost),
+        "sale": _state(made.probed.check, PurchaseError),
     }
     unusable = [name for name, state in states.items() if state != "ok"]
     if not unusable:
@@ -44,7 +44,7 @@ def _write_nothing(sale: Sale) -> None:
 
 def _state(ask: Callable[[], object], told: type[Exception]) -> str:
     """What the error that `ask` raises says, if it is of the class `told`; others are told by the other states."""
-    with suppress(EtcdError, redis.RedisError):
+    with suppress(EtcdError, PurchaseError, redis.RedisError):
         try:
             ask()
         except told as error:

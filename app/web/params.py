@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from flask import Request
-from werkzeug.exceptions import BadRequest, LengthRequired, UnsupportedMediaType
+from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
 LONGEST_TEXT = 200
 LARGEST_BODY = 16 * 1024
@@ -20,7 +20,6 @@ class Parameters:
 
     Raises:
         BadRequest: the body is not a whole JSON object, there are other parameters, or one is given twice.
-        LengthRequired: the body comes in chunks.
         RequestEntityTooLarge: the body is longer than `LARGEST_BODY` bytes.
         UnsupportedMediaType: the body is not declared as JSON.
     """
@@ -82,8 +81,6 @@ def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    if "Transfer-Encoding" in request.headers:
-        raise LengthRequired("Send the body in one piece, with its Content-Length, and not in chunks.")
     request.max_content_length = LARGEST_BODY
     data = request.get_data(cache=False)
     if len(data) < (request.content_length or 0):

@@ -9,7 +9,6 @@ and ``sold_out`` are kept for a key, until the sale is reset.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,6 @@ from app.config.settings import MOST_ITEMS
 from app.contract.keys import DEFAULT_ITEM
 from app.contract.outcomes import Outcome
 from app.guards import DEFAULT
-from app.sales.opening import Opened
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.web.access import require_admin
@@ -153,7 +151,7 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
             members["opens_at"] = opened.opens_at
         response = problem_response(status, receipt.detail or SOLD_OUT, kind=receipt.outcome.value, **members)
         if opened:
-            response.headers["Retry-After"] = str(_retry_after_s(opened))
+            response.headers["Retry-After"] = str(_retry_after_s(receipt.opens_in_s))
     if receipt.replayed:
         response.headers["Idempotency-Replayed"] = "true"
     read_s, commit_s = (section.read_s, section.commit_s) if section else (0.0, 0.0)
@@ -163,10 +161,9 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
     return response
 
 
-def _retry_after_s(opened: Opened) -> int:
-    """Whole seconds until a sale opens, by this instance's clock."""
-    left_s = math.inf if opened.opens_at_ms is None else opened.opens_at_ms / 1000 - time.time()
-    return math.ceil(min(max(left_s, 1), LONGEST_RETRY_AFTER_S))
+def _retry_after_s(opens_in_s: float | None) -> int:
+    """Whole seconds until a sale opens."""
+    return math.ceil(min(max(math.inf if opens_in_s is None else opens_in_s, 1), LONGEST_RETRY_AFTER_S))
 
 
 def _milliseconds(seconds: float) -> float:

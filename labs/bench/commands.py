@@ -24,9 +24,9 @@ from labs.bench.runner import STACK_SETTINGS, Bench
 from labs.bench.suite import PARTS, Part, parts
 from labs.bench.tables import Grid, bounds, filled, grids, limits, memory, setting
 from loadtest.cli.options import SECONDS
-from loadtest.report.build import write
+from loadtest.report.build import write_report_page
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
-from loadtest.results.json_files import write as write_file
+from loadtest.results.json_files import write_text_file
 from loadtest.results.text import pluralize
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
@@ -58,7 +58,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
                 point_latest(report)
     for grid in grids(result):
         console.print(draw(grid))
-    console.print(f"Report: {write(file)}", soft_wrap=True)
+    console.print(f"Report: {write_report_page(file)}", soft_wrap=True)
 
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
@@ -142,7 +142,7 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
     console.print(draw(lock_table(results)))
-    write_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    write_text_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
     console.print(f"written to {output}")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from labs.bench.result import BenchResult, Row
 from labs.bench.strip import Lane, strip
 from labs.bench.tables import Grid, grids, setting
-from loadtest.report.charts.vega import draw
+from loadtest.report.charts.vega import chart_svg
 from loadtest.report.render import render
 
 
@@ -24,7 +24,7 @@ def _part(result: BenchResult, grid: Grid) -> dict[str, Any]:
     is_open = all(row.case.rate for row in rows)
     lanes = [_lane(row, is_open) for row in rows]
     title = "milliseconds from click to answer" if is_open else "seconds from the first click to the last answer"
-    return {"grid": grid, "title": title, "is_open": is_open, "chart": draw(strip(lanes, title=title))}
+    return {"grid": grid, "title": title, "is_open": is_open, "chart": chart_svg(strip(lanes, title=title))}
 
 
 def _lane(row: Row, is_open: bool) -> Lane:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
+from app.contract.verdict import Verdict
 from labs.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
 from labs.bench.meters import Meter
 from labs.bench.result import Case, Count, MeasuredRush
 from loadtest.results.answer import Answer, wall_s
-from loadtest.results.verdict import Verdict, judge
+from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.stack import Stack
@@ -63,7 +64,7 @@ class Bench:
         """In the words of the rush for one item; for several, the sum of what does not add up."""
         if case.items == 1:
             ledger, left = self.sale.ledger()
-            return judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
+            return judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
         counts = [get_json(f"{self.stack.urls[0]}/stock?item={item}") for item in range(1, case.items + 1)]
         return total_verdict(counts, len(answers))
 

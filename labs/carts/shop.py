@@ -19,7 +19,7 @@ from app.contract.outcomes import Outcome
 from app.guards.base import Tools, release
 from app.sales.purchase import Purchase, Receipt, Section, Tokens
 from app.sales.redis_client import Script
-from app.sales.stock import fence_text, fenced_off, replayed, sending
+from app.sales.stock import fence_text, raise_refusal, replayed, sending
 from app.web.params import Parameters
 from app.web.routes import ITEMS_SET, Routes
 
@@ -78,14 +78,14 @@ class Carts:
             k, entry = self._sale.keys_of[item], purchase.entry(token, item=item)
             keys += [k.stock, k.lucky, k.orders, k.fence, k.generation]
             asked += [item, self._sale.generation, fence_text(token), entry]
+        self._sale.require_current(purchase)
         purchase.listener.write(section)
         with section.timing("commit"), sending():
             status, found, *place = CART.run(self._sale.client, keys, asked)
         if status == "generation":
             self._sale.reconcile(list(tokens)[place[0] - 1], found)
             return self._commit(section, tokens)
-        if status == "fenced":
-            raise fenced_off(list(tokens.values())[place[0] - 1], found)
+        raise_refusal(status, found, list(tokens.values())[place[0] - 1] if place else None)
         if status == "replay":
             return replayed(purchase, found, item=wanted)
         outcome = Outcome(status)

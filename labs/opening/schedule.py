@@ -5,7 +5,7 @@ Why it is right:
 - Opened once. The schedule fixes the generation of the opening, and the script goes from that of the closed sale to
   this one only. A late leader, paused past its lease, finds the sale open, or a higher token.
 - Nothing sold before. A closed sale has no stock that a script could take, and the step that opens it asks Redis's
-  clock. The clocks of the instances only say when a leader asks.
+  clock, as all do that tell or wait: the clocks of the instances decide nothing.
 - Nothing acknowledged is forgotten. Redis is opened first, etcd follows, and only then does a purchase know the
   generation. A crash between the two costs nothing: the next leader, or the first purchase anywhere, tells etcd.
 - Opened in any case. The key of a leader that died or is cut off ends with its lease; the next candidate leads.
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -33,7 +32,7 @@ from lock import Election, LockError, Session
 
 logger = logging.getLogger(__name__)
 
-REREAD_S = 1.0  # a leader looks this often whether its clock was set or the schedule changed
+REREAD_S = 1.0  # a leader looks this often whether the schedule changed
 RETRY_S = 0.5
 OPEN = Script(Path(__file__).with_name("open.lua"))
 
@@ -80,6 +79,10 @@ class Schedule:
         """What has yet to open. Raises `EtcdError`."""
         opened = self.read()
         return opened if opened and opened.opens_at_ms is not None else None
+
+    def left_s(self, planned: Opened) -> float:
+        """Seconds until it opens, by Redis's clock; negative if that is over. Raises `redis.RedisError`."""
+        return (planned.opens_at_ms or 0) / 1000 - self.sale.now_s()
 
     def opened_at_ms(self, opened: Opened) -> int | None:
         """When a leader opened it, in milliseconds since the epoch; None if it was a reset."""
@@ -158,7 +161,7 @@ class Opener(threading.Thread):
                 planned = self._schedule.planned()
                 if not planned:
                     return
-                left = (planned.opens_at_ms or 0) / 1000 - time.time()
+                left = self._schedule.left_s(planned)
                 if left <= 0:
                     leadership.ensure()
                     left = self._open(leadership.token if self._is_fenced else None)

@@ -7,7 +7,6 @@ a late leader, or "unfenced".
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -65,7 +64,7 @@ class ScheduleRoutes:
             return {"state": "open", "opened_at": at_ms and opened._replace(opens_at_ms=at_ms).opens_at}
         if opened.opens_at_ms is None:
             return {"state": "closed"}
-        left_s = max(opened.opens_at_ms / 1000 - time.time(), 0.0)
+        left_s = max(self.schedule.left_s(opened), 0.0)
         return {"state": "scheduled", "opens_at": opened.opens_at, "opens_in_s": round(left_s, 3)}
 
     def set(self) -> Response:
@@ -73,7 +72,7 @@ class ScheduleRoutes:
         self.routes.require_admin("schedules")
         asked = Parameters(request, "stock", "opens_at", "opens_in_s")
         stock = asked.whole("stock", self.routes.shop.settings.stock, most=MOST_ITEMS)
-        self.schedule.set(stock, _opens_at_ms(asked))
+        self.schedule.set(stock, _opens_at_ms(asked, round(self.schedule.sale.now_s() * 1000)))
         return self.show()
 
     def cancel(self) -> Response:
@@ -86,9 +85,8 @@ class ScheduleRoutes:
         return self.show()
 
 
-def _opens_at_ms(asked: Parameters) -> int:
+def _opens_at_ms(asked: Parameters, now_ms: int) -> int:
     """The time of the opening in milliseconds since the epoch, given as a time or in seconds from now."""
-    now_ms = time.time_ns() // 1_000_000
     if asked.has("opens_at") == asked.has("opens_in_s"):
         raise BadRequest('Give either opens_in_s, such as 5, or opens_at, such as "2026-11-22T12:00:00Z".')
     if asked.has("opens_in_s"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from lock.cli.options import Connection, connection_options, name_argument
-from lock.model import UNDECLARED, Contender, KeyValue, declaration, printable
+from lock.cli.output import cell, quoted
+from lock.model import UNDECLARED, Contender, KeyValue, declaration
 from lock.queue.admission import EXCLUSIVE, Admission
 from lock.queue.names import queue_prefix
 from lock.recipes.queued_lock import contenders_of
@@ -27,7 +28,7 @@ def contenders(connection: Connection, *, name: str) -> None:
         prefix = queue_prefix(name)
         queue = contenders_of(client, prefix, _rule_of(client.get_prefix(prefix).keys[:1]))
     if not queue:
-        click.echo(f"{name} is free: no holder, no waiter")
+        click.echo(f"{quoted(name)} is free: no holder, no waiter")
         return
     rows = [_HEADINGS, *(_row(place, contender) for place, contender in enumerate(queue))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
@@ -46,7 +47,7 @@ def _rule_of(first: list[KeyValue]) -> Admission:
 def _row(place: int, contender: Contender) -> tuple[str, ...]:
     role = "holds" if contender.holds else f"waits, {place}."
     if contender.kind is not None:
-        role += f" ({printable(contender.kind)})"
+        role += f" ({cell(contender.kind)})"
     queued = "" if contender.queued_s is None else f"{contender.queued_s:.1f} s"
     ttl = "" if contender.ttl_s is None else f"{max(contender.ttl_s, 0)} s"
-    return role, str(contender.token), queued, ttl, printable(contender.key), contender.owner
+    return role, str(contender.token), queued, ttl, cell(contender.key), contender.owner

@@ -7,7 +7,8 @@ import contextlib
 import click
 
 from lock.cli.exit_codes import Signals, Stopped, stay
-from lock.cli.options import Connection, connection_options, name_argument
+from lock.cli.options import Connection, connection_options, name_argument, ttl_option
+from lock.cli.output import quoted
 from lock.etcd.client import Client
 from lock.queue.names import queue_prefix
 from lock.recipes.election import Election, Observation
@@ -16,10 +17,7 @@ from lock.session.session import Session
 
 @click.command(short_help="Campaign in an election, or watch one.")
 @click.option("--listen", "-l", is_flag=True, help="Print each leader, and each value it proclaims, until a signal.")
-@click.option(
-    "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
-    help="When this process dies or is cut off from etcd, the next leads after so long.",
-)  # fmt: skip
+@ttl_option
 @name_argument
 @click.argument("value", required=False)
 @connection_options
@@ -44,5 +42,5 @@ def _campaign(client: Client, name: str, value: str, ttl: int) -> int:
 def _listen(client: Client, name: str) -> int:
     with Observation(client, queue_prefix(name)) as observation, contextlib.suppress(Stopped):
         for leader in observation:
-            click.echo(f"{leader.key}\n{leader.value}")
+            click.echo(f"{quoted(leader.key)}\n{quoted(leader.value)}")
     return 0

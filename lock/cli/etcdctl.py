@@ -1,15 +1,17 @@
 """etcd's requests in words, and as the `etcdctl` commands that do the same, for a POSIX shell.
 
 What only a run can know (the id of a lease, the create revision of a key) stands in variables of the shell, which the
-commands themselves set.
+commands themselves set. A key may hold any byte: what the shell, `printf` or etcdctl could misread is written in octal
+or hexadecimal, so that each command is one line. Comments quote keys as well: zsh takes a pasted one for a command.
 """
 
 from __future__ import annotations
 
-import json
+import shlex
 from typing import Any
 
 from lock.etcd.transport import rpc
+from lock.model import cut, printable
 
 
 class Script:
@@ -24,24 +26,24 @@ class Script:
         """What this request of contender `who` did and what for, and the command lines that do it."""
         match request:
             case rpc.LeaseGrantRequest():
-                self._leases[f"{response.ID:x}"] = f"LEASE_{who}"
+                self._leases[f"{response.ID:x}"] = f"$LEASE_{who}"
                 return [
                     f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal",
                     f"LEASE_{who}=$(etcdctl lease grant {request.TTL} | awk '{{ print $2 }}')",
                 ]
             case rpc.LeaseKeepAliveRequest():
                 return [
-                    f"{response.TTL} s from now; a session renews after a third of them",
-                    f"etcdctl lease keep-alive --once ${self._leases[f'{request.ID:x}']}",
+                    f"{response.TTL} s from now. A session renews after a third of them",
+                    f"etcdctl lease keep-alive --once {self._leases[f'{request.ID:x}']}",
                 ]
             case rpc.LeaseRevokeRequest():
                 return [
                     "the session is over, and whatever is bound to its lease is gone",
-                    f"etcdctl lease revoke ${self._leases[f'{request.ID:x}']}",
+                    f"etcdctl lease revoke {self._leases[f'{request.ID:x}']}",
                 ]
             case rpc.RangeRequest():
                 return [
-                    f"lists the queue: {len(response.kvs)} there; of those the smallest create revision holds",
+                    f"lists the queue: {response.count} there, the smallest create revision of those holds",
                     f"etcdctl get --prefix {self._word(request.key)}",
                 ]
             case rpc.WatchRequest() if response.created:
@@ -52,56 +54,72 @@ class Script:
                 ]
             case rpc.WatchRequest():
                 return [f"is told: {', '.join(map(_event, response.events))}"]
-            case rpc.TxnRequest():
+            case rpc.TxnRequest() if len(request.compare) == 1:
                 return self._txn(who, request, response)
         return ["the session looks after its keys"]
 
     def end(self) -> list[str]:
         """What ends the watches, which run in the background."""
-        return [f"kill {' '.join(self._watches)}"]
+        return [f"kill {' '.join(self._watches)}"] if self._watches else []
 
     def _txn(self, who: str, request: Any, response: Any) -> list[str]:
-        compares = [f'create({self._quoted(each.key)}) = "{self._revision(each)}"' for each in request.compare]
-        success = [self._operation(each) for each in request.success]
-        failure = [self._operation(each) for each in request.failure]
-        lines = ["etcdctl txn <<EOF", *compares, "", *success, "", *failure, "", "EOF"]
-        put, condition = request.success[0].request_put, request.compare[0]
+        [condition], put = request.compare, request.success[0].request_put
+        key, revision = shown(condition.key), response.header.revision
+        token = self._tokens.get(condition.create_revision, condition.create_revision)
+        success, failure = [[self._operation(each) for each in branch] for branch in (request.success, request.failure)]
+        compare = f'create({self._literal(condition.key)}) = "{token}"'
+        lines = ["etcdctl txn <<EOF", compare, "", *success, "", *failure, "", "EOF"]
         if not put.key:
-            key, token = condition.key.decode(), condition.create_revision
-            return [f"frees the lock: deletes {key} if its create revision is {token}", *lines]
-        revision, word = response.header.revision, self._word(put.key)
+            return [f"frees the lock: deletes {key} if its create revision is {condition.create_revision}", *lines]
         self._tokens[revision] = f"$TOKEN_{who}"
-        lines.append(f"TOKEN_{who}=$(etcdctl get {word} -w fields | awk '/CreateRevision/ {{ print $NF }}')")
-        return [f"queues {put.key.decode()}, unless it exists: create revision {revision}", *lines]
+        find = "awk '/^\"CreateRevision\"/ { print $NF }'"
+        lines.append(f"TOKEN_{who}=$(etcdctl get {self._word(put.key)} -w fields | {find})")
+        return [f"queues {key}, unless it exists: create revision {revision}", *lines]
 
     def _operation(self, operation: Any) -> str:
         kind = operation.WhichOneof("request")
         body = getattr(operation, kind)
-        key = self._quoted(body.key)
+        key = self._literal(body.key)
         if kind == "request_put":
-            return f"put {key} {self._quoted(body.value)} --lease=${self._leases[f'{body.lease:x}']}"
-        return f"{'get' if kind == 'request_range' else 'del'} {key}"
+            return f"put {key} {self._literal(body.value)} --lease={self._leases[f'{body.lease:x}']}"
+        if kind == "request_delete_range":
+            return f"del {key}"
+        return f"get {'--prefix ' * bool(body.range_end)}{'--count-only ' * body.count_only}{key}"
 
-    def _revision(self, compare: Any) -> str:
-        return self._tokens.get(compare.create_revision, str(compare.create_revision))
-
-    def _quoted(self, text: bytes) -> str:
-        """A text in etcdctl's own quotes, inside a here-document."""
-        return self._variables(_escaped(json.dumps(text.decode(), ensure_ascii=False), "\\$`"))
+    def _literal(self, text: bytes) -> str:
+        """A text in etcdctl's own quotes, which are those of Go, inside a here-document."""
+        escaped = _escaped(text, "\\$`!", r"\x%02x").replace('"', r"\"")
+        return self._variables(f'"{escaped}"'.replace("\\", r"\\"))
 
     def _word(self, text: bytes) -> str:
-        """A text as one word of the shell."""
-        return self._variables(f'"{_escaped(text.decode(), chr(92) + "$`" + chr(34))}"')
+        return self._variables(shell_word(text))
 
     def _variables(self, text: str) -> str:
         for lease, variable in self._leases.items():
-            text = text.replace(lease, f"${variable}")
+            text = text.replace(lease, variable)
         return text
 
 
+def shell_word(text: bytes) -> str:
+    """A text as one word of the shell, on one line. (A line break at its end is lost: no key of a queue has one.)"""
+    escaped = _escaped(text, '\\$`!"', r"\0%03o")
+    return f'"{escaped}"' if "\\" not in escaped else f'"$(printf %b "{escaped}")"'
+
+
+def shown(text: bytes) -> str:
+    """The beginning of a text, quoted for a comment."""
+    return shlex.quote(printable(cut(text.decode("utf-8", "surrogateescape"))))
+
+
 def _event(event: Any) -> str:
-    return f"{'DELETE' if event.type == event.DELETE else 'PUT'} {event.kv.key.decode('utf-8', 'replace')}"
+    return f"{'DELETE' if event.type == event.DELETE else 'PUT'} {shown(event.kv.key)}"
 
 
-def _escaped(text: str, special: str) -> str:
-    return "".join(f"\\{char}" if char in special else char for char in text)
+def _escaped(text: bytes, special: str, form: str) -> str:
+    """The text, with each byte of what is special or cannot be printed in this form."""
+    return "".join(
+        char
+        if char.isprintable() and char not in special
+        else "".join(form % byte for byte in char.encode("utf-8", "surrogateescape"))
+        for char in text.decode("utf-8", "surrogateescape")
+    )

@@ -12,6 +12,7 @@ from types import FrameType
 
 import click
 
+from lock.cli.output import quoted
 from lock.errors import EtcdDenied, EtcdUnavailable, LockError, LockLost, LockTimeout
 from lock.runtime.clock import now
 
@@ -42,19 +43,9 @@ _OF_ERROR = (
 )
 
 
-def say(message: str) -> None:
-    """A line for the person at the terminal, kept apart from what the command prints."""
-    click.echo(f"etcd-lock: {message}", err=True)
-
-
-@contextlib.contextmanager
-def errors_as_exit_codes() -> Iterator[None]:
-    """Turn the errors of `lock` into one line and an exit code."""
-    try:
-        yield
-    except LockError as error:
-        say(str(error))
-        sys.exit(next(code for kind, code in _OF_ERROR if isinstance(error, kind)))
+def code_of(error: LockError) -> Exit:
+    """The exit code for an error of the library."""
+    return next(code for kind, code in _OF_ERROR if isinstance(error, kind))
 
 
 def await_event(event: threading.Event, *, meanwhile: Callable[[], object] = lambda: None) -> None:
@@ -66,10 +57,10 @@ def await_event(event: threading.Event, *, meanwhile: Callable[[], object] = lam
         meanwhile()
 
 
-def stay(lost: threading.Event, *lines: object) -> int:
+def stay(lost: threading.Event, *lines: str) -> int:
     """Print what is held, and hold it until a signal; the exit code."""
     try:
-        click.echo("\n".join(map(str, lines)))
+        click.echo("\n".join(map(quoted, lines)))
         await_event(lost)
     except Stopped:
         return 0
@@ -77,11 +68,7 @@ def stay(lost: threading.Event, *lines: object) -> int:
 
 
 class Stopped(BaseException):
-    """A signal asked this process to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number = number
+    """A signal, its argument, asked this process to end."""
 
 
 class Signals:
@@ -102,7 +89,7 @@ class Signals:
         try:
             yield self
         except Stopped as stopped:
-            sys.exit(Exit.SIGNALLED + stopped.number)
+            sys.exit(Exit.SIGNALLED + stopped.args[0])
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from functools import partial
 from typing import Any
 
 import click
 
 from lock.cli.child import Child
-from lock.cli.exit_codes import Exit, Signals, say, stay
-from lock.cli.options import SECONDS, Connection, connection_options, name_argument
+from lock.cli.exit_codes import Exit, Signals, stay
+from lock.cli.options import SECONDS, Connection, connection_options, name_argument, ttl_option
+from lock.cli.output import say
 from lock.errors import LockTimeout
 from lock.etcd.client import Client
 from lock.recipes.hold import HeldKey, Hold
@@ -35,10 +37,7 @@ class _BeforeDashes(click.Command):
 @click.command(cls=_BeforeDashes, short_help="Hold a lock until a signal, or while a command runs (the default).")
 @click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Wait no longer than this.")
 @click.option("--try", "try_", is_flag=True, help="Do not wait at all.")
-@click.option(
-    "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
-    help="When this process dies or is cut off from etcd, the lock is free after so long.",
-)  # fmt: skip
+@ttl_option
 @click.option(
     "--grace", type=SECONDS, default=5.0, show_default=True, metavar="SECONDS",
     help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
@@ -74,7 +73,7 @@ def hold(
     ctx = click.get_current_context()
     command: list[str] = ctx.meta[__name__]
     if extra:
-        raise click.UsageError(f"write -- in front of the command: {name} -- {' '.join(extra)}")
+        raise click.UsageError(f"write -- in front of the command: {shlex.join([name, '--', *extra])}")
     if try_ and timeout is not None:
         raise click.UsageError("--try does not wait, so it takes no --timeout")
     if shared and limit is not None:

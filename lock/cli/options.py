@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from lock.cli.exit_codes import errors_as_exit_codes
 from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
 from lock.etcd.stream import Observer
 from lock.etcd.transport import Tls
+from lock.model import printable
 from lock.queue.names import queue_prefix
 
 
@@ -22,33 +23,40 @@ class Connection:
     """How to reach etcd; `open` may be called more than once."""
 
     endpoints: str
-    tls: Tls | None
+    cacert: str | None
+    cert: str | None
+    key: str | None
     user: str | None
     password: str | None
 
     def open(self, observer: Observer | None = None) -> Client:
         """A client; raises click.UsageError where the options make no sense."""
+        if not self.cacert and (self.cert or self.key or "https://" in self.endpoints):
+            raise click.UsageError("TLS needs --cacert FILE, the authority that signed etcd's certificate")
+        tls = Tls(self.cacert, self.cert, self.key) if self.cacert else None
         try:
-            return connect(self.endpoints, tls=self.tls, user=self.user, password=self.password, observer=observer)
+            return connect(self.endpoints, tls=tls, user=self.user, password=self.password, observer=observer)
         except (ValueError, OSError) as error:
             raise click.UsageError(str(error)) from error
 
     def environment(self) -> dict[str, str]:
         """What points etcdctl to the same place; the password is left to its reader."""
-        ca_cert, cert, key = (self.tls.ca_cert, self.tls.cert, self.tls.key) if self.tls else (None, None, None)
-        variables = {"ENDPOINTS": self.endpoints, "CACERT": ca_cert, "CERT": cert, "KEY": key, "USER": self.user}
-        return {f"ETCDCTL_{name}": value for name, value in variables.items() if value}
+        given = {name: value for name, value in vars(self).items() if value and name != "password"}
+        return {f"ETCDCTL_{name.upper()}": value for name, value in given.items()}
 
 
 class _Seconds(click.FloatRange):
-    """Seconds, 0 or more; without this, click would take `nan` for a number in the range."""
+    """Seconds, 0 or more, and no more than a thread can wait; click would take `nan` for a number in the range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         seconds = float(super().convert(value, param, ctx))
-        return seconds if seconds >= 0 else self.fail(f"{value!r} is not a number.", param, ctx)
+        if not seconds >= 0:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return min(seconds, threading.TIMEOUT_MAX)
 
 
 SECONDS = _Seconds(min=0)
+_LONGEST_TTL_S = 9_000_000_000  # which etcd takes
 _OPTIONS = (
     click.option(
         "--endpoints", envvar="ETCDCTL_ENDPOINTS", default="127.0.0.1:2379", show_default=True, show_envvar=True,
@@ -66,24 +74,15 @@ _OPTIONS = (
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a subcommand the options, pass it a `Connection` first, and turn the errors of `lock` into exit codes."""
+    """Give a subcommand the options, and pass it a `Connection` first."""
 
     @functools.wraps(command)
-    def with_connection(endpoints: str, user: str | None, password: str | None, **options: Any) -> Any:
-        files = [options.pop(name) for name in ("cacert", "cert", "key")]
+    def with_connection(user: str | None, password: str | None, **options: Any) -> Any:
+        place = {each: options.pop(each) for each in ("endpoints", "cacert", "cert", "key")}
         name, secret = _login(user, password)
-        with errors_as_exit_codes():
-            return command(Connection(endpoints, _tls(endpoints, *files), name, secret), **options)
+        return command(Connection(**place, user=name, password=secret), **options)
 
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), with_connection)
-
-
-def _tls(endpoints: str, cacert: str | None, cert: str | None, key: str | None) -> Tls | None:
-    if cacert:
-        return Tls(cacert, cert, key)
-    if cert or key or "https://" in endpoints:
-        raise click.UsageError("TLS needs --cacert FILE, the authority that signed etcd's certificate")
-    return None
 
 
 def _login(user: str | None, password: str | None) -> tuple[str | None, str | None]:
@@ -91,7 +90,9 @@ def _login(user: str | None, password: str | None) -> tuple[str | None, str | No
         return None, password
     name, _, inline = user.partition(":")
     secret = inline or password
-    return name, secret if secret is not None else click.prompt(f"Password of {name}", hide_input=True, err=True)
+    if secret is None:
+        secret = click.prompt(f"Password of {printable(name)}", hide_input=True, err=True)
+    return name, secret
 
 
 def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str:
@@ -103,3 +104,7 @@ def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str
 
 
 name_argument = click.argument("name", callback=_valid_name)
+ttl_option = click.option(
+    "--ttl", type=click.IntRange(1, _LONGEST_TTL_S), default=10, show_default=True, metavar="SECONDS",
+    help="When this process dies or is cut off from etcd, its place is free after so long.",
+)  # fmt: skip

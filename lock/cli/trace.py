@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from lock.cli.etcdctl import Script
+from lock.cli.etcdctl import Script, shell_word, shown
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.etcd.stream import Observer
 from lock.recipes.mutex import Mutex
@@ -49,10 +49,11 @@ class Log:
     def wait_for(self, who: str, calls: set[str], *, timeout: float) -> None:
         """Until the contender has seen each of these calls answered, or until the time is over."""
         with self._grown:
-            self._grown.wait_for(lambda: calls <= self._calls(who), timeout)
+            self._grown.wait_for(lambda: calls <= {each.call for each in self.steps if each.who == who}, timeout)
 
-    def _calls(self, who: str) -> set[str]:
-        return {entry.call for entry in self.entries if isinstance(entry, Step) and entry.who == who}
+    @property
+    def steps(self) -> list[Step]:
+        return [each for each in self.entries if isinstance(each, Step)]
 
 
 @click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")
@@ -69,6 +70,8 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
     For each operation: who, which call, the revision, the latency, what it is for, and the etcdctl command that does
     the same. The output is a shell script: it runs as printed, as a whole or pasted line by line.
     """
+    if name.startswith("-"):
+        raise click.UsageError(f"etcdctl would take {name!r} for an option: trace a name that begins with another sign")
     log = Log()
     with (
         connection.open(log.of("A")) as a,
@@ -77,25 +80,23 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
         Session(b, ttl=_TTL_S, name="B") as session_b,
     ):
         (_read if shared else _cycle)(session_a, session_b, name, timeout, log)
-    click.echo(f"# Two contenders, A and B, take the lock {name!r}. Run this script to have etcdctl do the same.")
-    for variable, value in connection.environment().items():
-        click.echo(f"export {variable}={shlex.quote(value)}")
-    if connection.password:
-        click.echo("# and ETCDCTL_PASSWORD, which is not printed")
-    for line in _lines(log):
-        click.echo(line)
+    lock = shown(os.fsencode(name))
+    head = [f"# Two contenders, A and B, take the lock {lock}. Run this script to have etcdctl do the same."]
+    head += [f"export {var}={shell_word(os.fsencode(value))}" for var, value in connection.environment().items()]
+    head += ["# and ETCDCTL_PASSWORD, which is not printed"] * bool(connection.password)
+    click.echo("\n".join([*head, *_lines(log)]).encode())  # keys are UTF-8, whatever the terminal is
 
 
 def _cycle(session_a: Session, session_b: Session, name: str, timeout: float, log: Log) -> None:
     with ThreadPoolExecutor(1) as pool:
         with Mutex(session_a, name).acquire(timeout=timeout) as first:
-            log.note(f"A holds. Its fencing token is {first.token}, its key's create revision.")
+            log.note(f"A holds. Its fencing token is {first.token}, the create revision of its key.")
             waiting = pool.submit(Mutex(session_b, name).acquire, timeout=timeout)
             log.wait_for("B", {"Txn", "Watch", "Range"}, timeout=timeout)
             log.note("B waits, and says nothing more until its watch tells that it is first.")
             session_a.client.keep_alive(session_a.lease_id)
         with waiting.result() as second:
-            log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whichever is faster.")
+            log.note(f"B holds. Its fencing token is {second.token}: greater than that of A, whichever is faster.")
 
 
 def _read(session_a: Session, session_b: Session, name: str, timeout: float, log: Log) -> None:
@@ -103,10 +104,11 @@ def _read(session_a: Session, session_b: Session, name: str, timeout: float, log
         log.note("A reads: its key stands under NAME/read/, and its value says so.")
         session_a.client.keep_alive(session_a.lease_id)
         with ReadWriteLock(session_b, name).read.acquire(timeout=timeout):
-            log.note("B reads as well: before its key there are readers' keys only.")
+            log.note("B reads as well: only keys of readers stand before its key.")
 
 
 def _lines(log: Log) -> Iterator[str]:
+    """The script: comments of one line, and commands; what others wrote is quoted in both."""
     script = Script()
     for entry in log.entries:
         yield ""

@@ -7,12 +7,18 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flask import Flask
 
+from app import create_app, services
+from app.config.settings import Settings
+from app.guards import guards
+from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
+from app.services import PURCHASE
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
 from tests.support.waiting import wait_until
@@ -22,9 +28,20 @@ Answer = dict[str, Any]
 T = TypeVar("T")
 
 
-def buy(shop: Flask, guard: str = "etcd", *, key: str | None = None, **query: Any) -> Answer:
-    """The answer to one purchase, with status and some headers; the guard `cart` buys a cart of item 1."""
-    path, query = ("/cart", {"items": 1, **query}) if guard == "cart" else ("/stock/reduce", {"guard": guard, **query})
+def _sellers_of_labs() -> dict[str, str]:
+    """What else sells, with the path of its route."""
+    shop = services.of(create_app(Settings()))
+    shop.close()
+    return {name: path for path, name in shop.sellers.items() if name}
+
+
+SELLERS = _sellers_of_labs()
+WAYS = [*guards(), *SELLERS]
+
+
+def buy(shop: Flask, way: str = "etcd", *, key: str | None = None, **query: Any) -> Answer:
+    """The answer to one purchase under a guard, or by another one of `WAYS`, with status and some headers."""
+    path, query = (SELLERS[way], {"items": 1, **query}) if way in SELLERS else (PURCHASE, {"guard": way, **query})
     headers = {} if key is None else {"Idempotency-Key": key}
     answer = shop.test_client().post(path, query_string=query, headers=headers)
     told = {"replayed": answer.headers.get("Idempotency-Replayed"), "retry_after": answer.headers.get("Retry-After")}
@@ -73,6 +90,20 @@ def ledger(sale: Sale, item: str = "1") -> list[dict[str, Any]]:
     """The entries of an item's ledger, in the treasury and in each shard."""
     ledgers = (slot.client.lrange(slot.keys.orders, 0, -1) for slot in sale.slots_of[item])
     return [json.loads(entry) for entries in ledgers for entry in entries]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A hold that is never lost, of a lock that is not there."""
+
+    token: Any
+
+    def ensure(self) -> None: ...
+
+
+def section_of(purchase: Purchase, token: Any = None) -> Section:
+    """The critical section of a purchase, under a token if one is given."""
+    return purchase.enter(None if token is None else Token(token))
 
 
 def snapshot_of(example: dict[str, Any]) -> Snapshot:

@@ -57,18 +57,13 @@ export class Controls {
     await this.#send(event.target.id === "rush-form" ? "rush" : "reset", fields);
   }
 
-  // The board's answer, with `done` or `detail`.
-  post(path, body) {
+  async #send(control, body) {
     const headers = { "Content-Type": "application/json" };
     if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
-    return fetch(path, { method: "POST", headers, body: JSON.stringify(body) })
+    say($("said"), "…");
+    const answer = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) })
       .then((response) => response.json())
       .catch(() => ({ detail: "The board does not answer." }));
-  }
-
-  async #send(control, body) {
-    say($("said"), "…");
-    const answer = await this.post(`/control/${control}`, body);
     say($("said"), answer.done ?? answer.detail);
     $("said").dataset.ok = "done" in answer;
     if (!answer.done && $("controls").hidden) $("toggle-controls").click();

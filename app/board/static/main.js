@@ -2,7 +2,6 @@
 
 import { Controls } from "./controls.js";
 import { $, duration, say } from "./dom.js";
-import { addLabs, showLabs } from "./labs.js";
 import { Live } from "./live.js";
 import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
 import { showRate } from "./rate.js";
@@ -44,7 +43,6 @@ function show(view) {
   showInstances(view, view.live && controls.canAct);
   showRate(view);
   controls.show(view);
-  showLabs(view);
   speak(view);
 }
 
@@ -117,6 +115,13 @@ function showReports({ reports }) {
   $("reports").replaceChildren(new Option("choose", ""), ...reports.map((name) => new Option(name)));
 }
 
+// The pages of labs.
+function showLinks({ links }) {
+  const { lang } = document.documentElement;
+  const made = links.map(({ path, text }) => Object.assign(document.createElement("a"), { href: `${path}?lang=${lang}`, textContent: text[lang] ?? text.en }));
+  $("nav").append(...made);
+}
+
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
 // Runs are recorded while the page is open; an old list is better than none.
 $("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
@@ -136,7 +141,7 @@ askSetup()
     order = setup.guards.map((guard) => guard.name);
     controls.setUp(setup);
     showReports(setup);
-    return addLabs(setup.labs, { send: (path, body) => controls.post(path, body), toggle, language: document.documentElement.lang });
+    showLinks(setup);
   })
   .catch(() => say($("said"), "The board does not answer."));
 live.start();

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from flask import Flask, Response, send_from_directory
 from werkzeug.exceptions import NotFound
@@ -10,7 +12,6 @@ from werkzeug.exceptions import NotFound
 from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
-from app.board.web.lab_parts import parts
 from app.guards import guards
 from app.web.responses import json_response, problem_response
 
@@ -18,8 +19,8 @@ STATIC = Path(__file__).parents[1] / "static"
 MOST_REPORTS = 10
 
 
-def init_app(app: Flask, settings: BoardSettings, sampler: Sampler) -> None:
-    """Register the pages."""
+def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Sequence[Mapping[str, Any]]) -> None:
+    """Register the pages; `links` are to pages of labs."""
 
     @app.get("/")
     def page() -> Response:
@@ -40,7 +41,7 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler) -> None:
                 "token_needed": not settings.on_loopback or settings.shop.admin_token is not None,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
                 "reports": _reports(settings.reports) if settings.reports else [],
-                "labs": parts(app),
+                "links": links,
             }
         )
 

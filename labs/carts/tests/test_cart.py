@@ -12,10 +12,11 @@ from flask import Flask
 
 from app import services
 from app.config.settings import Settings
-from app.sales.purchase import Purchase
+from app.sales.purchase import Purchase, Section
 from app.sales.refusals import FencedOff
 from app.sales.sale import Sale
-from tests.support.shops import Answer, at_once, ledger
+from labs.carts.shop import Carts
+from tests.support.shops import Answer, at_once, ledger, section_of
 from tests.support.shops import buy as buy_one
 
 
@@ -45,7 +46,7 @@ def test_a_cart_is_one_order_in_several_ledgers(app: Flask, sale: Sale) -> None:
     for item, token in body["token"].items():
         (entry,) = ledger(sale, item)
         assert (entry["order"], entry["item"], entry["token"], entry["buyer"]) == (body["order"], item, token, "ada")
-    assert {sale.snapshot(item).verdict for item in sale.keys_of} == {"EXACT"}
+    assert {sale.snapshot(item).judge().sentence for item in sale.keys_of} == {"EXACT"}
     assert answer.headers["Server-Timing"].startswith("wait;")
 
 
@@ -94,21 +95,20 @@ def test_overlapping_carts_are_exact_and_never_wait_in_a_circle(app: Flask, othe
     assert {answer["outcome"] for answer in answers} <= {"sold", "sold_out"}
     for item in sale.keys_of:
         now = sale.snapshot(item)
-        assert (now.verdict, now.stock) == ("EXACT", 10 - taken[item])
+        assert (now.judge().exact, now.stock) == (True, 10 - taken[item])
     refused = [answer for answer in answers if answer["outcome"] == "sold_out"]
     assert all(0 in (answer["stock"].values() if isinstance(answer["stock"], dict) else [0]) for answer in refused)
 
 
 def test_one_high_fence_refuses_the_whole_cart(app: Flask, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a higher token was at one of the items, nothing is written; the answer names that item's token."""
-    carts = services.of(app).carts
-    commit, tokens = carts._commit, dict[str, Any]()
+    commit, tokens = Carts._commit, dict[str, Any]()
 
-    def noted(purchase: Purchase, held: Any) -> Any:
+    def noted(carts: Carts, section: Section, held: Any) -> Any:
         tokens.update(held)
-        return commit(purchase, held)
+        return commit(carts, section, held)
 
-    monkeypatch.setattr(carts, "_commit", noted)
+    monkeypatch.setattr(Carts, "_commit", noted)
     sale.client.set(sale.keys_of["4"].fence, f"{2**62:020d}")
     answer = buy(app, 1, 2, 4)
     assert (answer["status"], answer["outcome"]) == (503, "lock_lost")
@@ -122,7 +122,29 @@ def test_a_cart_fences_every_item(app: Flask, sale: Sale) -> None:
     tokens = buy(app, 1, 2)["token"]
     stock_of = services.of(app).guards["etcd"].tools.stocks
     for item in ("1", "2"):
-        late = Purchase("bob", "etcd", item=item, token=tokens[item] - 1)
+        late = section_of(Purchase("bob", "etcd", item=item), tokens[item] - 1)
         with pytest.raises(FencedOff):
-            stock_of[item].read(late, fence=tokens[item] - 1)
-    assert stock_of["3"].read(Purchase("bob", "etcd", item="3", token=1), fence=1).stock == 10
+            stock_of[item].read(late, fence=late.token)
+    assert stock_of["3"].read(section_of(Purchase("bob", "etcd", item="3"), 1), fence=1).stock == 10
+
+
+NO_ITEM = "whole number from 1 to 4, as set by FLASHSALE_ITEMS."
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "advice"),
+    [
+        *((query, "", "1 to 20 whole numbers") for query in ("", "?items=1" + 20 * ",1")),
+        *(("", f'{{"items": {items}}}', "1 to 20 whole numbers") for items in ("[]", "null")),
+        ("", '{"items": [1, "1"]}', "each one once"),
+        *((f"?items={items}", "", NO_ITEM) for items in ("0", "1,5", "1,,2")),
+        ("?items=1&guard=none", "", "use items, hold_ms, buyer"),
+        ("?items=1", '{"items": [1]}', "Give each parameter once"),
+        ("?items=1&items=1", "", "Give each parameter once"),
+    ],
+)
+def test_a_cart_that_cannot_be_is_refused(app: Flask, sale: Sale, query: str, body: str, advice: str) -> None:
+    """Nothing, too much, an item twice, or one that there is not is a 400 with advice; nothing is bought."""
+    answer = app.test_client().post(f"/cart{query}", data=body, content_type="application/json")
+    assert (answer.status_code, advice in answer.get_json()["detail"]) == (400, True)
+    assert stocks(sale) == [10, 10, 10, 10]

@@ -7,9 +7,6 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
-from app.sales.inventory import Inventory
-from app.sales.scripts import run
-from app.sales.tokens import fence_text
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -18,13 +15,14 @@ from app.sales.opening import Opened
 from app.sales.purchase import Purchase
 from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale
+from app.sales.stock import Stock, fence_text
 from app.sharding.shards import ShardedStock
-from labs.opening.schedule import NoSchedule, Schedule
+from labs.opening.schedule import OPEN, NoSchedule, Schedule
 from lock import EtcdUnavailable
-from tests.app.sales.conftest import Process
 from tests.support.lock import delete
 from tests.support.overtaking import overtaken
-from tests.support.shops import in_ms
+from tests.support.sale_fixtures import Process
+from tests.support.shops import in_ms, section_of
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def process(process: Process) -> Process:
 
 def buys(sale: Sale, item: str = "1") -> str:
     """The outcome of one purchase, with the generation if it was sold."""
-    receipt = Inventory(sale, item=item).sell(Purchase("ada", "g", item=item))
+    receipt = Stock(sale, item=item).sell(section_of(Purchase("ada", "g", item=item)))
     return f"sold {sale.generation}" if receipt.order else receipt.outcome.value
 
 
@@ -71,21 +69,21 @@ def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, 
     schedule = Schedule(sale)
     schedule.set(3, in_ms(-1))
     late = closed(schedule)
-    k, opening = sale.keys, late.opening
+    k, opening, opener = sale.keys, late.opening, f"{sale.keys.prefix}opener"
     if found == "scheduled again":
         schedule.set(3, in_ms(-1))
     elif found == "nothing":
         sale.client.delete(k.stock)
     elif found == "open":
         sale.client.mset({k.stock: 1, k.generation: opening.generation})
-    sale.client.hset(k.opener, mapping={"generation": opening.generation, "token": f"{4:020d}"})
+    sale.client.hset(opener, mapping={"generation": opening.generation, "token": f"{4:020d}"})
     before = sale.client.mget(k.initial, k.stock, k.generation)
     asked: list[str | int] = [late.generation, opening.generation, 3, in_ms(in_s * 1000), fence_text(token or None)]
-    status, *_ = run(sale.client, "open", [k.initial, k.stock, k.generation, k.opener], asked)
+    status, *_ = OPEN.run(sale.client, [k.initial, k.stock, k.generation, opener], asked)
     assert status == answer
     after = ["3", "3", opening.generation] if answer == "opened" else before
     assert sale.client.mget(k.initial, k.stock, k.generation) == after
-    assert sale.client.hget(k.opener, "token") == f"{max(token, 4):020d}"
+    assert sale.client.hget(opener, "token") == f"{max(token, 4):020d}"
 
 
 def test_a_leader_that_dies_before_it_tells_etcd(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,9 +109,9 @@ def test_a_leader_that_dies_between_the_slots(process: Process) -> None:
     stock = ShardedStock(process(), "1")
     for shard in stock.shards:
         with pytest.raises(NotOpen):
-            stock.sell(shard, [Purchase("ada", "etcd-sharded")])
+            stock.sell(shard, [section_of(Purchase("ada", "etcd-sharded"))])
     assert Schedule(sale).open(2) == ("opened", "")
-    assert sale.snapshot().verdict == "EXACT"
+    assert sale.snapshot().judge().sentence == "EXACT"
 
 
 def test_late_news_of_a_schedule_changes_nothing(process: Process) -> None:
@@ -125,7 +123,7 @@ def test_late_news_of_a_schedule_changes_nothing(process: Process) -> None:
     assert not sale.confirm(late).is_open
     sale.reset(2)
     sale.note_closed(late)
-    assert not sale.may_be_closed
+    assert sale.closed is None
 
 
 @pytest.mark.parametrize("items", [1, 3])

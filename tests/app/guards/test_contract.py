@@ -14,13 +14,13 @@ from flask import Flask
 
 from app import services
 from app.contract.clock import now_ns
-from app.guards import GUARDS
-from app.sales.purchase import Purchase
+from app.guards import guards
+from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
 from app.telemetry.section_log import FULL, SectionLog
 from tests.support.shops import buy, ledger
 
-each_guard = pytest.mark.parametrize("guard", [guard.name for guard in GUARDS])
+each_guard = pytest.mark.parametrize("guard", [guard.name for guard in guards().values()])
 WITHOUT_LOCK = ("redis-lua", "etcd-sharded")  # which think before their script
 IN_ONE_SCRIPT = (*WITHOUT_LOCK, "etcd-batch")  # which read and write at once
 PAIRS = ("etcd-cohort", "etcd-batch")  # whose tokens are pairs: hold and turn
@@ -82,7 +82,7 @@ def test_a_key_buys_once_and_the_log_tells_why(shop: Flask, sale: Sale, tmp_path
         refused = buy(shop, guard, key="k", **other)
         assert (refused["status"], "new key" in refused["detail"]) == (422, True)
     assert [(entry["order"], entry["item"]) for entry in ledger(sale, "2")] == [(first["order"], "2")]
-    assert [(sale.snapshot(item).stock, sale.snapshot(item).verdict) for item in sale.keys_of] == [
+    assert [(sale.snapshot(item).stock, sale.snapshot(item).judge().sentence) for item in sale.keys_of] == [
         (10, "EXACT"),
         (9, "EXACT"),
         (10, "EXACT"),
@@ -116,7 +116,7 @@ def test_sold_out_is_a_conflict_for_one_item(shop: Flask, sale: Sale, guard: str
 
 def test_each_try_is_a_section(shop: Flask, sale: Sale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An overtaken section ends without an outcome; the next one finds nothing and sends no write."""
-    monkeypatch.setattr(Purchase, "think", lambda purchase: sale.client.set(sale.keys.stock, 0))
+    monkeypatch.setattr(Section, "think", lambda _: sale.client.set(sale.keys.stock, 0))
     assert buy(shop, "redis-watch")["outcome"] == "sold_out"
     _, first, _, second = logged(tmp_path, undecided=True)
     assert (first["outcome"], first["commit_at"] is None) == (None, False)
@@ -126,7 +126,7 @@ def test_each_try_is_a_section(shop: Flask, sale: Sale, tmp_path: Path, monkeypa
 
 def test_refused_writes_name_the_loss(shop: Flask, sale: Sale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the write is fenced off, the section ends with the buyer's outcome and the reason."""
-    monkeypatch.setattr(Purchase, "think", lambda purchase: sale.client.set(sale.keys.fence, "9" * 20))
+    monkeypatch.setattr(Section, "think", lambda _: sale.client.set(sale.keys.fence, "9" * 20))
     assert buy(shop)["outcome"] == "lock_lost"
     leave = logged(tmp_path)[-1]
     assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")

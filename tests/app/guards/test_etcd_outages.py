@@ -11,10 +11,9 @@ import pytest
 from flask import Flask
 
 from app import services
-from app.guards import GUARDS
 from loadtest.stack.servers import Etcd
 from lock.etcd.transport import rpc
-from tests.support.shops import at_once, buy
+from tests.support.shops import SELLERS, WAYS, at_once, buy
 from tests.support.waiting import wait_until
 
 
@@ -63,7 +62,7 @@ def out_of_space(etcd: Etcd) -> Iterator[None]:
 def test_an_etcd_that_takes_no_writes(make: Callable[..., Flask], fresh_etcd: Etcd) -> None:
     """Purchases under its lock and a reset answer 503 with what etcd says, not in doubt; afterwards all sell."""
     app = make(etcd_endpoints=fresh_etcd.endpoint)
-    ways = ["cart", *(guard.name for guard in GUARDS if "etcd" in guard.name)]
+    ways = [way for way in WAYS if way in SELLERS or "etcd" in way]
     browser = app.test_client()
     wait_until(lambda: sells(app, "etcd"))
     before = browser.get("/stock").get_json()

@@ -1,35 +1,33 @@
-"""What each guard does in a crowd, when it has to wait, when its lock is lost, and before a scheduled opening."""
+"""What each guard does in a crowd, when it has to wait, and when its lock is lost."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import redis
-from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
-from app.guards import GUARDS, Promise, redis_lock, redis_watch
-from app.sales.purchase import Purchase
+from app.contract.outcomes import Promise
+from app.guards import guards, redis_lock, redis_watch
+from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
-from labs.opening.schedule import Schedule
+from app.sales.stock import Stock
 from loadtest.stack.servers import Redis
 from lock import Hold, Mutex, Turn
 from tests.support.lock import delete
-from tests.support.shops import WAIT_S, Answer, at_once, buy, in_ms
+from tests.support.shops import SELLERS, WAIT_S, at_once, buy
 
-EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
-UNDER_ETCD = ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", "cart"]
+EXACT = [guard.name for guard in guards().values() if guard.promise is not Promise.NONE]
+UNDER_ETCD = ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
 IN_TWO_STEPS = ["etcd", "etcd-cohort"]  # a read and a write, so that a reset may come between
 LOSSES = [
-    *itertools.product([*IN_TWO_STEPS, "etcd-batch", "cart"], ["key deleted", "lease revoked", "overtaken in Redis"]),
+    *itertools.product([*IN_TWO_STEPS, "etcd-batch", *SELLERS], ["key deleted", "lease revoked", "overtaken in Redis"]),
     *itertools.product(IN_TWO_STEPS, ["sale reset"]),
 ]
 Make = Callable[..., Flask]
@@ -44,7 +42,7 @@ def test_without_a_shared_lock_two_instances_lose_updates(
     """With nothing around the purchase, or a lock in each process; within one process the thread lock is exact."""
     shops = [app, other][:instances]
     at_once(24, lambda number: buy(shops[number % instances], guard, hold_ms=20, buyer=number))
-    assert (sale.snapshot().verdict == "EXACT") == exact
+    assert (sale.snapshot().judge().sentence == "EXACT") == exact
 
 
 @pytest.mark.parametrize("guard", ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", "thread", "redis-lock"])
@@ -54,11 +52,12 @@ def test_locks_of_different_items_do_not_wait_for_each_other(
     """While the locks of items 1 and 3 are held, item 2 is bought; so the names do not nest either."""
     app, inside, go_on, enter = make(items=3), threading.Semaphore(0), threading.Event(), Purchase.enter
 
-    def enter_and_stay(purchase: Purchase, token: Any) -> None:
-        enter(purchase, token)
+    def enter_and_stay(purchase: Purchase, hold: Any) -> Section:
+        section = enter(purchase, hold)
         if purchase.item != "2":
             inside.release()
             go_on.wait(WAIT_S)
+        return section
 
     monkeypatch.setattr(Purchase, "enter", enter_and_stay)
     slow = [crowd.submit(buy, app, guard, item=item) for item in (1, 3)]
@@ -78,7 +77,7 @@ def test_a_purchase_that_waits_too_long_times_out(
     services.of(app).sessions.session()  # or its making would count
     thread_lock = services.of(app).guards["thread"]._locks["1"]  # type: ignore[attr-defined]
     sale.client.set(sale.keys.lock, "another", px=20_000)
-    monkeypatch.setattr(Purchase, "think", lambda _: sale.client.set(sale.keys.stock, 10))
+    monkeypatch.setattr(Section, "think", lambda _: sale.client.set(sale.keys.stock, 10))
     with stranger.acquire(timeout=WAIT_S), thread_lock:
         answer = buy(app, guard)
     assert (answer["status"], answer["outcome"], answer["retry_after"]) == (503, "lock_timeout", "1")
@@ -97,12 +96,12 @@ def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(app: Flask, monkey
         pauses.append(longest)
         return 0.0
 
-    def think(_: Purchase) -> None:
+    def think(_: Section) -> None:
         if not pauses:
             together.wait(WAIT_S)
 
     monkeypatch.setattr("random.uniform", noted)
-    monkeypatch.setattr(Purchase, "think", think)
+    monkeypatch.setattr(Section, "think", think)
     assert {answer["status"] for answer in at_once(8, lambda _: buy(app, "redis-watch"))} == {200}
     assert max(pauses) == pytest.approx(8 * redis_watch.PAUSE_S, rel=0.2)
     assert min(pauses) >= redis_watch.PAUSE_S
@@ -125,8 +124,8 @@ def test_a_lost_lock_writes_nothing(
     app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, loss: str
 ) -> None:
     """A lock lost before the write is lock_lost, and one loss in the metrics; the next purchase is sold."""
-    step = "think" if guard in IN_TWO_STEPS else "enter"
-    session, details, original = services.of(app).sessions.session(), list[str](), getattr(Purchase, step)
+    kind, step = (Section, "think") if guard in IN_TWO_STEPS else (Purchase, "enter")
+    session, details, original = services.of(app).sessions.session(), list[str](), getattr(kind, step)
 
     def lose() -> None:
         monkeypatch.undo()
@@ -143,14 +142,14 @@ def test_a_lost_lock_writes_nothing(
             sale.client.set(sale.keys.fence, f"{holder.token + 1:020d}")
             details.append(f"{holder.token + 1} was here before")
 
-    def lose_before(purchase: Purchase, *token: Any) -> None:
+    def lose_before(*arguments: Any) -> Any:
         lose()
-        original(purchase, *token)
+        return original(*arguments)
 
-    monkeypatch.setattr(Purchase, step, lose_before)
+    monkeypatch.setattr(kind, step, lose_before)
     with pytest.MonkeyPatch.context() as patient:
-        for kind in (Hold, Turn) if loss == "key deleted" else ():
-            patient.setattr(kind, "ensure", after_the_loss(kind.ensure, details))
+        for held in (Hold, Turn) if loss == "key deleted" else ():
+            patient.setattr(held, "ensure", after_the_loss(held.ensure, details))
         answer = buy(app, guard)
     assert (answer["status"], answer["outcome"]) == (503, "lock_lost")
     assert details
@@ -165,11 +164,11 @@ def test_a_lost_lock_writes_nothing(
 @pytest.mark.parametrize(
     ("guard", "place", "name"),
     [
-        ("etcd", Inventory, "write"),
-        ("etcd-cohort", Inventory, "write"),
-        ("etcd-batch", Inventory, "sell_group"),
-        ("etcd-unfenced", Purchase, "think"),
-        ("redis-lock", Purchase, "think"),
+        ("etcd", Stock, "write"),
+        ("etcd-cohort", Stock, "write"),
+        ("etcd-batch", Stock, "sell_group"),
+        ("etcd-unfenced", Section, "think"),
+        ("redis-lock", Section, "think"),
     ],
 )
 def test_what_is_written_without_the_lock_is_a_sale(
@@ -216,51 +215,3 @@ def test_a_redis_lock_that_cannot_be_released_was_still_held(
     answer = buy(make(redis_url=fresh_redis.url), "redis-lock")
     assert (answer["status"], answer["outcome"]) == (200, "sold")
     assert "the Redis lock is left to expire: " in caplog.text
-
-
-@pytest.fixture
-def schedule(app: Flask) -> Schedule:
-    return services.of(app).schedule
-
-
-@pytest.mark.parametrize("guard", [*(guard.name for guard in GUARDS), "cart"])
-def test_a_purchase_before_the_opening(app: Flask, schedule: Schedule, stranger: Mutex, guard: str) -> None:
-    """It is a 409 with the time, no wait for a lock and Retry-After; the same Idempotency-Key buys once it is open."""
-    browser = app.test_client()
-    schedule.set(2, in_ms(50_000))
-    with stranger.acquire(timeout=WAIT_S):
-        answers = [buy(app, guard, key="early") for _ in range(2)]
-    for answer in answers:
-        assert (answer["status"], answer["outcome"], answer["order"]) == (409, "not_open", None)
-        assert answer["opens_at"].endswith("Z")
-        assert answer["opens_at"] in answer["detail"]
-        assert 20 <= int(answer["retry_after"]) <= 50
-    assert [browser.get("/stock").get_json()[name] for name in ("stock", "orders")] == [2, 0]
-    assert browser.get("/readyz").status_code == 200
-    status, left_ms = schedule.open(1)
-    assert (status, 20_000 < int(left_ms) <= 50_000) == ("early", True)
-    schedule.set(2, 1000)
-    schedule.open(2)
-    assert buy(app, guard, key="early")["outcome"] == "sold"
-
-
-@pytest.mark.parametrize("guard", EXACT)
-def test_exact_guards_sell_exactly_from_the_opening_on(
-    app: Flask, other: Flask, sale: Sale, schedule: Schedule, guard: str, crowd: ThreadPoolExecutor
-) -> None:
-    """Buyers who click on and on at two instances buy exactly the stock, all of it after the opening."""
-    schedule.set(7, in_ms(300))
-
-    def keep_clicking(number: int) -> Answer:
-        answer: Answer = {"outcome": "not_open"}
-        while answer["outcome"] == "not_open":
-            answer = buy((app, other)[number % 2], guard, buyer=number, hold_ms=1)
-        return answer
-
-    clicking = [crowd.submit(keep_clicking, number) for number in range(16)]
-    while services.of(other).schedule.open(1)[0] == "early":
-        time.sleep(0.01)
-    answers = [each.result(WAIT_S) for each in clicking]
-    assert Counter(answer["outcome"] for answer in answers) == {"sold": 7, "sold_out": 9}
-    assert len({answer["order"] for answer in answers}) == 7 + 1  # those without an order have None
-    assert (sale.snapshot().verdict, sale.snapshot().stock) == ("EXACT", 0)

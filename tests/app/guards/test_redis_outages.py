@@ -10,18 +10,18 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 import redis
-from app.sales.scripts import SHAS, TEXTS, sending
 from flask import Flask
 
 from app import services
-from app.guards import GUARDS, Promise
+from app.contract.outcomes import Promise
+from app.guards import guards
+from app.sales.redis_client import Script
+from app.sales.stock import READ, WRITE, sending
 from app.sharding.transfer import Transfers
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost
-from tests.support.shops import Answer, buy
+from tests.support.shops import SELLERS, WAYS, Answer, buy
 from tests.support.waiting import wait_until
-
-WAYS = [*(guard.name for guard in GUARDS), "cart"]
 
 
 @contextmanager
@@ -98,24 +98,24 @@ def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: 
         assert "FLASHSALE_REDIS_URL has to name a user" in answer["detail"]
 
 
-IN_ONE = {"etcd-batch": "sell", "etcd-sharded": "sell", "redis-lua": "sell", "cart": "cart"}
+IN_ONE = ("etcd-batch", "etcd-sharded", "redis-lua", *SELLERS)  # which read and write in one script
 
 
-def sent(guard: str, script: str) -> bytes:
+def sent(way: str, script: Script) -> bytes:
     """What a command that runs the script contains: its hash, or in a pipeline its text."""
-    return (TEXTS if guard == "redis-watch" else SHAS)[script].encode()
+    return b"EVALSHA" if way in IN_ONE else (script.text if way == "redis-watch" else script.sha).encode()
 
 
 def test_only_a_lost_write_is_in_doubt_and_the_key_resolves_it(app: Flask) -> None:
     """If the answer to the read is lost, nothing was written; if that to the write is, a retry gets the only order."""
     for guard in warmed(app):
         if guard not in IN_ONE:
-            with answer_lost(sent(guard, "read")):
+            with answer_lost(sent(guard, READ)):
                 lost = buy(app, guard)
             assert (lost["status"], lost["outcome"], lost["in_doubt"]) == (503, "unavailable", False), guard
             assert "Nothing was written" in lost["detail"]
             assert orders(app) == 0
-        with answer_lost(sent(guard, IN_ONE.get(guard, "write"))):
+        with answer_lost(sent(guard, WRITE)):
             lost = buy(app, guard, key="k", buyer="ada")
         told = lost["status"], lost["retry_after"], lost["outcome"], lost["in_doubt"]
         assert told == (503, "1", "unavailable", True), guard
@@ -167,8 +167,8 @@ def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:
 # Redis loses its data
 
 STOCK = 40
-EXACT = {guard.name: guard.promise is not Promise.NONE for guard in GUARDS} | {"cart": True}
-RUSHES = ["none", "redis-watch", "etcd-batch", "etcd-sharded", "cart"]  # the others read and write as one of these
+EXACT = {name: guard.promise is not Promise.NONE for name, guard in guards().items()} | dict.fromkeys(SELLERS, True)
+RUSHES = ["none", "redis-watch", "etcd-batch", "etcd-sharded", *SELLERS]  # the others read and write as one of these
 
 
 @pytest.fixture

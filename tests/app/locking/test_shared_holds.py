@@ -10,15 +10,15 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
+from app.contract.keys import DEFAULT_ITEM
 from app.guards import etcd_batch
 from app.sales import commit_queue
 from app.sales.commit_queue import Entry
-from app.sales.purchase import DEFAULT_ITEM
 from app.sales.sale import Sale
+from app.sales.stock import Stock
 from lock import CohortMutex, LockTimeout, Mutex, Turn
 from tests.support.overtaking import answer_lost
 from tests.support.shops import WAIT_S, Answer, buy, ledger
@@ -143,7 +143,7 @@ def test_a_lost_session_is_lost_for_all(
     assert {answer["outcome"] for answer in answers} <= {"lock_lost", "sold"}
     assert len(ledger(sale)) == len(answers) - len(told_lost)
     assert buy(app, guard)["outcome"] == "sold"
-    assert sale.snapshot().verdict == "EXACT"
+    assert sale.snapshot().judge().sentence == "EXACT"
 
 
 def test_a_lost_answer_leaves_a_group_in_doubt(queue_up: QueueUp, app: Flask, sale: Sale, stranger: Mutex) -> None:
@@ -196,7 +196,7 @@ class Interrupted(BaseException):
         ((Entry, "wait"), Interrupted(), None, "sold"),
         ((CohortMutex, "acquire"), Interrupted(), None, "sold"),
         ((CohortMutex, "acquire"), LockTimeout("late"), "lock_timeout", "sold"),
-        ((Inventory, "sell_group"), Interrupted(), None, "unavailable"),
+        ((Stock, "sell_group"), Interrupted(), None, "unavailable"),
     ],
     ids=["interrupted in the queue", "interrupted at the lock", "timed out", "interrupted in the commit"],
 )

@@ -8,14 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from app.contract.outcomes import Outcome
 from app.sales.commit_queue import CommitQueue, Entry
-from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, Section
 from tests.support.shops import WAIT_S
 from tests.support.waiting import wait_until
 
 
-def sold(purchase: Purchase) -> Receipt:
-    return Receipt(Outcome.SOLD, purchase.guard, order=purchase.order)
+def sold(section: Section) -> Receipt:
+    return Receipt(Outcome.SOLD, section.purchase.guard, order=section.purchase.order)
 
 
 def test_a_purchase_without_a_result_keeps_its_place(crowd: ThreadPoolExecutor) -> None:
@@ -26,9 +27,9 @@ def test_a_purchase_without_a_result_keeps_its_place(crowd: ThreadPoolExecutor) 
         wait_until(lambda: len(queue) >= 4 - 2 * len(groups))
         queue.serve(two_of_them)
 
-    def two_of_them(group: Sequence[Purchase]) -> list[Receipt | None]:
-        groups.append([purchase.buyer for purchase in group])
-        return [sold(purchase) if place < 2 else None for place, purchase in enumerate(group)]
+    def two_of_them(group: Sequence[Section]) -> list[Receipt | None]:
+        groups.append([section.purchase.buyer for section in group])
+        return [sold(section) if place < 2 else None for place, section in enumerate(group)]
 
     buyers = []
     for number in range(4):
@@ -54,7 +55,7 @@ def test_a_purchase_whose_time_is_up_is_not_given_up_while_it_is_decided(
         wait_until(lambda: len(queue) == 2)
         queue.serve(sell)
 
-    def sell(group: Sequence[Purchase]) -> list[Receipt]:
+    def sell(group: Sequence[Section]) -> list[Receipt]:
         monkeypatch.setattr(Entry, "wait", counted)
         decided.wait(WAIT_S)
         return [sold(purchase) for purchase in group]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -13,11 +15,12 @@ from flask import Flask
 
 from app import services
 from app.sales import redis_client
-from app.sales.redis_client import NotSent, Refused, client_for, connect, warm_up
+from app.sales.redis_client import NotSent, Refused, answered_until, warm_up
+from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
-from loadtest.stack.ports import free_port
+from loadtest.ports import free_port
 from loadtest.stack.servers import Redis
-from tests.support.shops import buy
+from tests.support.shops import WAIT_S, buy
 from tests.support.waiting import wait_until
 
 Make = Callable[..., Flask]
@@ -39,7 +42,7 @@ def test_no_connection_means_not_sent(redis_server: Redis) -> None:
         unavailable = [f"redis://127.0.0.1:{port}/0" for port in (free_port(), full.getsockname()[1])]
         for url in (*unavailable, "redis+cluster://127.0.0.1:1,127.0.0.1:2"):
             with connect(url, connections=1, timeout=0.2) as client, pytest.raises(NotSent):
-                client_for(client, "sale").incr("counted")
+                client.for_tag("sale").incr("counted")
     with connect(redis_server.url, connections=1, timeout=1.0) as client:
         in_use = client.connection_pool.get_connection()
         with pytest.raises(NotSent):
@@ -101,3 +104,34 @@ def test_what_no_replica_has_is_in_doubt(make: Make, sale: Sale, monkeypatch: py
     assert "0 of 1 replicas" in answers[0]["detail"]
     assert sale.snapshot().orders == 2  # the first one, and that of the key
     assert shop.test_client().post("/stock/reset").status_code == 503
+
+
+def test_a_name_that_cannot_be_resolved_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connecting ends within its second, also while the resolver still looks for a server that was removed."""
+    found = threading.Event()
+
+    def search(*_: Any) -> Any:
+        assert found.wait(WAIT_S)
+        raise OSError("not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", search)
+    with (
+        connect("redis://removed.example:6379/0", connections=1) as client,
+        pytest.raises(NotSent, match="Timeout connecting"),
+    ):
+        client.ping()
+    assert not found.is_set()
+    found.set()
+
+
+def test_what_is_left_of_a_purchase_bounds_each_answer(fresh_redis: Redis) -> None:
+    """A frozen Redis holds a purchase up no longer than its own time, although an answer might take a minute."""
+    with connect(fresh_redis.url, connections=1, timeout=60.0) as client:
+        client.ping()
+        fresh_redis.pause()
+        try:
+            with answered_until(time.monotonic()), pytest.raises(redis.TimeoutError):
+                client.ping()
+        finally:
+            fresh_redis.resume()
+        assert client.ping()

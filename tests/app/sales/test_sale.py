@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.sales.slots import Keys
-from tests.app.sales.conftest import Process
+from app.contract.keys import Keys
+from tests.support.sale_fixtures import Process
 
 
 def test_the_first_item_has_the_keys_of_a_sale_with_one(process: Process) -> None:
@@ -13,4 +13,4 @@ def test_the_first_item_has_the_keys_of_a_sale_with_one(process: Process) -> Non
     assert Keys("demo", "7").answers == "sale:{demo}:answers"
     names = [name for keys in process(items=3).keys_of.values() for name in vars(keys).values()]
     assert len({name[name.index("{") : name.index("}")] for name in names}) == 1
-    assert len(set(names)) == len(names) - 2 * 3  # the answers, the opener and the key that does not exist are shared
+    assert len(set(names)) == len(names) - 2 * 3  # the prefix, the answers and the key that does not exist are shared

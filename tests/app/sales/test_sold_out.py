@@ -7,15 +7,17 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
-from app.sales.purchase import Outcome, Purchase
+from app.contract.outcomes import Outcome
+from app.sales.purchase import Purchase
+from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
+from app.sales.stock import Stock
 from lock import Hold, Mutex
 from tests.support.overtaking import overtaken
-from tests.support.shops import WAIT_S, Answer, buy, queue_behind
+from tests.support.shops import WAIT_S, Answer, buy, queue_behind, section_of
 from tests.support.waiting import wait_until
 
 WAITING = ["etcd", "etcd-batch"]  # etcd-cohort and etcd-unfenced ask in the same place; they are woken below
@@ -73,36 +75,38 @@ def test_it_has_to_be_seen_under_the_lock(
 # One look for many
 
 
-def test_one_look_is_enough_for_all_that_began_before_it(sale: Sale, inventory: Inventory) -> None:
+def test_one_look_is_enough_for_all_that_began_before_it(sale: Sale, item_stock: Stock) -> None:
     """A look at an empty stock answers purchases that began before it, without Redis, unless they have a key."""
     sale.reset(0)
-    check, keyed = inventory.known_sold_out, Purchase("eve", "etcd", key="k")
+    check, keyed = item_stock.known_sold_out, Purchase("eve", "etcd", key="k")
     assert check(Purchase("ada", "etcd")) is None, "none has looked yet"
-    inventory.sold_out_at = time.monotonic()
-    waits, asks = Purchase("cleo", "etcd"), Purchase("bob", "etcd")
-    assert check(asks)
+    item_stock.sold_out_at = time.monotonic()
+    waits, asks, looks = Purchase("cleo", "etcd"), Purchase("bob", "etcd"), list[str]()
+    with overtaken(0, lambda: looks.append("asked")):
+        assert check(asks)
+    assert looks == ["asked"]
     sale.client.set(sale.keys.stock, 5)
     known = check(waits)
     assert known is not None
     assert (known.outcome, known.stock, known.token, known.replayed) == (Outcome.SOLD_OUT, 0, None, False)
-    assert (asks.read_at is None, waits.read_at is None) == (False, True)
     assert [check(keyed), check(Purchase("dan", "etcd"))] == [None, None]
 
 
 @pytest.mark.parametrize("unlocked", [False, True])
 @each_guard
 def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, unlocked: bool) -> None:
-    """A purchase that begins after the question does not get its answer: a reset may lie between."""
+    """A purchase that begins after the question does not get its answer: here a reset lies between, which ends it."""
     sale.reset(0)
-    inventory, clicks = services.of(app).guards["etcd"].stock("1"), list[Purchase]()
-    inventory.read(Purchase("bob", "g"))  # so that its sale is known
+    item_stock, clicks = services.of(app).guards["etcd"].stock("1"), list[Purchase]()
+    item_stock.read(section_of(Purchase("bob", "g")))  # so that its sale is known
     if unlocked:
-        inventory.sold_out_at = time.monotonic()
+        item_stock.sold_out_at = time.monotonic()
     with overtaken(0, lambda: clicks.append(Purchase("eve", "etcd"))):
         assert buy(app, guard)["outcome"] == "sold_out"
     sale.reset(5)
     (late,) = clicks
-    assert inventory.known_sold_out(late) is None
+    with pytest.raises(SaleReset):
+        item_stock.known_sold_out(late)
 
 
 @pytest.mark.parametrize("unlocked", [False, True])

@@ -12,11 +12,12 @@ from flask import Flask
 
 from app import services
 from app.board.sources.heartbeats import HeartbeatReader
-from app.guards import GUARDS
+from app.guards import guards
 from app.web.busy import BusyAnswers
 from loadtest.results.answer import Answer, Outcome
 from loadtest.stack.apps import Instance
 from lock import Mutex
+from tests.support.shops import SELLERS
 from tests.support.waiting import wait_until
 
 HEAD = "POST {} HTTP/1.1\r\nHost: localhost\r\n"
@@ -91,10 +92,10 @@ def test_a_busy_answer_has_the_members_of_every_refusal(app: Flask) -> None:
 
 
 WHOLE_OR_NOT: list[tuple[str, str | None]] = [
-    *((HEAD.format(f"/stock/reduce?guard={guard.name}") + "\r\n", guard.name) for guard in GUARDS),
+    *((HEAD.format(f"/stock/reduce?guard={name}") + "\r\n", name) for name in guards()),
     (HEAD.format("/stock/reduce") + "Content-Length: 0\r\n\r\n", "etcd"),
     (HEAD.format("/stock/reduce") + 'content-length: 16\r\n\r\n{"guard":"none"}', "none"),
-    (HEAD.format("/cart?items=1,2") + "\r\n", "cart"),
+    *((HEAD.format(f"{path}?items=1,2") + "\r\n", name) for name, path in SELLERS.items()),
     *((HEAD.format("/stock/reduce") + f"content-length: {len(body)}\r\n\r\n{body}", "etcd") for body in NONSENSE),
     (HEAD.format("/stock/reduce?guard=nothing") + "\r\n", None),  # the routes say what is wrong with it
     (HEAD.format("/stock/reduce"), None),  # the rest has not come yet

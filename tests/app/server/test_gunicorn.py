@@ -18,7 +18,7 @@ from flask import Flask
 
 from app import services
 from app.config.settings import Settings
-from app.guards import GUARDS
+from app.guards import guards as known_guards
 from loadtest.stack.apps import Instance
 from lock import Mutex
 from tests.support.waiting import has_ended, wait_until
@@ -55,7 +55,7 @@ def workers(instance: Instance) -> set[int]:
 
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
     """On SIGTERM waiters are refused under every guard while the holder's purchase goes on; its lease is revoked."""
-    names = [guard.name for guard in GUARDS if guard.name not in {"none", "redis-lua", "etcd-sharded"}]
+    names = [name for name in known_guards() if name not in {"none", "redis-lua", "etcd-sharded"}]
     guards = {str(item): name for item, name in enumerate(names, 1)}
     env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": str(len(guards))}
     env |= {"FLASHSALE_THREADS": "32", "GUNICORN_CMD_ARGS": "--graceful-timeout 20"}

@@ -9,17 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
-from app.guards import GUARDS
-from app.sales.purchase import Purchase
-from app.sales.redis_client import Refused, client_for, connect
+from app.sales.purchase import Purchase, Section
+from app.sales.redis_client import Refused
+from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
+from app.sales.stock import Stock
 from loadtest.stack.redis_cluster import RedisCluster
 from lock import CohortMutex, Mutex
-from tests.support.shops import WAIT_S, at_once, buy
+from tests.support.shops import WAIT_S, WAYS, at_once, buy
 from tests.support.waiting import wait_until
 
 Make = Callable[..., Flask]
@@ -50,7 +50,7 @@ def test_few_purchases_need_the_lock(make: Make, sale: Sale, monkeypatch: pytest
     sale.reset(300)
     outcomes = Counter(outcome for told in at_once(10, click) for outcome in told)
     assert outcomes == {"sold": 300, "sold_out": 50}
-    assert sale.snapshot().verdict == "EXACT"
+    assert sale.snapshot().judge().sentence == "EXACT"
     assert len(acquired) <= 0.15 * 300
 
 
@@ -60,13 +60,13 @@ def test_purchases_that_wait_for_the_same_items_are_made_together(
     """Once items come to the shard, one script sells to all; as many were brought as buyers wait there."""
     (stock,) = services.of(app).guards["etcd-sharded"].stocks.values()  # type: ignore[attr-defined]
     buyers = [name for name in map(str, range(40)) if stock.shard_of(Purchase(name, "etcd-sharded")).number == 0][:6]
-    groups, sell_group = list[int](), Inventory.sell_group
+    groups, sell_group = list[int](), Stock.sell_group
 
-    def counted(inventory: Inventory, purchases: Sequence[Purchase], **options: Any) -> Any:
-        groups.append(len(purchases))
-        return sell_group(inventory, purchases, **options)
+    def counted(item_stock: Stock, sections: Sequence[Section], **options: Any) -> Any:
+        groups.append(len(sections))
+        return sell_group(item_stock, sections, **options)
 
-    monkeypatch.setattr(Inventory, "sell_group", counted)
+    monkeypatch.setattr(Stock, "sell_group", counted)
     with stranger.acquire(timeout=WAIT_S):
         answers = []
         for buyer in buyers:
@@ -81,7 +81,7 @@ def test_another_guard_sells_what_the_treasury_has(app: Flask, sale: Sale) -> No
     assert buy(app, "etcd-sharded")["stock"] == 1
     assert [buy(app, "etcd")["outcome"] for _ in range(9)] == ["sold"] * 8 + ["sold_out"]
     now = sale.snapshot()
-    assert (now.orders, now.stock, now.verdict) == (9, 1, "EXACT")
+    assert (now.orders, now.stock, now.judge().exact) == (9, 1, True)
     assert [buy(app, "etcd-sharded")["outcome"] for _ in range(2)] == ["sold", "sold_out"]
 
 
@@ -92,7 +92,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
         yield cluster
 
 
-@pytest.mark.parametrize("guard", [*(guard.name for guard in GUARDS), "cart"])
+@pytest.mark.parametrize("guard", WAYS)
 def test_every_guard_sells_on_a_cluster(make: Make, cluster: RedisCluster, guard: str) -> None:
     """Purchase, retry, end of the stock, reset and probes: as on one Redis."""
     shop = make(redis_url=cluster.url, stock=2)
@@ -111,11 +111,11 @@ def test_every_guard_sells_on_a_cluster(make: Make, cluster: RedisCluster, guard
 def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
     """Its commands are refused until the nodes are asked again, although the first one asked is down."""
     with connect(cluster.url, connections=2) as client:
-        mine = client_for(client, "moved")
+        mine = client.for_tag("moved")
         mine.set("{moved}", "here")
         nodes: Any = client.nodes
         addresses = sorted({address for *_, address in nodes._owners})
-        owner = nodes.pool_of(mine.connection_pool._slot).connection_kwargs["port"]  # type: ignore[attr-defined]
+        owner = nodes.pool_of(mine.connection_pool._slot).connection_kwargs["port"]
         wrong = next(address for address in addresses if not address.endswith(f":{owner}"))
         nodes._owners, nodes._known = [(0, 16383, wrong)], ["127.0.0.1:1", *nodes._known]
         nodes._fresh_until = math.inf

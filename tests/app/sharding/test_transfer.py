@@ -23,6 +23,7 @@ from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot, read_slots
 from app.sharding.shards import ShardedStock
 from app.sharding.transfer import Transfers
+from tests.support.shops import section_of
 
 ITEM = "1"
 
@@ -43,7 +44,7 @@ def nodes(request: pytest.FixtureRequest, sale: Sale) -> str:
 
 
 def sells(stock: ShardedStock, number: int) -> bool:
-    (result,) = stock.sell(stock.shards[number], [Purchase("ada", "etcd-sharded")])
+    (result,) = stock.sell(stock.shards[number], [section_of(Purchase("ada", "etcd-sharded"))])
     return isinstance(result, Receipt) and result.order is not None
 
 
@@ -199,7 +200,7 @@ def test_shards_that_wait_get_items_together_unless_their_node_is_down(
     for number in range(4):
         assert not sells(stock, number)
         stock.shards[number].queue = Mock(__len__=lambda _, number=number: number)
-    monkeypatch.setattr(stock.shards[3].inventory, "_client", Mock(evalsha=Mock(side_effect=redis.ConnectionError)))
+    monkeypatch.setattr(stock.shards[3].stock, "_client", Mock(evalsha=Mock(side_effect=redis.ConnectionError)))
     with pytest.raises(InDoubt):
         sells(stock, 3)
     stock.refill(stock.shards[2], 1)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.guards import GUARDS
-from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
+from app.contract.outcomes import ANSWERS, LossCause, Outcome
+from app.sales.purchase import Purchase, Receipt, Section
 from app.telemetry.metrics import Metrics
+from tests.support.shops import WAYS
 
 
 def samples(browser: FlaskClient) -> dict[tuple[str, ...], float]:
@@ -43,7 +44,8 @@ def test_purchases_are_counted_by_guard_and_outcome(browser: FlaskClient) -> Non
 def test_times_and_losses_are_told_as_they_were() -> None:
     """Waiting ends where holding begins; a purchase that never got in held nothing; a lost lock has a cause."""
     metrics = Metrics("shop-a", ["etcd", "none"])
-    lost = Purchase("ada", "etcd", began=100.0, entered=103.0, left=104.0, loss=LossCause.FENCED_OFF)
+    lost = Purchase("ada", "etcd", began=100.0, loss=LossCause.FENCED_OFF)
+    lost.section = Section(lost, entered=103.0, left=104.0)
     metrics.count(lost, Receipt(Outcome.LOCK_LOST, "etcd"))
     metrics.count(Purchase("bob", "etcd"), Receipt(Outcome.LOCK_TIMEOUT, "etcd"))
     found = parsed(metrics.expose().get_data(as_text=True))
@@ -53,15 +55,14 @@ def test_times_and_losses_are_told_as_they_were() -> None:
     assert found["flashsale_held_seconds_count", "etcd"] == 1
     causes = [cause for cause in LossCause if found["flashsale_locks_lost_total", cause.value, "etcd"]]
     assert causes == [LossCause.FENCED_OFF]
-    assert metrics.outcomes() == {each.value: 0 for each in Outcome} | {"lock_timeout": 1, "lock_lost": 1}
+    assert metrics.outcomes() == {each.value: 0 for each in ANSWERS} | {"lock_timeout": 1, "lock_lost": 1}
 
 
 def test_every_guard_and_outcome_is_there_from_the_start(browser: FlaskClient) -> None:
     """A rate over a counter that appears late would miss its first step; strangers and buyers make no labels."""
     found = samples(browser)
     purchases = {key[1:]: value for key, value in found.items() if key[0] == "flashsale_purchases_total"}
-    sellers = [*(guard.name for guard in GUARDS), "cart"]
-    assert purchases == {(seller, outcome.value): 0 for seller in sellers for outcome in Outcome}
+    assert purchases == {(way, outcome.value): 0 for way in WAYS for outcome in ANSWERS}
     assert not [name for name, *_ in found if name.endswith("_created")]  # which would double them all
     for guard in ("nope", "none"):
         browser.post(f"/stock/reduce?guard={guard}&buyer=mallory")

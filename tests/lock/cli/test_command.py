@@ -195,6 +195,7 @@ def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> Non
         (("name", "ls", "x"), r"name -- ls x"),
         (("name", "--"), "behind --"),
         (("name", "--ttl", "0", "--", "ls"), "ttl"),
+        (("name", "--ttl", "9000000001", "--", "ls"), "ttl"),  # etcd's limit is one less
         (("name", "--timeout", "-1"), "timeout"),
         (("name", "--timeout", "nan"), "timeout"),
         (("name", "--try", "--timeout", "1"), "--try"),
@@ -268,6 +269,17 @@ def test_help_tells_the_exit_codes() -> None:
     assert all(str(code.value) in text for code in Exit)
 
 
+@pytest.mark.parametrize("called", ["python -m lock", "etcd-lock"])
+def test_help_names_the_command_as_it_was_called(called: str) -> None:
+    """--help of the installed script says etcd-lock, so that its lines can be copied; the module's says python -m."""
+    script = "import sys; sys.argv[0] = '/usr/bin/etcd-lock'; from lock.__main__ import main; main()"
+    program = LOCK if called == "python -m lock" else [sys.executable, "-c", script]
+    text = subprocess.run([*program, "--help"], capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
+    assert text.startswith(f"Usage: {called} [OPTIONS]")
+    assert f"{called} deploy/shop -- ./deploy.sh " in text
+    assert set(re.findall("python -m lock|etcd-lock", text)) == {called}
+
+
 def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invoke, name: str) -> None:
     """--shared and --limit let several hold; `contenders` tells who does, and another limit is refused."""
     nested = f"{sys.executable} -m lock --shared --timeout 5 {name}/a -- {sys.executable} -m lock contenders {name}/a"
@@ -287,7 +299,7 @@ def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invo
 
 def test_every_operation_is_printed_with_revision_and_latency(invoke: Invoke) -> None:
     """Each contender's operations appear in the order of the protocol, and B's token is greater than A's."""
-    script = invoke("trace", "trace/all").stdout
+    script = invoke("trace", "--timeout", "inf", "trace/all").stdout
     steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
     for who, keep_alives in (("A", 1), ("B", 0)):
         calls = [call for contender, call in steps if contender == who and call not in ("Watch", "LeaseTimeToLive")]

@@ -1,0 +1,145 @@
+"""The schedule over HTTP, and every way to buy before and after the opening."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app import services
+from app.contract.outcomes import Promise
+from app.guards import guards
+from app.sales.sale import Sale
+from labs.opening.schedule import Schedule
+from lock import Mutex
+from tests.support.shops import WAIT_S, WAYS, Answer, buy, in_ms
+from tests.support.waiting import wait_until
+
+EXACT = [name for name, guard in guards().items() if guard.promise is not Promise.NONE]
+
+
+def test_a_schedule_is_set_shown_and_cancelled(browser: FlaskClient) -> None:
+    """GET /sale shows each state; only a schedule can be cancelled, and a reset opens the sale."""
+    open_sale = {"state": "open", "opened_at": None, "stock": 10, "leader": None, "instance": "shop-a"}
+    assert browser.get("/sale").get_json() == open_sale
+    assert browser.delete("/sale/schedule").status_code == 409
+    opens_at = (datetime.now(timezone.utc) + timedelta(hours=2)).astimezone(timezone(timedelta(hours=8)))
+    shown = browser.post("/sale/schedule", json={"stock": 3, "opens_at": opens_at.isoformat()}).get_json()
+    assert datetime.fromisoformat(shown["opens_at"].replace("Z", "+00:00")) - opens_at < timedelta(milliseconds=1)
+    assert (shown["state"], shown["stock"], 7000 < shown["opens_in_s"] <= 7200) == ("scheduled", 3, True)
+    cancelled = browser.delete("/sale/schedule").get_json()
+    assert (cancelled["state"], "opens_at" in cancelled) == ("closed", False)
+    assert browser.post("/stock/reduce").get_json()["opens_at"] is None
+    assert browser.post("/stock/reset", json={"stock": 4}).get_json()["stock"] == 4
+    assert browser.get("/sale").get_json()["state"] == "open"
+
+
+@pytest.mark.parametrize(
+    ("body", "advice"),
+    [
+        *((body, "opens_") for body in ("{}", '{"opens_in_s": 0}', '{"opens_in_s": 86401}')),
+        ('{"opens_in_s": 5, "opens_at": "SOONZ"}', "Give either"),
+        *(
+            (f'{{"opens_at": {at}}}', "opens_at is ")
+            for at in ('"noon"', "1800000000", '"SOON"', '"2020-01-01T00:00:00Z"', '"2999-01-01T00:00:00Z"')
+        ),
+    ],
+)
+def test_a_time_that_cannot_be_is_refused(browser: FlaskClient, body: str, advice: str) -> None:
+    """A time in the past, too far, without a zone, or none is a 400 with advice; the sale stays open."""
+    soon = (datetime.now(timezone.utc) + timedelta(hours=1)).replace(tzinfo=None).isoformat()
+    answer = browser.post("/sale/schedule", data=body.replace("SOON", soon), content_type="application/json")
+    assert (answer.status_code, advice in answer.get_json()["detail"]) == (400, True)
+    assert browser.get("/sale").get_json()["state"] == "open"
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_a_schedule_needs_the_token(make: Callable[..., Flask], method: str) -> None:
+    """Without the administrator's token it is a 401, and with it the sale closes."""
+    shop = make(admin_token="secret").test_client()
+    path, allowed = (
+        "/sale/schedule" + ("?opens_in_s=60" if method == "POST" else ""),
+        {"Authorization": "Bearer secret"},
+    )
+    assert shop.open(path, method=method).status_code == 401
+    shop.post("/sale/schedule?opens_in_s=60", headers=allowed)
+    assert shop.open(path, method=method, headers=allowed).status_code == 200
+    assert shop.get("/sale").get_json()["state"] == ("scheduled" if method == "POST" else "closed")
+
+
+@pytest.fixture
+def schedule(app: Flask) -> Schedule:
+    return Schedule(services.of(app).sale)
+
+
+@pytest.mark.parametrize("guard", WAYS)
+def test_a_purchase_before_the_opening(app: Flask, schedule: Schedule, stranger: Mutex, guard: str) -> None:
+    """It is a 409 with the time, no wait for a lock and Retry-After; the same Idempotency-Key buys once it is open."""
+    browser = app.test_client()
+    schedule.set(2, in_ms(50_000))
+    with stranger.acquire(timeout=WAIT_S):
+        answers = [buy(app, guard, key="early") for _ in range(2)]
+    for answer in answers:
+        assert (answer["status"], answer["outcome"], answer["order"]) == (409, "not_open", None)
+        assert answer["opens_at"].endswith("Z")
+        assert answer["opens_at"] in answer["detail"]
+        assert 20 <= int(answer["retry_after"]) <= 50
+    assert [browser.get("/stock").get_json()[name] for name in ("stock", "orders")] == [2, 0]
+    assert browser.get("/readyz").status_code == 200
+    status, left_ms = schedule.open(1)
+    assert (status, 20_000 < int(left_ms) <= 50_000) == ("early", True)
+    schedule.set(2, 1000)
+    schedule.open(2)
+    assert buy(app, guard, key="early")["outcome"] == "sold"
+
+
+@pytest.mark.parametrize("guard", EXACT)
+def test_exact_guards_sell_exactly_from_the_opening_on(
+    app: Flask, other: Flask, sale: Sale, schedule: Schedule, guard: str, crowd: ThreadPoolExecutor
+) -> None:
+    """Buyers who click on and on at two instances buy exactly the stock, all of it after the opening."""
+    schedule.set(7, in_ms(300))
+
+    def keep_clicking(number: int) -> Answer:
+        answer: Answer = {"outcome": "not_open"}
+        while answer["outcome"] == "not_open":
+            answer = buy((app, other)[number % 2], guard, buyer=number, hold_ms=1)
+        return answer
+
+    clicking = [crowd.submit(keep_clicking, number) for number in range(16)]
+    while Schedule(services.of(other).sale).open(1)[0] == "early":
+        time.sleep(0.01)
+    answers = [each.result(WAIT_S) for each in clicking]
+    assert Counter(answer["outcome"] for answer in answers) == {"sold": 7, "sold_out": 9}
+    assert len({answer["order"] for answer in answers}) == 7 + 1  # those without an order have None
+    assert (sale.snapshot().judge().sentence, sale.snapshot().stock) == ("EXACT", 0)
+
+
+@pytest.mark.parametrize("wrong_by_s", [-3600, 3600])
+def test_an_instance_whose_clock_is_wrong_tells_and_opens_by_redis(
+    app: Flask, monkeypatch: pytest.MonkeyPatch, wrong_by_s: int
+) -> None:
+    """Until when a buyer has to wait, what is shown, and when the leader opens the sale: Redis's clock decides."""
+    browser, true_time, true_ns = app.test_client(), time.time, time.time_ns
+
+    def wrong_time() -> float:  # for all but gRPC, which counts its deadlines by this clock
+        return true_time() + (0 if "grpc" in sys._getframe(1).f_code.co_filename else wrong_by_s)
+
+    monkeypatch.setattr(time, "time", wrong_time)
+    monkeypatch.setattr(time, "time_ns", lambda: true_ns() + wrong_by_s * 10**9)
+    shown = browser.post("/sale/schedule", json={"stock": 2, "opens_in_s": 50}).get_json()
+    assert 40 < shown["opens_in_s"] <= 50
+    early = buy(app)
+    assert (early["outcome"], 40 <= int(early["retry_after"]) <= 50) == ("not_open", True)
+    assert abs(datetime.fromisoformat(shown["opens_at"].replace("Z", "+00:00")).timestamp() - true_time() - 50) < 10
+    browser.post("/sale/schedule", json={"stock": 2, "opens_in_s": 1})
+    services.of(app).warm_up()
+    wait_until(lambda: browser.get("/sale").get_json()["state"] == "open")
+    assert buy(app)["outcome"] == "sold"

@@ -1,0 +1,168 @@
+"""What others write into etcd, and names from elsewhere, are printed as text: no shell and no terminal obeys them."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from loadtest.stack.proxy import Proxy
+from lock import Client
+from lock.__main__ import main
+from lock.cli.exit_codes import Exit
+from lock.cli.output import say
+from tests.support.lock import WAIT_S, await_keys, delete, keys, put
+
+LOCK = [sys.executable, "-m", "lock"]
+# FILE stands for a file that is made where any of it is executed.
+FOREIGN = {
+    "line breaks": "x\ntouch FILE\nEOF\ntouch FILE\r\nholds  1  x  y\n",
+    "terminal escapes": "\x1b[2J\x1b]0;title\x07\x9b31m\x85\u2028\u202e\x7f",
+    "quotes": 'it\'s "odd" \\ \\n \'; touch FILE; \'\t"; touch FILE; "\n\'"',
+    "expansions": "$(touch FILE) `touch FILE` ${HOME} $LEASE_A !! !$ %s %% \\0101 & touch FILE; CreateRevision : 1\n7",
+    "bytes that are not UTF-8": "\udcff\udc80ü\udcc3",
+    "a long one": "x \n" * 1000,
+}
+
+Invoke = Callable[..., Result]
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture(params=FOREIGN.values(), ids=list(FOREIGN))
+def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    yield request.param.replace("FILE", str(tmp_path / "executed"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def invoke(etcdctl_env: dict[str, str]) -> Invoke:
+    """Runs a command that needs no process, in this one."""
+    return lambda *args: CliRunner().invoke(main, args, env=etcdctl_env)
+
+
+@pytest.fixture
+def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
+    """Starts `python -m lock` with these arguments; whatever still runs at the end is killed."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(*args: str) -> subprocess.Popen[bytes]:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        running.append(subprocess.Popen([*LOCK, *args], **pipes, env=etcdctl_env))  # type: ignore[call-overload]
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate(timeout=WAIT_S)
+
+
+def lines(output: str | bytes) -> list[str]:
+    """The records of an output, each of which is one line that does nothing to a terminal."""
+    text = output if isinstance(output, str) else output.decode()
+    found = text.removesuffix("\n").split("\n")
+    assert [each for each in found if not each.isprintable()] == []
+    return found
+
+
+def next_lines(process: subprocess.Popen[bytes], number: int) -> list[str]:
+    assert process.stdout is not None
+    found = lines(b"".join(process.stdout.readline() for _ in range(number)))
+    assert len(found) == number
+    return found
+
+
+def test_a_foreign_key_and_value_are_printed_as_text(
+    client: Client, invoke: Invoke, start: Start, etcdctl_env: dict[str, str], name: str, foreign: str
+) -> None:
+    """Every command prints a key, a value, and a name that others chose on one line each, and trace quotes the key."""
+    kv = put(client, f"{name}/{foreign}", foreign.encode("utf-8", "surrogateescape"))
+    shown = lines(invoke("contenders", name).stdout)
+    assert [each.split()[0] for each in shown[1:]] == ["holds"]
+    assert re.match(rf"holds +{kv.create_revision} +'", shown[1])
+    assert max(map(len, shown)) < 2500
+    for option in ("--try", "--timeout=0.1"):
+        refused = invoke(option, name)
+        [told] = lines(refused.stderr)
+        assert (refused.exit_code, "another client" in told, len(told) < 2500) == (Exit.NOT_ACQUIRED, True, True)
+    listening = start("elect", "--listen", name)
+    assert next_lines(listening, 2) == [repr(kv.key), repr(foreign)]
+    tracing = start("trace", name)
+    await_keys(client, name, 2)
+    delete(client, kv.key)
+    script, _ = tracing.communicate(timeout=WAIT_S)
+    assert any(" is told: DELETE " in each for each in lines(script) if each.startswith("# A"))
+    done = subprocess.run(["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, timeout=WAIT_S)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_foreign_name_is_printed_as_text(
+    client: Client, invoke: Invoke, start: Start, name: str, foreign: str
+) -> None:
+    """A NAME that others chose is printed on one line, as key and in errors, and reaches the command as it is."""
+    name = f"{name}/{foreign}x"
+    told = lines(invoke("contenders", name).stdout)
+    assert (len(told), told[0].endswith(" is free: no holder, no waiter")) == (1, True)
+    process = start("elect", name, foreign)
+    assert next_lines(process, 2) == [repr(keys(client, name)[0]), repr(foreign)]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WAIT_S) == 0
+    process = start(name)
+    assert next_lines(process, 2)[0] == repr(keys(client, name)[0])
+    delete(client, keys(client, name)[0])
+    _, errors = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, "was deleted from elsewhere" in lines(errors)[-1]) == (Exit.LOST, True)
+    process = start(name, "--", "sh", "-c", 'printf %s "$ETCD_LOCK_KEY"; read _')
+    await_keys(client, name, 1)
+    [key] = keys(client, name)
+    output, _ = process.communicate(b"\n", timeout=WAIT_S)
+    assert output == key.encode("utf-8", "surrogateescape")
+    wrong = invoke(name, foreign)
+    assert (wrong.exit_code, "write -- in front" in lines(wrong.stderr)[-1]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("shell", "read"),
+    [(["sh", "-eu"], ()), (["bash", "--norc", "-i"], ("--shared",))],
+    ids=["piped", "pasted and shared"],
+)
+def test_the_trace_of_a_foreign_name_runs_as_printed(
+    client: Client, start: Start, etcdctl_env: dict[str, str], shell: list[str], read: tuple[str, ...], foreign: str
+) -> None:
+    """Each command of it is one line with every byte of the name, for a shell as for etcdctl, and nothing else runs."""
+    name = f"trace/{foreign}x"
+    script, _ = start("trace", *read, name).communicate(timeout=WAIT_S)
+    assert len(lines(script)) > 30
+    done = subprocess.run(shell, input=script, env=etcdctl_env, capture_output=True, timeout=WAIT_S)
+    assert (done.stdout.count(b"SUCCESS"), done.stdout.count(b"FAILURE")) == (4, 0)
+    assert shell[0] == "bash" or done.stderr == b""  # prompts
+    [first, _] = re.findall(rb"^lease (\w+) revoked$", done.stdout, re.MULTILINE)
+    assert f"{name}/{'read/' * bool(read)}".encode("utf-8", "surrogateescape") + first in done.stdout  # B lists A's key
+    assert keys(client, name) == []
+
+
+def test_a_name_that_etcdctl_would_take_for_an_option_is_not_traced(invoke: Invoke) -> None:
+    """A NAME that begins with - could send etcdctl to another etcd, or have its watch run a command."""
+    refused = invoke("trace", "--timeout", "1", "--", "--endpoints=example.org:2379")
+    assert (refused.exit_code, "option" in lines(refused.stderr)[-1]) == (2, True)
+
+
+def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str], foreign: str) -> None:
+    """What etcd says of a failure is passed on as text."""
+    say(f"etcd refused: {foreign}")
+    assert len(lines(capsys.readouterr().err)) == 1
+
+
+def test_warnings_of_the_library_are_lines_as_well(start: Start, proxy: Proxy, name: str) -> None:
+    """When etcd falls silent, all that is told of it are lines that name the command."""
+    process = start(f"{name}\n", "--ttl", "1", "--endpoints", proxy.endpoint)
+    next_lines(process, 2)
+    proxy.stall()
+    _, errors = process.communicate(timeout=WAIT_S)
+    assert process.returncode == Exit.LOST
+    assert [each for each in lines(errors) if not each.startswith("etcd-lock: ")] == []

@@ -116,6 +116,13 @@ function showReports({ reports }) {
   $("reports").replaceChildren(new Option("choose", ""), ...reports.map((name) => new Option(name)));
 }
 
+// The pages of labs.
+function showLinks({ links }) {
+  const { lang } = document.documentElement;
+  const made = links.map(({ path, text }) => Object.assign(document.createElement("a"), { href: `${path}?lang=${lang}`, textContent: text[lang] ?? text.en }));
+  $("nav").append(...made);
+}
+
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
 // Runs are recorded while the page is open; an old list is better than none.
 $("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
@@ -136,6 +143,7 @@ askSetup()
     order = setup.guards.map((guard) => guard.name);
     controls.setUp(setup);
     showReports(setup);
+    showLinks(setup);
   })
   .catch(() => say($("said"), "The board does not answer."));
 live.start();

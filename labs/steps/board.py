@@ -24,13 +24,14 @@ from app.board.sources.etcd import read_queue
 from app.board.sources.instances import find
 from app.board.sources.locust import DIRECT, UNREACHABLE, Locust
 from app.board.sources.stack_client import StackClient
+from app.board.web.security import authorize
 from app.contract.keys import DEFAULT_ITEM
 from app.guards import guards
-from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from lock import connect
 
+LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你就是调度器"}}
 STATIC = Path(__file__).with_name("static")
 TIMEOUT = 0.8  # to look at an instance
 ACT_TIMEOUT = 8.0  # to end its purchases, which takes a few seconds
@@ -48,13 +49,13 @@ class StepsRefused(Exception):
 class Scheduler:
     """The stepped purchases of all instances, as one; an instance that is silent keeps those that were seen last."""
 
-    def __init__(self, settings: BoardSettings) -> None:
+    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
         shop = settings.shop
         self._settings = settings
         self._etcd = connect(shop.etcd_endpoints, timeout=1.0)
         self._sale = services.sale_of(shop, self._etcd, connections=2, timeout=1.0)
-        self._stack = StackClient(settings.stack) if settings.stack and settings.on_loopback else None
-        self._locust = Locust(settings.locust)
+        self._stack = stack if settings.on_loopback else None
+        self._locust = locust
         self._seen: dict[str, dict[str, Any]] = {}  # by URL
 
     def begin(self, guard: str) -> None:
@@ -156,10 +157,7 @@ def _token_in(fence: str | None) -> str | None:
 
 def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and its routes."""
-    scheduler = Scheduler(settings)
-
-    def authorize() -> None:
-        require_admin(settings.shop.admin_token, on_loopback=settings.on_loopback, what="steps on the board")
+    scheduler = Scheduler(settings, stack=app.extensions["stack"], locust=app.extensions["locust"])
 
     @app.errorhandler(StepsRefused)
     def refused(error: StepsRefused) -> Response:
@@ -180,14 +178,14 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     @app.post("/steps/begin")
     def begin_steps() -> Response:
         """Start anew under a guard, with a stock of one."""
-        authorize()
+        authorize(settings)
         scheduler.begin(Parameters(request, "guard").choice("guard", "none", guards()))
         return steps_state()
 
     @app.post("/steps/add")
     def add_purchase() -> Response:
         """Add a purchase to those under way."""
-        authorize()
+        authorize(settings)
         asked = Parameters(request, "guard", "buyer")
         scheduler.add(asked.choice("guard", "none", guards()), asked.choice("buyer", "C", list(BUYERS)))
         return steps_state()
@@ -195,7 +193,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     @app.post("/steps/step")
     def step_purchase() -> Response:
         """Let one purchase go on."""
-        authorize()
+        authorize(settings)
         id = Parameters(request, "id").text("id", "")
         if not id.isalnum():
             raise BadRequest("Give the id of a purchase.")

@@ -40,7 +40,14 @@ def test_a_purchase_is_seen_with_all_that_is_known_of_it(app: Flask, watch: Watc
     assert 0 <= first["entered_ms"] < first["left_ms"] < second["entered_ms"] < second["left_ms"] < now["now_ms"]
     assert now["unavailable"] == {"redis": None, "etcd": None}
     assert watcher.sampler.last_run("none") is None
-    assert watcher.sampler.last_run("etcd") == {"sale": now["sale"], "sections": now["sections"]}
+    kept = watcher.sampler.last_run("etcd")
+    assert kept is not None
+    assert kept["sale"] == now["sale"]
+    assert [{name: each[name] for name in now["sections"][0]} for each in kept["sections"]] == now["sections"]
+    assert kept["source"]["file"] == "app/guards/etcd.py"
+    points = {point["name"]: point["at_ms"] for point in kept["sections"][0]["points"]}
+    assert first["entered_ms"] < points["read"] < points["write"] < points["left"] <= first["left_ms"]
+    assert [(each["stock_read"], each["stock"]) for each in kept["sections"]] == [(10, 9), (9, 8)]
 
 
 def test_a_lost_sale_is_said_to_be_lost(app: Flask, sale: Sale, watch: Watch) -> None:

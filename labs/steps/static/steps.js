@@ -106,7 +106,7 @@ function showControls(slot, purchase, context) {
 
 function statusOf(purchase, { all, queue }) {
   const { instance, stands, point, id } = purchase;
-  if (instance.state === "frozen") return t("frozen", { what: pointWords(purchase) });
+  if (instance.state === "frozen") return t("frozen", { what: onLine(purchase) });
   if (instance.state !== "running") return t("down");
   if (stands || point === "over") return pointWords(purchase);
   const place = queue.findIndex(({ owner }) => owner.includes(`thread steps-${id})`));
@@ -118,8 +118,7 @@ function statusOf(purchase, { all, queue }) {
   return t(purchase.guard === "thread" ? "waitsThread" : "waits");
 }
 
-function ending({ outcome, point, detail }) {
-  if (outcome === "lock_lost") return `${t("lock_lost")}: ${reason(detail)}`;
+function ending({ outcome, point }) {
   if (outcome) return outcome in TEXTS ? t(outcome) : outcome;
   return t(point === "over" ? "failed" : "undecided");
 }
@@ -136,7 +135,7 @@ function pointWords(purchase) {
 
 function onLine(purchase) {
   const { point, outcome, stands } = purchase;
-  if (outcome) return t(outcome);
+  if (outcome) return ending(purchase);
   return stands || point === "over" ? pointWords(purchase) : t("waits");
 }
 

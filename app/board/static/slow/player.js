@@ -110,7 +110,7 @@ export class Player {
       middle: [
         [t("counter"), state.counter ?? "?", changed],
         [t("ledger"), state.ledger, changed && "good"],
-        [t("queue"), queue],
+        [t("queue"), film.arrivals.length ? queue : "–"], // the board keeps no answers
         [t("token"), state.token == null ? "–" : tokenText(state.token)],
       ],
     });

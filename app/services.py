@@ -8,6 +8,7 @@ from typing import Protocol, cast
 import redis
 from flask import Flask
 
+from app.config.etcd import connect_etcd
 from app.config.settings import Settings
 from app.guards import Tools, guards
 from app.locking.etcd_sessions import EtcdSessions
@@ -58,7 +59,7 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         instance, ttl = settings.instance, settings.lease_ttl
-        self.sessions = EtcdSessions(settings.etcd_endpoints, settings.queue_name, ttl=ttl, instance=instance)
+        self.sessions = EtcdSessions(connect_etcd(settings), settings.queue_name, ttl=ttl, instance=instance)
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
         self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)

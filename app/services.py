@@ -12,6 +12,7 @@ from app.config.etcd import connect_etcd
 from app.config.settings import Settings
 from app.guards import Tools, guards
 from app.locking.etcd_sessions import EtcdSessions
+from app.sales.advice import describe
 from app.sales.opening import OpeningRecord
 from app.sales.purchase import PurchaseListener
 from app.sales.redis_client import TIMEOUT, warm_up
@@ -68,7 +69,8 @@ class Services:
         self.guards = {name: guard(self.tools) for name, guard in guards().items()}
         self.metrics = Metrics(instance, self.guards)
         log = settings.section_log
-        self.listener = SectionLog(log, instance=instance) if log else PurchaseListener()
+        buys = {name: type(guard).buy for name, guard in self.guards.items()}
+        self.listener = SectionLog(log, instance=instance, buys=buys) if log else PurchaseListener()
         self.sellers: dict[str, str | None] = {PURCHASE: None}
         self.background: list[Background] = []
 
@@ -84,7 +86,7 @@ class Services:
             self.sessions.session()
             self.sale.snapshot()  # opens it if it never was
         except (redis.RedisError, LockError, PurchaseError) as error:
-            logger.warning("not ready yet: %s", error)
+            logger.warning("not ready yet: %s", describe(error))
         for work in self.background:
             work.start()
 

@@ -7,7 +7,6 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import Field, field
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -150,6 +149,7 @@ _PORT = r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|
 _NODE = rf"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:{_PORT})?"
 _ENDPOINT = rf"\s*(https?://)?[^\s/,]+:{_PORT}/?\s*"
 _REDIS = rf"rediss?://([^\s/]*@)?{_NODE}(/[0-9]*)?(\?.*)?|rediss?\+cluster://([^\s/]*@)?{_NODE}(,{_NODE})*(\?.*)?"
+_REDIS_TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname", "ssl_ciphers")
 _URLS = "give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090"
 
 identifier = matching(
@@ -172,8 +172,13 @@ def redis_url(text: str) -> str:
     """The address of Redis, or of some nodes of a cluster, without options that change deadlines or retries."""
     if not re.fullmatch(_REDIS, text):
         raise ValueError("give a URL such as redis://127.0.0.1:6379/0, or redis+cluster://HOST:PORT,HOST:PORT")
-    # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
-    for option, _ in parse_qsl(text.partition("?")[2], keep_blank_values=True):
-        if not option.startswith("ssl_"):
-            raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* is taken")
+    options = dict(parse_qsl(text.partition("?")[2], keep_blank_values=True))
+    for option in options:
+        # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
+        if option not in _REDIS_TLS or not text.startswith("rediss"):
+            raise ValueError(f"leave out '{option}=': rediss:// takes {', '.join(_REDIS_TLS)}, and all else is fixed")
+    if "ssl_ca_certs" in options:
+        authority(options["ssl_ca_certs"])
+    if "ssl_certfile" in options:
+        check_pair(options["ssl_certfile"], options.get("ssl_keyfile", options["ssl_certfile"]))
     return text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from labs.scenes.commands import TEXTS
 from labs.scenes.scenes import SCENES
+from loadtest.cli.main import cli
 from loadtest.stack.stack import Stack
 from tests.support.waiting import wait_until
 
@@ -68,6 +69,8 @@ def test_a_scene_ends_with_its_sentence(stack: Stack, scene: str) -> None:
     assert show["problem"] is None
     assert [(each["guard"], each["text"], each["kind"]) for each in show["results"]] == ENDINGS[scene]
     assert len(show["phases"]) >= 2
+    for each in [*show["phases"], *show["results"]]:
+        assert TEXTS["en"][each["text"]].format(**each["values"])
     assert all(process.running and not process.frozen for process in stack.processes)
     if scene == "pause":
         refused = show["results"][1]["values"]
@@ -87,24 +90,18 @@ def test_a_scene_that_is_stopped_leaves_nothing_frozen(stack: Stack) -> None:
     assert not stack.instances[0].frozen
 
 
-def test_every_text_is_there_in_both_languages(tmp_path: Path) -> None:
-    """What the scenes tell and the page asks for has a text in English and Chinese, with the same values."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node here")
-    script = f"""
-        globalThis.location = {{ search: "" }};
-        Object.defineProperty(globalThis, "navigator", {{ value: {{ languages: ["en"] }} }});
-        const {{ TEXTS }} = await import({json.dumps(str(STATIC / "texts.js"))});
-        console.log(JSON.stringify(TEXTS));
-    """
-    (tmp_path / "texts.mjs").write_text(script)
-    texts = json.loads(
-        subprocess.run([node, tmp_path / "texts.mjs"], capture_output=True, check=True, timeout=30).stdout
-    )
-    told = re.findall(r'"((?:pause|kill|etcd|redis)\.\w+)"', (STATIC.parent / "scenes.py").read_text(encoding="utf-8"))
+def test_the_terminal_tells_the_same_scene() -> None:
+    """The command prints what happens and how it ends, in the language asked for, and exits with 0."""
+    done = CliRunner().invoke(cli, ["scene", "kill", "--language", "zh"])
+    assert (done.exit_code, "EXACT" in done.output, "kill -9" in done.output) == (0, True, True), done.output
+
+
+def test_every_text_is_there_in_both_languages() -> None:
+    """What scenes, page and terminal say has a text in English and Chinese, with the same values."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in STATIC.parent.glob("*.py"))
+    told = re.findall(r'"((?:pause|kill|etcd|redis)\.\w+)"', sources)
     asked = re.findall(r'data-text="(\w+)"', (STATIC / "scenes.html").read_text(encoding="utf-8"))
-    wanted = {*told, *asked, *(f"scene.{scene}" for scene in SCENES), "too_slow", "cannot", "away", "token"}
-    assert set(texts["en"]) == set(texts["zh"]) == wanted
-    for key, english in texts["en"].items():
-        assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", texts["zh"][key])), key
+    own = {"too_slow", "cannot", "away", "token", "enter", *(f"scene.{scene}" for scene in SCENES)}
+    assert set(TEXTS["en"]) == set(TEXTS["zh"]) == {*told, *asked, *own}
+    for key, english in TEXTS["en"].items():
+        assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", TEXTS["zh"][key])), key

@@ -136,6 +136,7 @@ class Trial:
             verdict=asdict(run),
             samples=context.monitor.samples,
             events=context.events,
+            source=context.section_log.source(self.guard),
         )
         record.take(context.start, answers=context.buyers.answers, ledger=ledger, sections=context.section_log.poll())
         found = audit(record)

@@ -16,6 +16,8 @@ from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
 from loadtest.results.record import Event, SectionReader
+from loadtest.stack.process import ServerError
+from lock import LockError
 
 VICTIM = "victim"
 SHARDED = "etcd-sharded"  # most of its purchases take no lock
@@ -64,7 +66,7 @@ class ScenarioContext:
         self.events: list[Event] = []
         self.failures: list[str] = []
         self.delays: list[str] = []
-        self.error: ScenarioError | None = None
+        self.error: Exception | None = None
 
     def announce(self, text: str) -> None:
         """Tell, and record, what is being done."""
@@ -89,10 +91,10 @@ class ScenarioContext:
 
     @contextmanager
     def noting_delays(self) -> Iterator[None]:
-        """Record a ScenarioError as a delay of the run, and go on."""
+        """Record as a delay of the run that it could not be played as it is meant, and go on."""
         try:
             yield
-        except ScenarioError as error:
+        except (ScenarioError, ServerError, LockError, OSError) as error:
             self.delays.append(str(error))
             self.error = error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from operator import attrgetter
 
@@ -15,7 +16,7 @@ from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from loadtest.results.record import Record
-from loadtest.shop_client.shops import get_json
+from loadtest.shop_client.shops import UNANSWERED, get_json
 from loadtest.stack.proxy import REQUESTS
 
 BEFORE_S = 0.3
@@ -61,8 +62,11 @@ class Opening(Scenario):
         context.require(falls or context.guard == SHARDED, "the sale was opened twice")
 
     def _leader(self, context: ScenarioContext) -> Shop | None:
-        name = get_json(f"{context.shops[0].url}/sale")["leader"]
-        return next((shop for shop in context.shops if shop.name == name), None)
+        """The shop that leads; None while there is none, or the shop that is asked does not answer."""
+        with suppress(*UNANSWERED):
+            name = get_json(f"{context.shops[0].url}/sale")["leader"]
+            return next((shop for shop in context.shops if shop.name == name), None)
+        return None
 
 
 class KillLeader(Opening):

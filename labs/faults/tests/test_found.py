@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-GUARD = '''
+GUARD = """
 from app.guards.etcd import EtcdGuard
 
 
 class LearnersGuard(EtcdGuard):
     name = "learners"
     loses_lock = True
-'''
+"""
 
 
 @pytest.fixture

@@ -21,8 +21,10 @@ _environment = Environment(
 )
 
 
-def render(template: str, **context: Any) -> str:
-    """A page from a template."""
+def render(template: str | Path, **context: Any) -> str:
+    """A page from a template here, by its name, or from one elsewhere, by its path; that may extend those here."""
+    if isinstance(template, Path):
+        return _environment.from_string(template.read_text(encoding="utf-8")).render(**context)
     return _environment.get_template(template).render(**context)
 
 

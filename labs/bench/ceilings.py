@@ -26,7 +26,8 @@ class Demands:
         instance: one Python process, which does one thing at a time; several instances divide it.
         shared: of the servers that all instances share: etcd, which uses all CPUs of its machine; Redis, which
             uses one; the lock, which is held or handed over.
-        cpus: of the CPUs of a single machine on which everything runs, the buyers included.
+        cpus: of the CPUs of a single machine on which everything runs, with the buyers. Other programs leave a part of
+            them, so the demand is larger by that much.
     """
 
     guard: str
@@ -42,7 +43,8 @@ class Demands:
             "Redis": row.cpu_ms["redis"],
             "the lock": row.locked_ms + row.etcd_puts * handover_ms,
         }
-        return cls(row.case.guard, row.cpu_ms["instances"], shared, sum(row.cpu_ms.values()) / cpus)
+        left = max(cpus - row.others_cpus, 0.1)
+        return cls(row.case.guard, row.cpu_ms["instances"], shared, sum(row.cpu_ms.values()) / left)
 
     @property
     def bottleneck(self) -> str:
@@ -82,17 +84,16 @@ class Forecast:
 
     @property
     def close(self) -> bool:
-        """Whether the two are within `TOLERANCE` of the measured one."""
-        return abs(self.ceiling / self.measured - 1) <= TOLERANCE
+        """Whether the measured one is within `TOLERANCE` of the ceiling."""
+        return abs(self.measured / self.ceiling - 1) <= TOLERANCE
 
 
 def demands(result: BenchResult) -> list[Demands]:
     """Of each guard, from the rush at two instances; none where that or the hand-over was not measured."""
-    rows = [row for row in result.part("rush") if row.case.instances == MEASURED_WITH]
-    cpus = int(result.machine.get("cpus") or 1)
     if not result.handover_ms:
         return []
-    return [Demands.of(row, handover_ms=result.handover_ms, cpus=cpus) for row in rows]
+    rows = [row for row in result.part("rush") if row.case.instances == MEASURED_WITH]
+    return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
 
 
 def forecasts(result: BenchResult) -> Iterator[Forecast]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import psutil
 import redis
 
-from labs.bench.result import ResourceUsage
+from labs.bench.result import OTHERS, ResourceUsage
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
@@ -49,6 +49,8 @@ class Meter:
         buyers_s = time.process_time() - began
         used = self._read().since(before)
         used.cpu_s["buyers"] = buyers_s
+        everything = used.cpu_s.pop("everything")
+        used.cpu_s[OTHERS] = max(everything - sum(used.cpu_s.values()), 0.0)
         return done, used
 
     def _read(self) -> ResourceUsage:
@@ -61,6 +63,7 @@ class Meter:
         }
         # By microseconds, where the system's own figures go by 10 ms: a click costs Redis less than 0.1 ms.
         cpu_s["redis"] = sum(float(each["used_cpu_user"]) + float(each["used_cpu_sys"]) for each in told)
+        cpu_s["everything"] = _busy_s()
         return ResourceUsage(cpu_s, calls, events, trips, puts)
 
 
@@ -96,6 +99,12 @@ def measure_handover_ms(etcd: Etcd) -> float:
 
         with ThreadPoolExecutor(_WAITERS) as threads:
             return min(1000 * _HANDOVERS_S / sum(threads.map(take_turns, mutexes)) for _ in range(_ROUNDS))
+
+
+def _busy_s() -> float:
+    """Seconds for which the CPUs of this machine have had something to do."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
 
 
 def _with_children(process: ManagedProcess) -> list[psutil.Process]:

@@ -17,6 +17,7 @@ from loadtest.results.json_files import write as write_file
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
+OTHERS = "others"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class ResourceUsage:
     """Totals since the start of each process.
 
     Attributes:
-        cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers".
+        cpu_s: CPU seconds by "instances", "etcd", "redis", and in a difference, "buyers" and "others", which are all other
+            programs on the machine.
         etcd_calls: RPCs that etcd was asked.
         etcd_events: messages that etcd sent to watches.
         redis_trips: requests that each node of Redis has read from connections; a pipeline is one.
@@ -102,6 +104,7 @@ class Row:
         redis_trips, node_trips: requests to all nodes of Redis, and to the node that has most of them.
         locked_ms: milliseconds in critical sections under a fencing token, each as long as the shortest tenth of them:
             the others have waited for a CPU.
+        others_cpus: how many CPUs other programs kept busy meanwhile.
     """
 
     case: Case
@@ -116,6 +119,7 @@ class Row:
     node_trips: float = 0.0
     etcd_puts: float = 0.0
     locked_ms: float = 0.0
+    others_cpus: float = 0.0
 
     @classmethod
     def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
@@ -134,13 +138,14 @@ class Row:
             dict(Counter(answer.outcome.value for answer in answers)),
             dict(Counter(run.verdict for run in runs)),
             Percentiles.of(answer.purchase_ms for answer in answers),
-            {name: per_click(1000 * each.cpu_s[name] for each in used) for name in used[0].cpu_s},
+            {name: per_click(1000 * each.cpu_s[name] for each in used) for name in used[0].cpu_s if name != OTHERS},
             per_click(each.etcd_calls for each in used),
             per_click(each.etcd_events for each in used),
             per_click(sum(each.redis_trips) for each in used),
             max(trips),
             per_click(each.etcd_puts for each in used),
             per_click([len(sections) * sections[len(sections) // 10]] if sections else []),
+            round(sum(each.cpu_s.get(OTHERS, 0.0) for each in used) / sum(run.wall_s for run in runs), 3),
         )
 
     @property
@@ -183,6 +188,18 @@ class BenchResult:
         """The row's median wall time as a multiple of that of `guard` in the same setting."""
         same = replace(row.case, guard=guard)
         return next((row.wall_s / other.wall_s for other in self.rows if other.case == same), None)
+
+    @property
+    def others_share(self) -> float:
+        """The share of all CPU time that other programs took while this was measured."""
+        measured_s = sum(sum(row.walls_s) for row in self.rows)
+        others_s = sum(sum(row.walls_s) * row.others_cpus for row in self.rows)
+        return others_s / measured_s / self.cpus if measured_s else 0.0
+
+    @property
+    def cpus(self) -> int:
+        """Of the machine."""
+        return int(self.machine.get("cpus") or 1)
 
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""

@@ -49,9 +49,8 @@ def ceiling_tables(result: BenchResult) -> Iterator[ResultTable]:
     if found := demands(result):
         yield _ceiling_table(found)
     if rows := list(forecasts(result)):
-        about = (
-            f"{sum(row.close for row in rows)} of {len(rows)} measured rows are within {TOLERANCE:.0%} of the ceiling."
-        )
+        close = sum(row.close for row in rows)
+        about = f"{close} of {len(rows)} measured rows are within {100 * TOLERANCE:.0f} % of the ceiling."
         instances = sorted({row.instances for row in rows})
         cells = {(row.guard, row.instances): f"{row.measured:.0f} of {row.ceiling:.0f}" for row in rows}
         guards = dict.fromkeys(row.guard for row in rows)
@@ -120,8 +119,9 @@ def _multiple(ratio: float | None) -> str:
 def fill_blocks(text: str, result: BenchResult) -> str:
     """`text` with this result's tables in its marked blocks; raises KeptError for one that was not measured."""
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-    machine = f"{result.machine['cpus']} CPUs ({result.machine['system']} {result.machine['machine']})"
-    made = {"machine": f"Measured {result.started} on {machine}; {versions}."}
+    machine = f"{result.cpus} CPUs ({result.machine['system']} {result.machine['machine']})"
+    others = f"Other programs took {100 * result.others_share:.0f} % of the CPU time"
+    made = {"machine": f"Measured {result.started} on {machine}; {versions}. {others}."}
     for table in (*part_tables(result), *ceiling_tables(result)):
         made[table.name] = _markdown(table)
     made |= {table.name: f"{_markdown(table)}\n\n{table.about}" for table in ceiling_tables(result)}

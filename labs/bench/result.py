@@ -48,7 +48,7 @@ class ResourceUsage:
     """Totals since the start of each process.
 
     Attributes:
-        cpu_s: CPU seconds by "instances", "etcd", "redis", and in a difference, "buyers" and "others", which are all other
+        cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers" and "others": all other
             programs on the machine.
         etcd_calls: RPCs that etcd was asked.
         etcd_events: messages that etcd sent to watches.

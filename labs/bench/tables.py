@@ -15,10 +15,10 @@ from loadtest.results.text import pluralize
 INSTANCES = (1, 2, 4, 10, 100, 1000)
 THINK_S = 10.0
 _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
-_TIMES = ("wall s", "min-max", "x none", "x redis-lua")
+_TIMES = ("wall s", "min-max", "x none")
 _CPU = ("CPU ms instances", "CPU ms etcd", "CPU ms redis")
 COLUMNS = {
-    "rush": ("guard", *_TIMES, "etcd RPCs", "etcd events", "Redis trips", *_CPU, "verdict"),
+    "rush": ("guard", *_TIMES, "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "crowd": ("guard", *_TIMES, "clicks/s", "Redis trips", *_CPU, "verdict"),
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "instances": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
@@ -97,13 +97,11 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
         "wall s": f"{row.wall_s:.3f}",
         "min-max": f"{low:.2f}-{high:.2f}" if len(row.walls_s) > 1 else "one round",
         "x none": _multiple(result.ratio(row, "none")),
-        "x redis-lua": _multiple(result.ratio(row, "redis-lua")),
         "clicks/s": f"{row.per_s:.0f}",
         "p50 ms": f"{row.purchase_ms.p50:.0f}",
         "p99 ms": f"{row.purchase_ms.p99:.0f}",
         "served": f"{100 * row.share('sold', 'sold_out'):.1f} %",
         "etcd RPCs": f"{row.etcd_calls:.2f}",
-        "etcd events": f"{row.etcd_events:.2f}",
         "locks": f"{row.etcd_puts:.2f}",
         "Redis trips": f"{row.redis_trips:.2f}",
         "busiest node": f"{row.node_trips:.2f}",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
-from labs.bench.clients import Click, ClientPool
 from loadtest.results.answer import Answer
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import Shops
 from loadtest.stack.stack import Stack
 
 STOCK = 300
+_PATIENCE_S = 180.0
 
 
 def open_sale(stack: Stack) -> None:
@@ -41,12 +44,16 @@ class Sales:
 
     def buy(self, guard: str = "etcd", *, buyers: int = 1, buyer: str = "", hold_ms: int = 0) -> None:
         """Send buyers, all at once, and wait for their answers."""
-        with ClientPool(self._stack.urls) as clients:
-            clients.connect(buyers)
-            path = f"/stock/reduce?guard={guard}&hold_ms={hold_ms}"
-            self.answers = clients.burst(
-                [Click(name := buyer or f"buyer-{number}", f"{path}&buyer={name}") for number in range(buyers)]
-            )
+
+        def click(number: int) -> Answer:
+            name, url = buyer or f"buyer-{number}", self._stack.urls[number % len(self._stack.urls)]
+            request = f"{url}/stock/reduce?guard={guard}&hold_ms={hold_ms}&buyer={name}"
+            together.wait(_PATIENCE_S)
+            return _answer(name, url, urllib.request.Request(request, method="POST"))
+
+        together = Barrier(buyers)
+        with ThreadPoolExecutor(buyers) as threads:
+            self.answers = list(threads.map(click, range(buyers)))
 
     def rush(self, guard: str = "etcd", *, stock: int, buyers: int, hold_ms: int) -> None:
         """Begin again, and send the buyers without waiting for them."""
@@ -76,3 +83,13 @@ class Sales:
         """From the first order to the last."""
         times = [order.at_ms for order in self._sale.ledger()[0]]
         return (max(times) - min(times)) / 1000
+
+
+def _answer(buyer: str, url: str, request: urllib.request.Request) -> Answer:
+    sent = time.time()
+    try:
+        with urllib.request.urlopen(request, timeout=_PATIENCE_S) as response:
+            status, body = response.status, response.read()
+    except urllib.error.HTTPError as refused:
+        status, body = refused.code, refused.read()
+    return Answer.read(buyer, url, status, body, sent=sent, received=time.time())

@@ -27,7 +27,7 @@ from labs.bench.tables import ResultTable, ceiling_tables, fill_blocks, part_tab
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import PAGE
 from loadtest.results.folders import point_latest, report_under_way
-from loadtest.results.json_files import write as write_file
+from loadtest.results.json_files import write_text_file
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
@@ -74,7 +74,7 @@ def show_result(result: BenchResult, file: Path, console: Console) -> None:
     for table in (*part_tables(result), *ceiling_tables(result)):
         console.print(terminal_table(table))
     page = file.with_name(PAGE)
-    write_file(page, render_benchmark(result))
+    write_text_file(page, render_benchmark(result))
     console.print(f"Report: {page}", soft_wrap=True)
 
 
@@ -156,7 +156,7 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
     console.print(terminal_table(lock_table(results)))
-    write_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    write_text_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
     console.print(f"written to {output}")
 
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from labs.bench.result import BenchResult, Row
 from labs.bench.tables import ResultTable, ceiling_tables, part_tables, setting
-from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, draw, layer, pixels, room
+from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, chart_svg, layer, pixels, room
 from loadtest.report.render import render
 
-_TEMPLATE = Path(__file__).with_name("templates") / "benchmark.html"
+_TEMPLATES = Path(__file__).with_name("templates")
 _LANE = 30
 _TEXTS = 130  # width of the texts on the right
 _NAME = {"type": "text", "align": "left", "fontWeight": 600}
@@ -31,7 +31,9 @@ class Lane(NamedTuple):
 def render_benchmark(result: BenchResult) -> str:
     """The page of a benchmark, as HTML."""
     parts = [_part_context(result, table) for table in part_tables(result)]
-    return render(_TEMPLATE, result=result, parts=parts, ceilings=list(ceiling_tables(result)))
+    return render(
+        "benchmark.html", folder=_TEMPLATES, result=result, parts=parts, ceilings=list(ceiling_tables(result))
+    )
 
 
 def _part_context(result: BenchResult, table: ResultTable) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def _part_context(result: BenchResult, table: ResultTable) -> dict[str, Any]:
     is_open = all(row.case.rate for row in rows)
     lanes = [_lane(row, is_open) for row in rows]
     title = "milliseconds from click to answer" if is_open else "seconds from the first click to the last answer"
-    return {"table": table, "title": title, "is_open": is_open, "chart": draw(rounds_chart(lanes, title=title))}
+    return {"table": table, "title": title, "is_open": is_open, "chart": chart_svg(rounds_chart(lanes, title=title))}
 
 
 def _lane(row: Row, is_open: bool) -> Lane:

@@ -12,8 +12,7 @@ from typing import Any
 
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Percentiles
-from loadtest.results.json_files import KeptError, read_object, restore
-from loadtest.results.json_files import write as write_file
+from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
@@ -203,7 +202,7 @@ class BenchResult:
 
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""
-        write_file(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
+        write_text_file(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
 
     @classmethod
     def read(cls, *paths: Path) -> BenchResult:

@@ -8,7 +8,7 @@ from labs.bench.clients import Click, ClientPool, without_garbage_collection
 from labs.bench.meters import Meter
 from labs.bench.result import Case, MeasuredRush
 from loadtest.results.answer import wall_s
-from loadtest.results.verdict import judge
+from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.stack import Stack
@@ -49,7 +49,7 @@ class Bench:
                 lambda: clients.stream(clicks, rate=case.rate) if case.rate else clients.burst(clicks)
             )
         ledger, left = self.sale.ledger()
-        verdict = judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
+        verdict = judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
         return MeasuredRush(wall_s(answers), answers, verdict.sentence, used)
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
+from app.contract.orders import Order
+from app.contract.verdict import NO_VERDICT
 from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import Overlap
 from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import pluralize
-from loadtest.results.verdict import NO_VERDICT, Order
 
 _MOST = 10  # lines of a kind
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from app.contract.outcomes import Outcome
 from labs.faults.shops import Shop
 from labs.faults.threads import TrialThreads
-from loadtest.results.answer import Answer, Outcome
+from loadtest.results.answer import Answer
 
 LANES = 40
 PACE = 25.0  # clicks a second while a fault is played, so that the sale outlasts it
@@ -81,7 +82,7 @@ class Buyers:
             answer = self._click(buyer, self._shops[turn % len(self._shops)], hold_ms, timeout)
             doubted |= answer.in_doubt
             # A refusal speaks of its own request alone: one that was sent before it may still be on its way.
-            if answer.outcome.served or not doubted or time.monotonic() > deadline:
+            if answer.outcome.is_served or not doubted or time.monotonic() > deadline:
                 break
             time.sleep(PAUSE_S)
             self.retries.wait(DEADLINE_S)
@@ -91,7 +92,7 @@ class Buyers:
         """The buyers who do not know yet whether they have an order."""
         answers = list(self.answers)
         doubted = {answer.buyer for answer in answers if answer.in_doubt}
-        return sorted(doubted - {answer.buyer for answer in answers if answer.outcome.served})
+        return sorted(doubted - {answer.buyer for answer in answers if answer.outcome.is_served})
 
     def _shop_around(self) -> None:
         while not self._closed.is_set():
@@ -99,7 +100,7 @@ class Buyers:
             answer = self.buy(f"buyer-{number}", shop=number, hold_ms=0 if self._hurry.is_set() else HOLD_MS)
             if answer.outcome is Outcome.SOLD_OUT:
                 return
-            if not answer.outcome.served:
+            if not answer.outcome.is_served:
                 self._closed.wait(PAUSE_S)
             self._wait_for_turn()
 

@@ -13,8 +13,7 @@ from labs.faults.monitor import Monitor, Snapshot
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
-from loadtest.results.record import Event
-from loadtest.results.section_reader import SectionReader
+from loadtest.results.record import Event, SectionReader
 
 VICTIM = "victim"
 SHARDED = "etcd-sharded"  # most of its purchases take no lock

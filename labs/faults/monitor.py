@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.contract.clock import Start
+from app.contract.keys import key_prefix, queue_name
 from labs.faults.shops import SALE, Shop
 from labs.faults.testbed import Testbed
 from labs.faults.threads import TrialThreads
 from loadtest.results.record import Sample
-from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, key_prefix, queue_name
+from loadtest.shop_client.ledgers import UNREADABLE, Ledgers
 from lock import Contender, EtcdError, connect
 
 PERIOD_S = 0.1

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from labs.faults.shops import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
+from loadtest.ports import LOOPBACK
 from loadtest.stack.apps import Instance
-from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import ManagedProcess, Resource
 from loadtest.stack.proxy import Lines, Proxy
 from loadtest.stack.redis_cluster import RedisCluster

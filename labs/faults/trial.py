@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
+from app.contract.verdict import Verdict
 from labs.faults.buyers import HOLD_MS
 from labs.faults.context import SOME, ScenarioContext, TrialListener
 from labs.faults.scenario import Expected, Scenario
@@ -18,7 +19,7 @@ from loadtest.results.audit import Audit, audit
 from loadtest.results.comparison import Run
 from loadtest.results.record import Expectation, Record
 from loadtest.results.text import pluralize
-from loadtest.results.verdict import Verdict, judge
+from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import COMPOSE_TOKEN, Sale
 
 STOCK = 300
@@ -65,7 +66,7 @@ class Trial:
         etcd = self.testbed.etcd.members[0].endpoint
         redis_url = self.testbed.redis.url
         with closing(Sale(urls, redis_url=redis_url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)) as sale:
-            promise = sale.promises()[self.guard]
+            promise = sale.shops.promises()[self.guard]
             for plays_left in reversed(range(MOST_PLAYS)):
                 context = self._play(sale, promise)
                 result, record = self._judge(context, sale, promise)
@@ -103,7 +104,7 @@ class Trial:
         ledger, stock_left = sale.ledger()
         last = list({answer.buyer: answer for answer in context.buyers.answers}.values())
         opens_at = self.scenario.opens_at
-        verdict = judge(stock=self.stock, stock_left=stock_left, ledger=ledger, answers=last, opens_at=opens_at)
+        verdict = judge_rush(stock=self.stock, stock_left=stock_left, ledger=ledger, answers=last, opens_at=opens_at)
         record = Record(
             kind="fault",
             scenario=self.scenario.name,

@@ -6,16 +6,20 @@ Times (``*_ms``) are milliseconds since the record's start on the boot-time cloc
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
-from loadtest.results.answer import Answer, Token
-from loadtest.results.comparison import NO_PROMISE, Run
-from loadtest.results.json_files import KeptError, read_object, restore, write
-from loadtest.results.verdict import Order
+from app.contract.orders import Order, Token
+from app.contract.outcomes import Promise
+from app.contract.section_log import LoggedSection, SectionTail
+from loadtest.results.answer import Answer
+from loadtest.results.comparison import Run
+from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
+from loadtest.results.verdict import with_kind
 
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
@@ -50,6 +54,44 @@ class CriticalSection:
     cause: str | None = None
     item: str = "1"
     stock: int | None = None
+
+    @classmethod
+    def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
+        """The section in the log, with its times since `start`."""
+
+        def since_start(at_ns: int | None) -> float | None:
+            return None if at_ns is None else start.since_boot(at_ns)
+
+        same = ("order", "buyer", "instance", "pid", "thread", "guard", "token", "outcome", "cause", "item")
+        return cls(
+            **{name: getattr(logged, name) for name in same},
+            entered_ms=start.since_boot(logged.entered),
+            read_ms=since_start(logged.read_at),
+            commit_ms=since_start(logged.commit_at),
+            left_ms=since_start(logged.left),
+            stock=logged.stock if isinstance(logged.stock, int) else None,
+        )
+
+
+class SectionReader:
+    """Gathers the critical sections that the instances log to `directory` from `start` on."""
+
+    def __init__(self, directory: Path | None, start: Start) -> None:
+        self._start = start
+        self._tail = SectionTail(directory, from_now=True)
+        self._sections: dict[int, LoggedSection] = {}
+
+    @classmethod
+    def from_environment(cls, start: Start) -> SectionReader:
+        """The reader of the directory that ``FLASHSALE_SECTION_LOG`` names, if it is set."""
+        name = os.environ.get("FLASHSALE_SECTION_LOG")
+        return cls(Path(name) if name else None, start)
+
+    def poll(self) -> list[CriticalSection]:
+        """All sections so far."""
+        changed = self._tail.poll()
+        self._sections |= {each.number: each for each in changed if each.entered >= self._start.boot_ns}
+        return [CriticalSection.of(each, self._start) for each in self._sections.values()]
 
 
 @dataclass(frozen=True)
@@ -92,6 +134,8 @@ class _Judged:
     """What every record has of its verdict; that of a rush has more."""
 
     verdict: str
+    kind: str
+    exact: bool
     orders: int
     stock_left: int
     lost_updates: int
@@ -165,8 +209,8 @@ class Record:
         """Whether the fault came out as expected, or else, whether the guard kept its promise."""
         if self.expectation:
             return self.expectation.as_expected
-        exact = str(self.verdict["verdict"]).startswith("EXACT")
-        return bool(self.verdict.get("kept_promise", self.promise == NO_PROMISE or exact))
+        kept = self.promise == Promise.NONE or self.verdict["exact"]
+        return bool(self.verdict.get("kept_promise", kept))
 
     def to_json(self) -> str:
         """A line for each row, so that two records can be compared as text."""
@@ -175,7 +219,7 @@ class Record:
         return f"{{\n{text}\n}}\n"
 
     def write(self, path: Path) -> None:
-        write(path, self.to_json())
+        write_text_file(path, self.to_json())
 
     @classmethod
     def read(cls, path: Path) -> Record:
@@ -184,6 +228,7 @@ class Record:
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
             raise KeptError(f"{path} is not a {FORMAT} of version {VERSION}")
         record = restore(cls, {**data, "guard": data.get("guard") or NO_GUARD}, path)
+        record.verdict = with_kind(record.verdict)
         restore(_Judged, record.verdict, path)
         return record
 

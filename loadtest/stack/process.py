@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
+from loadtest.ports import free_port, is_occupied
 from loadtest.stack import reaper
-from loadtest.stack.ports import free_port, is_occupied
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -8,7 +8,7 @@ from itertools import groupby
 from loadtest.report.charts.race import magnified, race
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.timeline import timeline
-from loadtest.report.charts.vega import draw
+from loadtest.report.charts.vega import chart_svg
 from loadtest.report.pages.repeat import repeat_records
 from loadtest.report.render import render
 from loadtest.results.audit import audit
@@ -30,13 +30,13 @@ class DrawnRecord:
     def __init__(self, record: Record, *, until_s: float, most: int) -> None:
         self.record = record
         self.found = audit(record)
-        self.sold = draw(sold_over_time(record, until_s=until_s, most=most))
-        self.timeline = draw(timeline(record, self.found, until_s=end_s(record)))
+        self.sold = chart_svg(sold_over_time(record, until_s=until_s, most=most))
+        self.timeline = chart_svg(timeline(record, self.found, until_s=end_s(record)))
         self.racing = race(self.found)
-        self.race = draw(magnified(self.racing))
+        self.race = chart_svg(magnified(self.racing))
 
 
-def page(records: Sequence[Record]) -> str:
+def records_page(records: Sequence[Record]) -> str:
     """The page of at least one record, in the order of time."""
     drawn = [DrawnRecord(each, until_s=end_s(each), most=max(each.stock, len(each.ledger))) for each in records]
     chapters = [(name, list(played)) for name, played in groupby(drawn, lambda each: each.record.name)]

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from loadtest.__main__ import main
+from loadtest.ports import is_occupied
 from loadtest.shop_client.shops import in_progress
-from loadtest.stack.ports import is_occupied
 from tests.support.commands import Command, finished, running
 from tests.support.waiting import has_ended, wait_until
 

@@ -16,11 +16,11 @@ import pytest
 from app.board.sources import instances
 from app.config.settings import Settings
 from app.sales.slots import Keys, shard_name
+from loadtest.ports import free_port
 from loadtest.shop_client import shops
 from loadtest.shop_client.ledgers import key_prefix, queue_name, slot_names
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import SaleError, Shops, find, hosts_of, in_progress
-from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from tests.support.rushing import lock_held
 from tests.support.waiting import wait_until

@@ -47,7 +47,7 @@ def part_tables(result: BenchResult) -> Iterator[ResultTable]:
 def ceiling_tables(result: BenchResult) -> Iterator[ResultTable]:
     """What each guard can reach at most, and how near the measured rows of the same run come to it."""
     if found := demands(result):
-        yield _ceiling_table(found)
+        yield _ceiling_table(found, result.handover_ms)
     if rows := list(forecasts(result)):
         close = sum(row.close for row in rows)
         about = f"{close} of {len(rows)} measured rows are within {100 * TOLERANCE:.0f} % of the ceiling."
@@ -59,7 +59,7 @@ def ceiling_tables(result: BenchResult) -> Iterator[ResultTable]:
         yield ResultTable("forecasts", about, headings, lines)
 
 
-def _ceiling_table(found: Sequence[Demands]) -> ResultTable:
+def _ceiling_table(found: Sequence[Demands], handover_ms: float) -> ResultTable:
     servers = list(found[0].shared)
     headings = ["guard", "instance ms", *(f"{name} ms" for name in servers), "bottleneck", "from instances"]
     headings += [f"N*, Z = {THINK_S:g} s", *(f"{number:,}" for number in INSTANCES)]
@@ -68,7 +68,10 @@ def _ceiling_table(found: Sequence[Demands]) -> ResultTable:
         row = [each.guard, f"{each.instance:.2f}", *(f"{each.shared[name]:.3f}" for name in servers)]
         row += [each.bottleneck, str(each.enough_instances), _two_digits(each.saturation(MEASURED_WITH, THINK_S))]
         rows.append([*row, *(_two_digits(each.ceiling(number)) for number in INSTANCES)])
-    about = "Milliseconds of each server for a click; then the clicks per second at most, by the number of instances."
+    about = (
+        "Milliseconds of each server for a click; then the clicks per second at most, by the number of instances. "
+        f"A hand-over of the lock took {handover_ms:.2f} ms."
+    )
     return ResultTable("ceilings", about, headings, rows)
 
 

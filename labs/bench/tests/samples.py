@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from app.contract.outcomes import Outcome
 from labs.bench.result import BenchResult, Case, MeasuredRush, ResourceUsage, Row
 from labs.bench.suite import PARTS
-from loadtest.results.answer import Answer, Outcome
+from loadtest.results.answer import Answer
 
 GUARDS = {"none": 0.2, "redis-lua": 0.1, "etcd-batch": 0.15, "etcd": 0.8}
 

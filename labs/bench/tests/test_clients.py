@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from app.contract.outcomes import Outcome
 from labs.bench import clients as clients_module
 from labs.bench.clients import Click, ClientPool, Connection, Unanswered
-from loadtest.results.answer import Outcome
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 

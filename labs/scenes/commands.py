@@ -28,7 +28,7 @@ TOO_SLOW = 2  # exit code
 def scene(scene: str, language: str) -> None:
     """Play a scene phase by phase: pause or kill the holder, freeze etcd, wipe Redis.
 
-    In a terminal, Enter goes on. Exits with 0 if every guard did what it promises, with 2 where the machine was too slow.
+    In a terminal, Enter goes on. Exits with 0 if every guard did what it promises, with 2 if the machine was too slow.
     """
     texts, screen = TEXTS[language], console()
     with scratch_directory() as directory:

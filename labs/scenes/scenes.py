@@ -91,7 +91,7 @@ def kill_the_holder(stage: Stage) -> Iterator[Step]:
     bob = stage.buy("bob", "etcd", at=second)
     yield Phase("kill.kill", {"first": first})
     stage.act("kill", first)
-    yield Phase("kill.lease", {"second": second, "ttl": stage.ttl_s}, waits=False)
+    yield Phase("kill.lease", {"first": first, "second": second, "ttl": stage.ttl_s}, waits=False)
     stage.await_section("bob", stage.ttl_s + SLOW_S)
     told, lost = bob.result(SLOW_S), ada.result(SLOW_S)
     sale = stage.sale(through=second)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from labs.scenes.commands import TEXTS
 from labs.scenes.scenes import SCENES
 from loadtest.cli.main import cli
 from loadtest.stack.stack import Stack
@@ -68,6 +69,8 @@ def test_a_scene_ends_with_its_sentence(stack: Stack, scene: str) -> None:
     assert show["problem"] is None
     assert [(each["guard"], each["text"], each["kind"]) for each in show["results"]] == ENDINGS[scene]
     assert len(show["phases"]) >= 2
+    for each in [*show["phases"], *show["results"]]:
+        assert TEXTS["en"][each["text"]].format(**each["values"])
     assert all(process.running and not process.frozen for process in stack.processes)
     if scene == "pause":
         refused = show["results"][1]["values"]
@@ -95,11 +98,10 @@ def test_the_terminal_tells_the_same_scene() -> None:
 
 def test_every_text_is_there_in_both_languages() -> None:
     """What scenes, page and terminal say has a text in English and Chinese, with the same values."""
-    texts = json.loads((STATIC / "texts.json").read_text(encoding="utf-8"))
     sources = "".join(path.read_text(encoding="utf-8") for path in STATIC.parent.glob("*.py"))
     told = re.findall(r'"((?:pause|kill|etcd|redis)\.\w+)"', sources)
     asked = re.findall(r'data-text="(\w+)"', (STATIC / "scenes.html").read_text(encoding="utf-8"))
     own = {"too_slow", "cannot", "away", "token", "enter", *(f"scene.{scene}" for scene in SCENES)}
-    assert set(texts["en"]) == set(texts["zh"]) == {*told, *asked, *own}
-    for key, english in texts["en"].items():
-        assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", texts["zh"][key])), key
+    assert set(TEXTS["en"]) == set(TEXTS["zh"]) == {*told, *asked, *own}
+    for key, english in TEXTS["en"].items():
+        assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", TEXTS["zh"][key])), key

@@ -26,14 +26,13 @@ class Demands:
         instance: one Python process, which does one thing at a time; several instances divide it.
         shared: of the servers that all instances share: etcd, which uses all CPUs of its machine; Redis, which
             uses one; the lock, which is held or handed over.
-        cpus: of the CPUs of a single machine on which everything runs, with the buyers. Other programs leave a part of
-            them, so the demand is larger by that much.
+        cpu: of all processes together, the buyers included, where they share the CPUs of one machine.
     """
 
     guard: str
     instance: float
     shared: dict[str, float]
-    cpus: float
+    cpu: float
 
     @classmethod
     def of(cls, row: Row, *, handover_ms: float, cpus: int) -> Demands:
@@ -43,8 +42,7 @@ class Demands:
             "Redis": row.cpu_ms["redis"],
             "the lock": row.locked_ms + row.etcd_puts * handover_ms,
         }
-        left = max(cpus - row.others_cpus, 0.1)
-        return cls(row.case.guard, row.cpu_ms["instances"], shared, sum(row.cpu_ms.values()) / left)
+        return cls(row.case.guard, row.cpu_ms["instances"], shared, sum(row.cpu_ms.values()))
 
     @property
     def bottleneck(self) -> str:
@@ -61,9 +59,9 @@ class Demands:
         """Clicks per second at most, if each server has its own machine."""
         return 1000 / self._largest(instances)
 
-    def ceiling_on_one_machine(self, instances: int) -> float:
-        """Clicks per second at most, if all of them share the CPUs of this one."""
-        return 1000 / max(self._largest(instances), self.cpus)
+    def ceiling_on_one_machine(self, instances: int, cpus: float) -> float:
+        """Clicks per second at most, if all of them share so many CPUs."""
+        return 1000 / max(self._largest(instances), self.cpu / cpus)
 
     def saturation(self, instances: int, think_s: float) -> float:
         """N*: the number of buyers from which on some queue, if each waits so many seconds between two clicks."""
@@ -89,17 +87,21 @@ class Forecast:
 
 
 def demands(result: BenchResult) -> list[Demands]:
-    """Of each guard, from the rush at two instances; none where that or the hand-over was not measured."""
+    """Of each guard, at two instances; none where that or the hand-over was not measured.
+
+    The part "instances" comes before the rush: its other rows were measured in the same minutes.
+    """
     if not result.handover_ms:
         return []
-    rows = [row for row in result.part("rush") if row.case.instances == MEASURED_WITH]
+    rows = [row for row in result.part("instances") or result.part("rush") if row.case.instances == MEASURED_WITH]
     return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
 
 
 def forecasts(result: BenchResult) -> Iterator[Forecast]:
-    """The rows of the part "instances", against the demands of the rush in the same run."""
+    """The rows of the part "instances", against those demands and the CPUs that other programs left."""
     by_guard = {each.guard: each for each in demands(result)}
     for row in result.part("instances"):
         if found := by_guard.get(row.case.guard):
-            ceiling = found.ceiling_on_one_machine(row.case.instances)
+            cpus = max(result.cpus - row.others_cpus, 0.1)
+            ceiling = found.ceiling_on_one_machine(row.case.instances, cpus)
             yield Forecast(row.case.guard, row.case.instances, row.per_s, ceiling)

@@ -95,7 +95,7 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
                 run = bench.run(case)
                 if number:
                     runs[case].append(run)
-            if part.name == "rush":
+            if part.name in ("rush", "instances"):
                 status.update("hand-overs of the lock")
                 result.handover_ms = round(measure_handover_ms(stack.etcd), 3)
     result.rows += [Row.of(case, done) for case, done in runs.items()]
@@ -128,7 +128,7 @@ def terminal_table(table: ResultTable) -> Table:
 @click.argument("results", nargs=-1, required=True, type=_KEPT)
 @click.option("--document", "documents", multiple=True, type=_FILE, default=DOCUMENTS, help="Default: the lab's pages.")
 def write_performance(results: tuple[Path, ...], documents: tuple[Path, ...]) -> None:
-    """Replace the tables in the lab's pages by those of one or several results."""
+    """Write the tables of results into the bench lab's pages."""
     result = BenchResult.read(*results)
     filled = {document: fill_blocks(document.read_text(encoding="utf-8"), result) for document in documents}
     for document, text in filled.items():

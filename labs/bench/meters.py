@@ -7,12 +7,13 @@ import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psutil
 import redis
 
-from labs.bench.result import OTHERS, ResourceUsage
+from labs.bench.result import ResourceUsage
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
@@ -44,17 +45,18 @@ class Meter:
 
     def measure(self, work: Callable[[], T]) -> tuple[T, ResourceUsage]:
         """The result of `work`, and what was used meanwhile; the buyers are this process, and only at work."""
-        before, began = self._read(), time.process_time()
+        before = self._read()
+        busy_s, buyers_s, began = _busy_s(), time.process_time(), time.monotonic()
         done = work()
-        buyers_s = time.process_time() - began
+        lasted_s = time.monotonic() - began
+        busy_s, buyers_s = _busy_s() - busy_s, time.process_time() - buyers_s
         used = self._read().since(before)
         used.cpu_s["buyers"] = buyers_s
-        everything = used.cpu_s.pop("everything")
-        used.cpu_s[OTHERS] = max(everything - sum(used.cpu_s.values()), 0.0)
-        return done, used
+        others_s = max(busy_s - sum(used.cpu_s.values()), 0.0)
+        return done, replace(used, others_cpus=others_s / lasted_s)
 
     def _read(self) -> ResourceUsage:
-        calls, events, puts = etcd_served(self._stack.etcd)
+        calls, _, puts = etcd_served(self._stack.etcd)
         told: list[Any] = [node.info() for node in self._nodes]
         trips = [each["total_reads_processed"] for each in told]
         cpu_s = {
@@ -63,8 +65,7 @@ class Meter:
         }
         # By microseconds, where the system's own figures go by 10 ms: a click costs Redis less than 0.1 ms.
         cpu_s["redis"] = sum(float(each["used_cpu_user"]) + float(each["used_cpu_sys"]) for each in told)
-        cpu_s["everything"] = _busy_s()
-        return ResourceUsage(cpu_s, calls, events, trips, puts)
+        return ResourceUsage(cpu_s, calls, trips, puts)
 
 
 def etcd_served(etcd: Etcd) -> tuple[float, float, float]:

@@ -16,7 +16,6 @@ from loadtest.results.json_files import KeptError, read_object, restore, write_t
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
-OTHERS = "others"
 
 
 @dataclass(frozen=True)
@@ -47,26 +46,24 @@ class ResourceUsage:
     """Totals since the start of each process.
 
     Attributes:
-        cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers" and "others": all other
-            programs on the machine.
+        cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers".
         etcd_calls: RPCs that etcd was asked.
-        etcd_events: messages that etcd sent to watches.
         redis_trips: requests that each node of Redis has read from connections; a pipeline is one.
         etcd_puts: keys that were written; an acquisition of a lock is one.
+        others_cpus: in a difference, how many CPUs all other programs on the machine kept busy.
     """
 
     cpu_s: dict[str, float]
     etcd_calls: float
-    etcd_events: float
     redis_trips: list[float]
     etcd_puts: float = 0.0
+    others_cpus: float = 0.0
 
     def since(self, before: ResourceUsage) -> ResourceUsage:
         """What was used in between; reading the counter of a node costs it one trip."""
         return ResourceUsage(
             {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
             self.etcd_calls - before.etcd_calls,
-            self.etcd_events - before.etcd_events,
             [now - then - 1 for now, then in zip(self.redis_trips, before.redis_trips, strict=True)],
             self.etcd_puts - before.etcd_puts,
         )
@@ -113,7 +110,6 @@ class Row:
     purchase_ms: Percentiles
     cpu_ms: dict[str, float]
     etcd_calls: float
-    etcd_events: float
     redis_trips: float
     node_trips: float = 0.0
     etcd_puts: float = 0.0
@@ -137,14 +133,13 @@ class Row:
             dict(Counter(answer.outcome.value for answer in answers)),
             dict(Counter(run.verdict for run in runs)),
             Percentiles.of(answer.purchase_ms for answer in answers),
-            {name: per_click(1000 * each.cpu_s[name] for each in used) for name in used[0].cpu_s if name != OTHERS},
+            {name: per_click(1000 * each.cpu_s[name] for each in used) for name in used[0].cpu_s},
             per_click(each.etcd_calls for each in used),
-            per_click(each.etcd_events for each in used),
             per_click(sum(each.redis_trips) for each in used),
             max(trips),
             per_click(each.etcd_puts for each in used),
             per_click([len(sections) * sections[len(sections) // 10]] if sections else []),
-            round(sum(each.cpu_s.get(OTHERS, 0.0) for each in used) / sum(run.wall_s for run in runs), 3),
+            round(statistics.fmean(each.others_cpus for each in used), 3),
         )
 
     @property

@@ -10,7 +10,6 @@ import pytest
 from labs.bench.page import render_benchmark
 from labs.bench.tests.samples import benchmark
 from tests.browser.conftest import chromium  # noqa: F401 (a fixture)
-from tests.browser.test_report import assert_readable
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_it_can_be_read_on_every_screen(chromium: Browser, tmp_path: Path, scheme: str) -> None:  # noqa: F811
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
+    from tests.browser.test_report import assert_readable
+
     page = tmp_path / "index.html"
     page.write_text(render_benchmark(benchmark()), encoding="utf-8")
     assert_readable(chromium, page, scheme)

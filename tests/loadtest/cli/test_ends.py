@@ -27,7 +27,6 @@ pytestmark = pytest.mark.timeout(240)  # the patience of its waits comes before
 
 DEMO = (["demo", "--hold-ms=20"], "none ")  # in the middle of the rush
 UP = (["up", "--free-ports"], "Buy one item")
-BENCH = (["bench-lock", "--waiters=2", "--candidate=cohort", "--seconds=1"], "cohort")
 # While etcd, Redis and shops are started; while all is well; while the holder is frozen; when it goes on.
 FAULTS = [
     (["faults", "pause-holder", "--guard=etcd"], moment)
@@ -47,7 +46,7 @@ ENDS = {
     ("command", "number"),
     [
         (DEMO, signal.SIGINT),
-        *((command, signal.SIGKILL) for command in (BENCH, FAULTS[2])),
+        *((command, signal.SIGKILL) for command in FAULTS[2:3]),
         *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in (DEMO, UP, *FAULTS) for number in SIGNALS),
     ],
 )

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from labs.bench.tables import grids
-from labs.bench.tests.test_bench import result as bench_result
 from loadtest.cli.report import report
 from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
@@ -213,22 +211,12 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     assert page.text("pre") == 'make faults ARGS="pause-holder --guard etcd"'
 
 
-def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
-    """Every part has a chart and its table, cell by cell, as the terminal shows it."""
-    bench_result().write(tmp_path / "bench.json")
-    page = page_of(tmp_path / "bench.json")
-    shown = list(grids(bench_result()))
-    for grid, texts in zip(shown, page.charts, strict=True):
-        assert all(list(row) in page.rows for row in grid.rows)
-        assert {row[0] for row in grid.rows} <= {text.split(",")[0] for text in texts}
-
-
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest report gets its page, and the line says where; without one, it says what is missing."""
     monkeypatch.chdir(tmp_path)
     assert make().output == "Error: there is no report yet: make demo\n"
     directory = new_report(Path("reports"))
-    assert "has neither comparison.json nor bench.json nor records/" in make(directory).output
+    assert "has neither comparison.json nor records/" in make(directory).output
     point_latest(kept(directory))
     done = make()
     assert (done.exit_code, done.output) == (0, "Report: reports/latest/index.html\n")
@@ -247,7 +235,7 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
         ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
         ('{"format": "stock-flash-sale/record", "version": 9}', "is not a stock-flash-sale/record of version 1"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
-        ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
+        ('{"format": "stock-flash-sale/bench", "version": 1}', "is not one of these: "),
     ],
 )
 def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:

@@ -13,11 +13,12 @@ from types import ModuleType
 import pytest
 
 from app import create_app
-from app.guards import GUARDS, Promise
-from loadtest.results.answer import Answer, Outcome
-from loadtest.results.comparison import Comparison, Run
-from loadtest.results.verdict import judge
-from loadtest.terminal import table
+from app.contract.outcomes import Outcome, Promise
+from app.guards import guards
+from loadtest.results.answer import Answer
+from loadtest.results.comparison import DEMO_GUARDS, Comparison, Run
+from loadtest.results.verdict import judge_rush
+from loadtest.terminal import comparison_table
 from tests.support.terminal import printed
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,7 @@ def words(line: str) -> str:
 
 def a_run(guard: str, promise: str) -> Run:
     answer = Answer("buyer", Outcome.SOLD_OUT, "shop", waited_ms=1.0)
-    verdict = judge(stock=0, stock_left=0, ledger=[], answers=[answer])
+    verdict = judge_rush(stock=0, stock_left=0, ledger=[], answers=[answer])
     run = Run.of(guard, promise, verdict, stock_left=0, answers=[answer])
     return run if promise != Promise.NONE.value else replace(run, verdict="OVERSOLD by 200")
 
@@ -44,12 +45,11 @@ def a_run(guard: str, promise: str) -> Run:
 def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
     """README's run has today's guards, columns, verdicts and last lines; only the figures are its own."""
     shown = [words(line) for line in readme_script.part("demo", README).splitlines()]
-    start = shown.index("N buyers, N items")
+    start = shown.index("N buyers, N items, all clicks within N ms")
     end = next(number for number, line in enumerate(shown) if line.startswith("Every promise was kept."))
-    runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
-    today = printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
+    runs = [a_run(name, guards()[name].promise.value) for name in DEMO_GUARDS]
+    today = printed(comparison_table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
     assert shown[start:end] == [words(line) for line in today]
-    assert [line.split()[0] for line in shown if " sold in " in line] == [guard.name for guard in GUARDS]
     assert shown[end] == "Every promise was kept. Without a lock, N of N items were sold."
     assert shown[end + 1].startswith("Report: reports/")
     assert shown[1:3] == ["$ make demo", "Ready: etcd, redis, instance-N, instance-N"]
@@ -63,7 +63,7 @@ def test_readme_is_short() -> None:
 
 def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
     """Every guard of the shop has its description and promise; a part that is missing is an error."""
-    assert readme_script.part("guards", page("guards")) == readme_script.guards()
+    assert readme_script.part("guards", page("guards")) == readme_script.guards_table()
     with pytest.raises(ValueError, match="'weather'"):
         readme_script.part("weather", README)
 

@@ -103,13 +103,6 @@ def clone(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     code = re.findall(r"^```python\n(.*?)^```$", WORKSHOP, re.MULTILINE | re.DOTALL)
     (tmp_path / "app/guards/homemade.py").write_text(*code)
-    registry, names = tmp_path / "app/guards/__init__.py", tmp_path / "loadtest/results/comparison.py"
-    registry.write_text(
-        registry.read_text()
-        .replace("from app.guards.none", "from app.guards.homemade import HomemadeGuard\nfrom app.guards.none")
-        .replace("    RedisLuaGuard,\n)", "    RedisLuaGuard,\n    HomemadeGuard,\n)")
-    )
-    names.write_text(names.read_text().replace('    "redis-lua",\n)', '    "redis-lua",\n    "homemade",\n)'))
     return tmp_path
 
 

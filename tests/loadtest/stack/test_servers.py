@@ -205,7 +205,7 @@ def test_what_is_still_running_at_the_end_leaves_no_directory() -> None:
 
 def test_two_processes_are_not_given_the_same_port() -> None:
     """A port belongs to the process that was given it, also while nothing listens there, and until it ends."""
-    script = "import sys; from loadtest.stack import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
+    script = "import sys; from loadtest import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", script], **pipes) as other:  # type: ignore[call-overload]
         port = int(other.stdout.readline())

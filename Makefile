@@ -8,7 +8,7 @@ RUN := .venv/bin/python
 PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
 
 .DEFAULT_GOAL := help
-.PHONY: help demo workshop faults up bench bench-lock test test-core test-slow test-shaken test-browser lint coverage format \
+.PHONY: help demo workshop scene faults up bench bench-lock test test-core test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -24,6 +24,9 @@ demo: setup-loadtest ##1 Sell without and with locks, compare (ARGS=--all: all)
 
 workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")
 	@$(RUN) -m loadtest workshop $(ARGS)
+
+scene: setup-loadtest ##2 Pause or kill the holder, phase by phase (ARGS=pause)
+	@$(RUN) -m loadtest scene $(ARGS)
 
 faults: setup-loadtest ##2 Break what the sale needs, and judge what was sold
 	@$(RUN) -m loadtest faults $(ARGS)

@@ -30,6 +30,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from app.board.sources.locust import Locust
     from app.board.sources.stack_client import StackClient
     from app.board.web import controls, pages, security
+    from app.contract import labs
     from app.web import error_handlers
 
     settings = settings or BoardSettings.from_environment()
@@ -43,4 +44,6 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     security.init_app(app, names=frozenset({*settings.names, settings.host}))
     pages.init_app(app, settings, sampler)
     controls.init_app(app, settings, stack=stack, locust=locust)
+    for lab in labs.modules("board"):
+        lab.init_app(app, settings)
     return app

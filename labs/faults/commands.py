@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
+from app.guards import guards as known_guards
 from labs.faults.audit_command import audit_records
 from labs.faults.runner import BY_NAME, ScenarioRunner
 from labs.faults.screen import table
@@ -23,8 +24,8 @@ from loadtest.terminal import console
 __all__ = ["audit_records", "faults"]
 
 # Those with a lock that can be lost.
-GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch", "etcd-sharded")
-DEFAULT_GUARDS = GUARDS[:3]
+GUARDS = tuple(name for name, guard in known_guards().items() if guard.loses_lock)
+DEFAULT_GUARDS = ("etcd", "etcd-unfenced", "redis-lock")
 _GUARD_HELP = f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}."
 # All scenarios about one thing, by the first word of their names.
 GROUPS = {group: [name for name in BY_NAME if name.startswith(group)] for group in ("opening", "transfer", "failover")}

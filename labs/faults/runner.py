@@ -15,14 +15,14 @@ from rich.spinner import Spinner
 from labs.faults.context import TrialListener
 from labs.faults.monitor import Snapshot
 from labs.faults.scenario import Scenario
-from labs.faults.scenarios import SCENARIOS
+from labs.faults.scenarios import scenarios
 from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.screen import draw
 from labs.faults.testbed import Testbed
 from labs.faults.trial import EXACT, Trial, TrialResult
 from loadtest.stack.process import scratch_directory
 
-BY_NAME: dict[str, type[Scenario]] = {each.name: each for each in SCENARIOS}
+BY_NAME = scenarios()
 
 
 @dataclass

@@ -28,6 +28,7 @@ class Scenario(ABC):
     Attributes:
         name: as the command line knows it.
         what: what it does, in one line.
+        order: its place among all.
         setup: what it needs of its testbed.
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
@@ -38,6 +39,7 @@ class Scenario(ABC):
 
     name: ClassVar[str]
     what: ClassVar[str]
+    order: ClassVar[int] = 1000
     setup: ClassVar[Setup] = Setup()
     fenced: ClassVar[Expected] = Expected.EXACT
     unfenced: ClassVar[Expected] = Expected.EXACT

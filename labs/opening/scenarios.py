@@ -10,6 +10,7 @@ from operator import attrgetter
 from app.contract.keys import key_prefix
 from labs.faults.context import SHARDED, ScenarioContext
 from labs.faults.scenario import Expected, Scenario
+from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from loadtest.results.record import Record
@@ -64,6 +65,7 @@ class KillLeader(Opening):
     """Its key goes with its lease, and the other instance opens the sale."""
 
     name = "opening-kill"
+    order = 120
     what = "kill -9 of the leader that is to open the sale, just before the time"
     harm, harmed = attrgetter("instance.kill"), f"is killed {BEFORE_S:g} s before the time"
     mend, mended = attrgetter("instance.launch"), "is started again"
@@ -73,6 +75,7 @@ class PauseLeader(Opening):
     """It wakes up when its lease is over, the sale open, and its time long past."""
 
     name = "opening-pause"
+    order = 130
     what = "freeze the leader just before the time, thaw it when others have sold"
     harm, harmed = attrgetter("instance.pause"), f"is frozen {BEFORE_S:g} s before the time"
     mend, mended = attrgetter("instance.resume"), "is thawed, and believes that it leads"
@@ -82,6 +85,7 @@ class CutLeader(Opening):
     """It could still reach Redis, and does not open the sale: without a lease it does not lead."""
 
     name = "opening-cut"
+    order = 140
     what = "cut the leader off from etcd, not from Redis, just before its lease would be renewed"
     harm, harmed = attrgetter("to_etcd.stall"), "hears nothing from etcd any more"
     mend, mended = attrgetter("to_etcd.resume"), "and etcd hear each other again"
@@ -91,6 +95,7 @@ class LateOpening(Opening):
     """The leader had every right to open the sale when it sent the command, which arrives when others have sold."""
 
     name = "opening-late"
+    order = 150
     what = "cut the leader off when its opening is under way; deliver it when others have sold"
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
@@ -107,9 +112,19 @@ class OpenedTwice(LateOpening):
     """As one would write it first: the leader opens whatever it finds. What was sold is for sale once more."""
 
     name = "opening-twice"
+    order = 160
     what = "the same without the fence, which has to break: the sale is opened twice"
     setup = Setup(settings={"FLASHSALE_OPENER": "unfenced"})
     fenced = unfenced = Expected.BREAKS
 
     def review(self, context: ScenarioContext, record: Record) -> None:
         """The verdict says it all."""
+
+
+class RandomOpening(RandomSequence):
+    """The same while the instances elect a leader, and it opens the sale."""
+
+    name = "random-opening"
+    order = 240
+    what = "the same around a scheduled opening"
+    opens_in_s = 2

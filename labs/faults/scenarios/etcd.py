@@ -18,6 +18,7 @@ class RestartEtcd(Scenario):
     """Leases and places in the queue are on etcd's disk: the sale goes on where it was, and no lock is lost."""
 
     name = "restart-etcd"
+    order = 40
     what = "stop etcd and start it again within the TTL"
     setup = Setup(ttl_s=6)  # a start takes two seconds, and more on a busy machine
 
@@ -38,6 +39,7 @@ class EtcdOutage(Scenario):
     """Without a lock nothing is sold, and every buyer is told so. Then the sale goes on by itself."""
 
     name = "etcd-outage"
+    order = 50
     what = "take etcd away for longer than the TTL, and bring it back"
 
     def play(self, context: ScenarioContext) -> None:
@@ -59,6 +61,7 @@ class EtcdMember(Scenario):
     """The other two elect a leader and go on with all leases and all places in the queue."""
 
     name = "etcd-member"
+    order = 60
     what = "kill -9 of the leader of three etcd members, in the middle of the rush"
     setup = Setup(members=3)
 
@@ -75,6 +78,7 @@ class Partition(Scenario):
     """The instance could still write, and does not: without a lease it has no lock. The other instance goes on."""
 
     name = "partition"
+    order = 70
     what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
 
     def play(self, context: ScenarioContext) -> None:
@@ -93,6 +97,7 @@ class SlowEtcd(Scenario):
     """Everything takes longer, and nothing else changes: leases are kept alive, and nothing is oversold."""
 
     name = "slow-etcd"
+    order = 80
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
 
     def play(self, context: ScenarioContext) -> None:
@@ -113,6 +118,7 @@ class NestedName(Scenario):
     """
 
     name = "nested-name"
+    order = 110
     what = "a stranger holds NAME/child; the timeout names the holder to the operator"
 
     def play(self, context: ScenarioContext) -> None:

@@ -20,6 +20,7 @@ class KillHolder(Scenario):
     """Its lease frees the lock within the TTL. The buyer, whose answer died with it, asks the other shop."""
 
     name = "kill-holder"
+    order = 10
     what = "kill -9 of the instance that holds the lock, in the middle of the rush"
     sharded = False
 
@@ -43,6 +44,7 @@ class PauseHolder(Scenario):
     """
 
     name = "pause-holder"
+    order = 20
     what = "freeze the holder between its read and its write, let others sell, thaw it"
     sharded = False
     unfenced = Expected.BREAKS
@@ -75,6 +77,7 @@ class DelayedWrite(Scenario):
     """
 
     name = "delayed-write"
+    order = 30
     what = "cut the holder off when its write is under way; deliver the write when others have sold"
     sharded = False
     unfenced = Expected.BREAKS

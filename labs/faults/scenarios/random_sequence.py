@@ -134,6 +134,7 @@ class RandomSequence(Scenario):
     """
 
     name = "random"
+    order = 230
     what = "sale after sale, each with up to four random disturbances that may overlap, for --seconds"
     setup = Setup(members=3)
     unfenced = Expected.EITHER
@@ -143,11 +144,3 @@ class RandomSequence(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         inject(context, plan(self._random, context.testbed))
-
-
-class RandomOpening(RandomSequence):
-    """The same while the instances elect a leader, and it opens the sale."""
-
-    name = "random-opening"
-    what = "the same around a scheduled opening"
-    opens_in_s = 2

@@ -22,6 +22,7 @@ class RestartRedis(Scenario):
     """Whatever a buyer was told is on disk (append-only, fsync always); what was under way is in doubt, and settled."""
 
     name = "restart-redis"
+    order = 90
     what = "kill -9 of Redis in the middle of the rush, three times; acknowledged orders survive"
 
     def play(self, context: ScenarioContext) -> None:
@@ -35,6 +36,7 @@ class Failover(Scenario):
     """Buyers of its shards are told that Redis is unavailable, until the replica is the master."""
 
     name = "failover-kill"
+    order = 190
     what = "kill -9 of a Redis master in the middle of the rush; its replica takes over"
     setup = Setup(redis_shards=3, redis_settings=SAFE)
     sharded = True
@@ -60,6 +62,7 @@ class LateReplica(Failover):
     """While it was away, the master took no writes: their buyers were told so, and nothing is missing now."""
 
     name = "failover-late"
+    order = 200
     what = "the same with a replica that was frozen before: what it does not have was not sold"
     replica_away_s = AWAY_S
 
@@ -68,6 +71,7 @@ class WaitingFailover(LateReplica):
     """What the replica does not have is in doubt; items leave a shard only with an entry that the replica has, too."""
 
     name = "failover-wait"
+    order = 210
     what = "the same, with a shop that waits for the replica (WAIT) instead: what it does not have is in doubt"
     setup = Setup(redis_shards=3, redis_settings=HASTY, settings={"FLASHSALE_REDIS_REPLICAS": "1"})
 
@@ -76,6 +80,7 @@ class LossyFailover(LateReplica):
     """As Redis is set up by default: what was sold meanwhile is for sale once more."""
 
     name = "failover-lossy"
+    order = 220
     what = "the same without either, which has to break: acknowledged orders are lost"
     setup = Setup(redis_shards=3, redis_settings=HASTY)
     fenced = unfenced = Expected.BREAKS

@@ -17,6 +17,7 @@ class RetryStorm(Scenario):
     """The purchases were made, and their answers were lost: the idempotency key gives each its first answer."""
 
     name = "retry-storm"
+    order = 100
     what = "lose the answers to the buyers, again and again; they retry with the same idempotency key"
 
     def play(self, context: ScenarioContext) -> None:

@@ -36,6 +36,7 @@ class KillMover(Transfer):
     """Its credit never arrives."""
 
     name = "transfer-kill"
+    order = 170
     what = "kill -9 of the instance that moves items between shards, after the debit and before the credit"
 
     def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
@@ -47,6 +48,7 @@ class PauseMover(Transfer):
     """Its credit is late: others have long finished the transfer, and Redis lets no item arrive twice."""
 
     name = "transfer-pause"
+    order = 180
     what = "freeze that instance there for longer than the TTL; its credit arrives when others have sold"
 
     def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:

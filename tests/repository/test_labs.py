@@ -1,0 +1,117 @@
+"""The core runs without the labs, each lab without the others, and a guard is one new file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LABS = sorted(path.name for path in (ROOT / "labs").iterdir() if (path / "__init__.py").exists())
+COPIED = ("app", "labs", "loadtest", "lock", "tests", "docs", "scripts", "conftest.py", "pyproject.toml")
+GUARD = '''"""A guard that a learner wrote."""
+
+from app.guards.base import Guard, Promise
+from app.sales.purchase import Purchase, Receipt
+
+
+class HomemadeGuard(Guard):
+    """Everything in one script."""
+
+    name = "homemade"
+    promise = Promise.EXACT
+    description = "One script. Exact."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with purchase.critical_section() as section:
+            return self.stock(purchase.item).sell(section)
+'''
+IMPORT_ALL = """
+from app import create_app
+from app.contract import labs
+from app.guards import guards
+from loadtest.cli.main import cli
+create_app()
+print(*guards(), *cli.list_commands(None))
+"""
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of what runs."""
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+        else:
+            shutil.copy(source, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(copy: Path) -> Run:
+    """Runs Python in the copy; what it prints."""
+
+    def run(*words: str) -> str:
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
+        done = subprocess.run([sys.executable, *words], cwd=copy, env=env, capture_output=True, text=True, timeout=110)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        return done.stdout
+
+    return run
+
+
+def test_the_core_sells_and_is_tested_without_labs(copy: Path, run: Run) -> None:
+    """Without the folder, a rush under two guards is compared, and the tests of routes, reset and commands pass."""
+    shutil.rmtree(copy / "labs")
+    assert "Every promise was kept." in run("-m", "loadtest", "demo", "--guard", "none", "--guard", "etcd")
+    tests = ["tests/app/web", "tests/app/guards/test_contract.py", "tests/loadtest/cli/test_demo.py"]
+    assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_whole_core_is_tested_without_labs(copy: Path) -> None:
+    """Every test of the core passes without the folder."""
+    shutil.rmtree(copy / "labs")
+    tests = ["tests/app", "tests/loadtest", "tests/lock"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_each_lab_can_be_deleted(copy: Path, run: Run, lab: str) -> None:
+    """The shop and the commands of all others are still there."""
+    own = re.findall(r"^@click\.command\(\"?([\w-]*)", "".join(_texts(copy / "labs" / lab)), re.MULTILINE)
+    everything = run("-c", IMPORT_ALL).split()
+    shutil.rmtree(copy / "labs" / lab)
+    rest = run("-c", IMPORT_ALL).split()
+    assert set(rest) <= set(everything)
+    assert len(rest) >= len(everything) - max(len(own), 3)
+    assert {"demo", "up", "none", "etcd"} <= set(rest)
+
+
+def test_a_guard_is_one_new_file(copy: Path, run: Run) -> None:
+    """A rush is run and judged under it without any other edit."""
+    (copy / "app/guards/homemade.py").write_text(GUARD, encoding="utf-8")
+    shown = run("-m", "loadtest", "demo", "--guard", "homemade", "--buyers", "40", "--stock", "20")
+    assert re.search(r"^homemade .*EXACT", shown, re.MULTILINE)
+    runs = json.loads((copy / "reports/latest/comparison.json").read_text(encoding="utf-8"))["runs"]
+    assert [(run["guard"], run["promise"]) for run in runs] == [("none", "none"), ("homemade", "exact")]
+
+
+def _texts(folder: Path) -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]

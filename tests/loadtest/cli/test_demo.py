@@ -36,7 +36,7 @@ def test_demo_compares_and_reports(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert re.match(r"Ready: etcd, redis, instance-\d+, instance-\d+$", lines[0])
     assert re.search(r"^ +60 buyers, 20 items, all clicks within \d+ ms +$", done.stdout, re.M)
-    assert re.search(r"^ none +\d+ .* OVERSOLD by \d+ +none +$", done.stdout, re.M)
+    assert re.search(r"^none +\d+ .* OVERSOLD by \d+ +none +$", done.stdout, re.M)
     assert lines[-2] == comparison.sentence
     assert re.match(r"Report: reports/[\d_-]+/index.html$", lines[-1])
     page = (tmp_path / "reports/latest/index.html").read_text(encoding="utf-8")
@@ -96,8 +96,8 @@ def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:
     hosts = f"--hosts={','.join(stack.urls)}"
     done = finished(tmp_path, "compare", *SMALL, hosts, env=unmeasured, largest_file="4")
     assert done.returncode == 2, done.stdout + done.stderr
-    assert re.search("^ redis-lua +20 .* EXACT ", done.stdout, re.M)
-    assert not re.search("^ none ", done.stdout, re.M), "`compare` adds no baseline"
+    assert re.search("^redis-lua +20 .* EXACT ", done.stdout, re.M)
+    assert not re.search("^none ", done.stdout, re.M), "`compare` adds no baseline"
     assert all(process.running for process in stack.processes)
     assert re.search(r"^Error: The report cannot be kept in \S+: File too large\.$", done.stdout, re.M)
     assert re.fullmatch(r"Error: Locust ended with code 2 and no comparison; see \S+/locust.log\n", done.stderr)

@@ -67,7 +67,8 @@ class Services:
         self.guards = {name: guard(self.tools) for name, guard in guards().items()}
         self.metrics = Metrics(instance, self.guards)
         log = settings.section_log
-        self.listener = SectionLog(log, instance=instance) if log else PurchaseListener()
+        buys = {name: type(guard).buy for name, guard in self.guards.items()}
+        self.listener = SectionLog(log, instance=instance, buys=buys) if log else PurchaseListener()
         self.sellers: dict[str, str | None] = {PURCHASE: None}
         self.background: list[Background] = []
 

@@ -118,6 +118,7 @@ class Trial:
             verdict=asdict(Run.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)),
             samples=context.monitor.samples,
             events=context.events,
+            source=context.section_log.source(self.guard),
         )
         record.take(context.start, answers=context.buyers.answers, ledger=ledger, sections=context.section_log.poll())
         found = audit(record)

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -29,7 +30,7 @@ from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
 from app.contract.clock import now_ns
-from app.contract.section_log import LoggedSection, SectionTail
+from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect as connect_redis
 from app.sales.refusals import SaleLost
@@ -66,6 +67,7 @@ class Sampler(Poller[None]):
         self._opening = Poller("opening", opening, errors=(LockError,), every_s=4 * EVERY_S)
         self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
+        self._section_log = shop.section_log
         self._section_tail = SectionTail(shop.section_log, most_bytes=MOST_BYTES)
         self._heartbeats = HeartbeatReader(shop.section_log)
         self._data = threading.Lock()  # of all that follows; no file is read while it is held
@@ -110,7 +112,9 @@ class Sampler(Poller[None]):
         """The last run under `guard` with its critical sections; None if there was none."""
         with self._data:
             run = self._run if self._run and self._run.guard == guard else self._ended.get(guard)
-            return {"sale": run.summary(), "sections": run.rows(run.sections.values())} if run else None
+            source = GuardSource.kept(self._section_log, guard)
+            told = {"source": source and asdict(source)}
+            return {"sale": run.summary(), "sections": run.films(), **told} if run else None
 
     def snapshot(self) -> tuple[int, dict[str, Any]]:
         """All that is known, and the number of the last event that it includes."""

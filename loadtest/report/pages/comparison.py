@@ -10,6 +10,7 @@ from loadtest.report.charts.waiting import distributions
 from loadtest.report.pages.records import DrawnRecord
 from loadtest.report.pages.repeat import repeat_comparison
 from loadtest.report.render import render
+from loadtest.report.slow_motion import SlowMotion
 from loadtest.results.comparison import Comparison
 from loadtest.results.record import Record
 
@@ -28,4 +29,5 @@ def comparison_page(comparison: Comparison, records: Sequence[Record]) -> str:
         drawn=[DrawnRecord(record, until_s=until_s, most=most) for record in records],
         waiting=chart_svg(distributions(took)),
         repeat=repeat_comparison(comparison),
+        slow=SlowMotion.of(records),
     )

@@ -11,6 +11,7 @@ from loadtest.report.charts.timeline import timeline
 from loadtest.report.charts.vega import chart_svg
 from loadtest.report.pages.repeat import repeat_records
 from loadtest.report.render import render
+from loadtest.report.slow_motion import SlowMotion
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 
@@ -47,6 +48,7 @@ def records_page(records: Sequence[Record]) -> str:
         good=all(record.as_expected for record in records),
         chapters=chapters,
         repeat=repeat_records(records),
+        slow=SlowMotion.of(records),
     )
 
 

@@ -20,7 +20,7 @@ help:
 	@echo "Then:"; $(call HELP,##2)
 	@echo "For maintainers:"; $(call HELP,##3)
 
-demo: setup-loadtest ##1 Sell without and with locks, and compare (ARGS=--all: every guard)
+demo: setup-loadtest ##1 Sell without and with locks, compare (ARGS=--all: all)
 	@$(RUN) -m loadtest demo $(ARGS)
 
 workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")

@@ -73,7 +73,7 @@ def test_a_step_shows_a_command_and_ends_as_the_text_tells(
     shown = readme_script.part(step, WORKSHOP)
     fence, command, *_ = shown.splitlines()
     assert (fence, typed(command.removeprefix("$ "))) == ("```text", list(make.args))
-    told = dict(re.findall(r"^ *(\S+?):? +(EXACT|OVERSOLD|UNDERSOLD)\b", shown, re.MULTILINE))
+    told = dict(re.findall(r"^ *(\S+?):?(?: .*)? (EXACT|OVERSOLD|UNDERSOLD)\b", shown, re.MULTILINE))
     assert {guard: told.get(guard) for guard in verdicts} == verdicts
 
 

@@ -16,6 +16,7 @@ from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
 from loadtest.results.record import Event, SectionReader
+from loadtest.shop_client.ledgers import UNREADABLE
 from loadtest.stack.process import ServerError
 from lock import LockError
 
@@ -94,7 +95,7 @@ class ScenarioContext:
         """Record as a delay of the run that it could not be played as it is meant, and go on."""
         try:
             yield
-        except (ScenarioError, ServerError, LockError, OSError) as error:
+        except (ScenarioError, ServerError, LockError, OSError, *UNREADABLE) as error:
             self.delays.append(str(error))
             self.error = error
 

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from app.contract.keys import key_prefix, slot_names
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import SALE, Setup
 from labs.faults.threads import MistimedFault
+from loadtest.ports import LOOPBACK
+from loadtest.shop_client.ledgers import connect
 from loadtest.stack.redis_cluster import RedisCluster
+from loadtest.stack.servers import Redis
 
 SHARD = key_prefix(slot_names(SALE, 1)[1])
 AWAY_S = 4.0
+PATIENT = {"repl-timeout": "60"}
 # A master soon gives up a replica that does not answer ...
 HASTY = {"repl-ping-replica-period": "1", "repl-timeout": "2"}
 # ... and takes no writes without one: whatever was acknowledged is on its way to the replica, at least.
 SAFE = {**HASTY, "min-replicas-to-write": "1", "min-replicas-max-lag": "1"}
+
+
+def _set_timeout(node: Redis, settings: Mapping[str, str]) -> None:
+    """Let a node wait so long for the other side of its replication; raises redis.RedisError."""
+    with connect(f"redis://{LOOPBACK}:{node.port}", timeout=1.0) as client:
+        client.config_set("repl-timeout", settings["repl-timeout"])
 
 
 class RestartRedis(Scenario):
@@ -54,6 +65,7 @@ class Failover(Scenario):
         assert isinstance(cluster, RedisCluster)
         master, replica = cluster.nodes_of(SHARD)
         if self.replica_away_s:
+            _set_timeout(replica, PATIENT)  # or it drops, when it is thawed, what its master sent before the freeze
             context.act(replica.pause, f"{replica.name} is frozen, and {master.name} goes on without it")
             sold = context.monitor.orders
             time.sleep(self.replica_away_s)
@@ -63,6 +75,7 @@ class Failover(Scenario):
         replica.resume()
         context.wait_for(f"the election of {replica.name}", lambda: cluster.nodes_of(SHARD)[0] is replica)
         context.announce(f"{replica.name} has taken over")
+        _set_timeout(replica, self.setup.redis_settings or HASTY)
         # The new master takes writes when it has a replica again; until then the others may run out of items.
         context.act(context.testbed.heal, f"{master.name} is back, as a replica")
         context.wait_for_sales()

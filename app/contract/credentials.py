@@ -18,7 +18,7 @@ def with_password(url: str, password: str) -> str:
         ValueError: it has one.
     """
     scheme, _, rest = url.partition("://")
-    login, at, place = rest.rpartition("@")
+    login, _, place = rest.rpartition("@")
     if ":" in login:
         raise ValueError("has a password, and FLASHSALE_REDIS_PASSWORD gives another: leave one out")
     return f"{scheme}://{login}:{quote(password, safe='')}@{place}"

@@ -157,8 +157,7 @@ def test_a_killed_master_leaves_no_directory(tmp_path: Path, env: dict[str, str]
             (left,) = set(temporary.iterdir()) - {in_use}
             processes = [psutil.Process(pid) for pid in (killed.pid, *workers(killed))]
             os.kill(killed.pid, signal.SIGKILL)
-            for process in processes:
-                wait_until(lambda process=process: has_ended(process))
+            wait_until(lambda: all(map(has_ended, processes)))
         assert left.exists()
         with Instance(tmp_path, env=env):
             assert in_use in set(temporary.iterdir())

@@ -152,8 +152,10 @@ def tls_in_front(port: int, certificates: Certificates) -> Iterator[int]:
         started.set_result(server.sockets[0].getsockname()[1])
         await end.wait()
         server.close()
-        for connection in asyncio.all_tasks() - {asyncio.current_task()}:
+        connections = asyncio.all_tasks() - {asyncio.current_task()}
+        for connection in connections:
             connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
 
     with ThreadPoolExecutor(1) as threads:
         served = threads.submit(loop.run_until_complete, serve())

@@ -147,11 +147,12 @@ class Expectation:
     Attributes:
         fault: the action, in one line.
         expected: a value of `labs.faults.scenario.Expected`.
-        problems: why the run is not as expected; empty if it is.
+        as_expected: None where there is no verdict.
+        problems: why the run is not as expected, or has no verdict; empty if it is.
     """
 
     expected: str
-    as_expected: bool
+    as_expected: bool | None
     problems: list[str]
     fault: str = ""
 
@@ -234,12 +235,13 @@ class Record:
         return self.scenario or "rush"
 
     @property
-    def as_expected(self) -> bool:
-        """Whether the fault came out as expected, or else, whether the guard kept its promise."""
+    def as_expected(self) -> bool | None:
+        """Whether the fault came out as expected, or else, whether the guard kept its promise; None: no verdict."""
         if self.expectation:
             return self.expectation.as_expected
         kept = self.promise == Promise.NONE or self.verdict["exact"]
-        return bool(self.verdict.get("kept_promise", kept))
+        found: bool | None = self.verdict.get("kept_promise", kept)
+        return found
 
     def to_json(self) -> str:
         """A line for each row, so that two records can be compared as text."""

@@ -29,13 +29,13 @@ from app.board.sources.ledger import LedgerReader, LedgerReading
 from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
+from app.config.etcd import connect_etcd
 from app.contract.clock import now_ns
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect as connect_redis
 from app.sales.refusals import SaleLost
 from lock import LockError
-from lock import connect as connect_etcd
 
 EVERY_S = 0.125
 MOST_BYTES = 4 * 1024 * 1024  # of one section log in one sample; the end of a long one has the newest sales
@@ -55,7 +55,7 @@ class Sampler(Poller[None]):
         shop = settings.shop
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
-        self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
+        self._etcd = connect_etcd(shop, timeout=TIMEOUT)
         self._reader = LedgerReader(self._redis, shop.sale, shards=shop.shards)
         self._readings = SimpleQueue[LedgerReading]()
         self._record = OpeningRecord(self._etcd, shop.sale)

@@ -11,6 +11,7 @@ from app.board.settings import BoardSettings
 from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
 from app.board.sources.stack_client import ACTIONS, StackClient, StackRefused
 from app.board.web.security import authorize
+from app.config.etcd import connect_etcd
 from app.config.settings import MOST_ITEMS
 from app.guards import guards
 from app.sales.opening import OpeningRecord
@@ -19,7 +20,6 @@ from app.sales.sale import Sale
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from app.web.routes import LONGEST_HOLD_MS
-from lock import connect as connect_etcd
 
 MOST_BUYERS = 10_000
 
@@ -27,7 +27,7 @@ MOST_BUYERS = 10_000
 def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
     """Register the routes that change the sale, Locust or an instance."""
     shop = settings.shop
-    record = OpeningRecord(connect_etcd(shop.etcd_endpoints), shop.sale)
+    record = OpeningRecord(connect_etcd(shop), shop.sale)
     client = connect(shop.redis_url, connections=1)
     sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items, shards=shop.shards)
 

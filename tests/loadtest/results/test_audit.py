@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.results.answer import Answer, Outcome
+from app.contract.orders import Order
+from app.contract.outcomes import Outcome
+from loadtest.results.answer import Answer
 from loadtest.results.audit import audit, longest_stall
 from loadtest.results.overlaps import MOST_KEPT, Overlaps
 from loadtest.results.record import CriticalSection, Record
-from loadtest.results.verdict import Order
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -71,7 +71,7 @@ class CriticalSection:
     stock: int | None = None
     line: int | None = None
     stock_read: int | None = None
-    points: list[Point] = field(default_factory=list)
+    points: tuple[Point, ...] = ()
 
     @classmethod
     def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
@@ -89,10 +89,10 @@ class CriticalSection:
             left_ms=since_start(logged.left),
             stock=logged.stock if isinstance(logged.stock, int) else None,
             stock_read=logged.stock_read,
-            points=[
+            points=tuple(
                 Point(name, line, start.since_boot(logged.entered + after * 1000))
                 for name, line, after in logged.points
-            ],
+            ),
         )
 
 

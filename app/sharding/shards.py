@@ -50,7 +50,9 @@ class ShardedStock:
         """
         shard.is_empty = False
         shard.brought.clear()  # before the look, which sees what was brought until now
+        node = self._sale.slots_of[self._item][1 + shard.number].client.node() if self._frozen else None
         results = shard.stock.sell_group(sections, sold_out=self.sold_out)
+        self._frozen.pop(node, None)  # not any more
         shard.is_empty = None in results
         return results
 

@@ -108,9 +108,15 @@ class Holder(greenlet):  # type: ignore[misc]
         self._transfers = Transfers(sale, ITEM, token)
         self._shards = shards
         self.found_nothing = False
+        self.fault = ""  # of the next command: it does not come to Redis, or its answer is lost
+
+    def fail(self, fault: str) -> None:
+        if self.fault == fault:
+            self.fault = ""
+            raise redis.ConnectionError(fault)
 
     def _refill(self) -> None:
-        with suppress(FencedOff):
+        with suppress(FencedOff, redis.ConnectionError):
             self.found_nothing = not self._transfers.refill(dict.fromkeys(self._shards, 2))
 
 
@@ -120,10 +126,14 @@ def stop_before_commands(patch: pytest.MonkeyPatch) -> None:
     def stopping(original: Callable[..., Any]) -> Callable[..., Any]:
         def stop_and_send(*args: Any, **options: Any) -> Any:
             holder = getcurrent()
-            if isinstance(holder, Holder):
-                assert holder.parent is not None
-                holder.parent.switch()
-            return original(*args, **options)
+            if not isinstance(holder, Holder):
+                return original(*args, **options)
+            assert holder.parent is not None
+            holder.parent.switch()
+            holder.fail("unsent")
+            answer = original(*args, **options)
+            holder.fail("unheard")
+            return answer
 
         return stop_and_send
 
@@ -131,7 +141,7 @@ def stop_before_commands(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Pipeline, "execute", stopping(Pipeline.execute))
 
 
-STEPS = st.tuples(st.sampled_from(["begin", "resume", "resume", "resume", "sell"]), st.integers(0, 14))
+STEPS = st.tuples(st.sampled_from(["begin", *["resume"] * 3, "sell", "unsent", "unheard"]), st.integers(0, 14))
 
 
 @pytest.mark.usefixtures("nodes")
@@ -140,7 +150,7 @@ STEPS = st.tuples(st.sampled_from(["begin", "resume", "resume", "resume", "sell"
 def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
     sale: Sale, stock: ShardedStock, steps: list[tuple[str, int]], items: int
 ) -> None:
-    """Holders are paused and killed anywhere: sold + stock + in transit = initial, and "sold out" is true."""
+    """Holders are paused or killed, and slots fail: sold + stock + in transit = initial, and "sold out" is true."""
     sale.reset(items)
     holders = list[Holder]()
     with pytest.MonkeyPatch.context() as patch:
@@ -153,6 +163,7 @@ def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
             elif holders:
                 holder = holders[-1 - which % min(len(holders), 4)]
                 if not holder.dead:
+                    holder.fault = "" if step == "resume" else step
                     holder.switch()
             said = any(holder.found_nothing for holder in holders)
             assert now(sale).unsold == 0 or not said

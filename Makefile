@@ -5,23 +5,29 @@ export PYTHON
 ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
+PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
+
 .DEFAULT_GOAL := help
-.PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint coverage format \
+-include labs/*/targets.mk
+.PHONY: help demo workshop scene faults up test test-core test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
-HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" Makefile | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
+HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" $(MAKEFILE_LIST) | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
 
 help:
 	@echo "First:"; $(call HELP,##1)
 	@echo "Then:"; $(call HELP,##2)
 	@echo "For maintainers:"; $(call HELP,##3)
 
-demo: setup-loadtest ##1 Sell under every guard and compare: oversold without a lock
+demo: setup-loadtest ##1 Sell without and with locks, compare (ARGS=--all: all)
 	@$(RUN) -m loadtest demo $(ARGS)
 
 workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")
 	@$(RUN) -m loadtest workshop $(ARGS)
+
+scene: setup-loadtest ##2 Pause or kill the holder, phase by phase (ARGS=pause)
+	@$(RUN) -m loadtest scene $(ARGS)
 
 faults: setup-loadtest ##2 Break what the sale needs, and judge what was sold
 	@$(RUN) -m loadtest faults $(ARGS)
@@ -29,14 +35,11 @@ faults: setup-loadtest ##2 Break what the sale needs, and judge what was sold
 up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
 
-bench: setup-loadtest ##2 Measure the guards; ARGS="--part rush --rounds 3" is short
-	@$(RUN) -m loadtest bench $(ARGS)
+test: lint ##3 Run all checks and tests, those of the labs too
+	@$(PYTEST) $(ARGS)
 
-bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, redis-py's
-	@$(RUN) -m loadtest bench-lock $(ARGS)
-
-test: lint ##3 Run all checks and tests
-	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)  # they mostly wait; long files are not the last
+test-core: setup-dev ##3 Run the tests of the core alone
+	@$(PYTEST) tests $(ARGS)
 
 test-slow: setup-dev ##3 Run the tests that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)

@@ -21,10 +21,10 @@ import gevent
 from locust import FastHttpUser, events, task
 from locust.contrib.fasthttp import FAILURE_EXCEPTIONS
 
-from loadtest.results.answer import Answer, Outcome
-from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
+from app.contract.outcomes import Outcome
+from loadtest.results.answer import Answer
 from loadtest.rush.barrier import BuyerPool, Round
-from loadtest.rush.conductor import CLICK_TIMEOUT_S
+from loadtest.rush.conductor import CLICK_TIMEOUT_S, DEFAULT_GUARDS
 from loadtest.rush.locust_events import LocustHooks
 from loadtest.shop_client.shops import find, hosts_of
 
@@ -35,9 +35,8 @@ hooks = LocustHooks(events, buyer_pool)
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def add_options(parser: Any) -> None:
     """The options of a rush besides Locust's --users and --host; its page has them as fields."""
-    parser.add_argument(
-        "--guards", nargs="+", choices=GUARDS, default=DEFAULT_GUARDS, is_multiple=True, help="Each has its own rush"
-    )
+    listed = {"nargs": "+", "is_multiple": True, "choices": hooks.offered_guards, "default": DEFAULT_GUARDS}
+    parser.add_argument("--guards", metavar="GUARD", help="Each has its own rush; GET /guards lists all", **listed)
     parser.add_argument("--stock", type=int, default=300, help="Items for sale")
     parser.add_argument("--hold-ms", type=int, default=0, help="Think time inside the critical section, milliseconds")
     parser.add_argument("--opens-in", type=int, default=0, help="Seconds until the sale opens; 0: it is open")
@@ -89,7 +88,7 @@ class Buyer(FastHttpUser):
             times = {"sent": sent, "received": time.time()}
             answer = Answer.read(self.slot.buyer, self.host, response.status_code, response.content, **times)
             response.request_meta.update(request_type=round.guard, name=answer.outcome.value)
-            if answer.outcome.served or (answer.outcome is Outcome.NOT_OPEN and sent < round.opens_at):
+            if answer.outcome.is_served or (answer.outcome is Outcome.NOT_OPEN and sent < round.opens_at):
                 response.success()
             else:
                 response.failure(f"HTTP {response.status_code}" if response.status_code else str(response.error))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -12,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.results.comparison import Comparison, Percentiles, Run
+from loadtest.results.record import Sample
 from loadtest.results.text import pluralize
 
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
@@ -27,22 +30,59 @@ def console() -> Console:
     return found
 
 
-def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
+@dataclass(frozen=True)
+class Running:
+    """The guard under which buyers buy, since when, and the sale as it was seen last."""
+
+    guard: str
+    seconds: float = 0.0
+    sample: Sample | None = None
+
+    def cells(self) -> dict[str, Text]:
+        """What its row has already, by column."""
+        told = {"guard": Text(self.guard, "bold"), "verdict": Text("getting ready", _QUIET)}
+        if self.sample is None:
+            return told
+        told["wall\ns"] = Text(f"{self.seconds:.1f}", _QUIET)
+        if self.sample.stock is None or self.sample.orders is None:
+            return told | {"verdict": Text("no Redis", _BAD)}
+        told |= {"sold": Text(str(self.sample.orders)), "verdict": Text(f"{self.sample.stock} left", "bold")}
+        return told | ({"waited ms\np50/p99": Text(f"{self.sample.waiters} wait")} if self.sample.waiters else {})
+
+
+def comparison_table(
+    comparison: Comparison, *, width: int, plain: bool, guards: Sequence[str] = (), running: Running | None = None
+) -> Table:
     """A row for each guard, as many columns as fit into `width` characters.
 
-    With `plain`, only characters that every terminal and log has.
+    With `plain`, only characters that every terminal and log has. A table that fills keeps room for all `guards`, and
+    has a row for the one that is `running`.
     """
     empty = {
         "failed": not any(run.failed for run in comparison.runs),
         "not\nopen": not any(run.not_open for run in comparison.runs),
     }
     columns = [column for column in _CELLS if not empty.get(column)]
-    drawn = _draw(comparison, columns, plain=plain, wide=True)
+    names = [*guards, *(run.guard for run in comparison.runs)]
+    widths = {"guard": max(map(len, names), default=0), "verdict": len(f"OVERSOLD by {comparison.buyers}")}
+    rows = [{column: cell(run) for column, cell in _CELLS.items()} for run in comparison.runs]
+    rows += [running.cells()] if running else []
+
+    def drawn_as(*, wide: bool) -> Table:
+        drawn = _empty_table(comparison, plain=plain, wide=wide)
+        for column in columns:
+            justify: Literal["left", "right"] = "left" if column in _WORDS else "right"
+            drawn.add_column(column, justify=justify, no_wrap=column != "verdict", min_width=widths.get(column))
+        for row in rows:
+            drawn.add_row(*(row.get(column, "") for column in columns))
+        return drawn
+
+    drawn = drawn_as(wide=True)
     for left_out in ("", *_LEFT_OUT):
         if _fits(drawn, width):
             break
         columns = [column for column in columns if column != left_out]
-        drawn = _draw(comparison, columns, plain=plain, wide=False)
+        drawn = drawn_as(wide=False)
     return drawn
 
 
@@ -51,17 +91,14 @@ def _fits(drawn: Table, width: int) -> bool:
     return Measurement.get(unbounded, unbounded.options, drawn).maximum <= width
 
 
-def _draw(comparison: Comparison, columns: Sequence[str], *, plain: bool, wide: bool) -> Table:
+def _empty_table(comparison: Comparison, *, plain: bool, wide: bool) -> Table:
     title = f"{pluralize(comparison.buyers, 'buyer')}, {pluralize(comparison.stock, 'item')}"
+    if comparison.runs:
+        title += f", all clicks within {max(run.send_spread_ms for run in comparison.runs):.0f} ms"
     if wide and not plain:
-        drawn = Table(title=title, box=box.ROUNDED)
-    else:
-        drawn = Table(title=title, box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
-    for column in columns:
-        drawn.add_column(column, justify="left" if column in _WORDS else "right", no_wrap=column != "verdict")
-    for run in comparison.runs:
-        drawn.add_row(*(_CELLS[column](run) for column in columns))
-    return drawn
+        return Table(title=title, box=box.ROUNDED)
+    lines = DASHES if plain else box.SIMPLE
+    return Table(title=title, box=lines, padding=(0, int(wide)), show_edge=False, pad_edge=False)
 
 
 def _count(number: int) -> Text:
@@ -74,7 +111,7 @@ def _pair(measured: Percentiles) -> Text:
 
 
 def _verdict(run: Run) -> Text:
-    return Text(run.verdict, _GOOD if run.verdict.startswith("EXACT") else _BAD)
+    return Text(run.verdict, _GOOD if run.exact else _BAD)
 
 
 def _promise(run: Run) -> Text:

@@ -5,7 +5,6 @@ A generated part stands between ``<!-- NAME: generated -->`` and ``<!-- end -->`
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
@@ -14,14 +13,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from app.guards import GUARDS, Promise  # noqa: E402
-from labs.faults.monitor import Lease, Participant, Snapshot  # noqa: E402
-from labs.faults.screen import draw  # noqa: E402
+from app.contract.outcomes import Promise  # noqa: E402
+from app.guards import guards  # noqa: E402
 
 README = ROOT / "README.md"
 GUARDS_PAGE = ROOT / "docs/guards.md"
@@ -34,9 +30,9 @@ PROMISES = {
 }
 
 
-def guards() -> str:
+def guards_table() -> str:
     """The table of the guards."""
-    rows = [f"| `{guard.name}` | {guard.description} | {PROMISES[guard.promise]} |" for guard in GUARDS]
+    rows = [f"| `{guard.name}` | {guard.description} | {PROMISES[guard.promise]} |" for guard in guards().values()]
     return "\n".join(["| guard | what it is | promises |", "|---|---|---|", *rows])
 
 
@@ -52,49 +48,15 @@ def run(command: str, *arguments: str) -> str:
     return "\n".join(["```text", f"$ make {command}{given}", *lines, "```"])
 
 
-def picture() -> str:
-    """What the terminal shows during a fault: two moments of one pause."""
-    before = Snapshot(
-        2400.0,
-        251,
-        49,
-        300,
-        None,
-        [
-            Participant("shop-a", "frozen", Lease(1, 2), holds=True, waiters=10),
-            Participant("shop-b", "", Lease(2, 2), waiters=20),
-        ],
-        etcd=True,
-    )
-    after = Snapshot(
-        4500.0,
-        242,
-        83,
-        300,
-        None,
-        [
-            Participant("shop-a", "", Lease(2, 2), waiters=19),
-            Participant("shop-b", "", Lease(2, 2), holds=True, waiters=16),
-        ],
-        etcd=True,
-    )
-    screen = Console(file=io.StringIO(), width=80)
-    screen.print(draw("pause-holder, etcd-unfenced", before), "", draw("pause-holder, etcd-unfenced", after))
-    assert isinstance(screen.file, io.StringIO)
-    lines = [line.rstrip() for line in screen.file.getvalue().splitlines()]
-    return "\n".join(["```text", *lines, "```"])
-
-
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     README: {"demo": partial(run, "demo")},
-    GUARDS_PAGE: {"guards": guards},
+    GUARDS_PAGE: {"guards": guards_table},
     WORKSHOP: {
         "unlocked": partial(run, "demo", "--guard", "none"),
         "local": partial(run, "demo", "--guard", "thread"),
         "mutex": partial(run, "demo", "--guard", "etcd"),
         "kill": partial(run, "faults", "kill-holder", "--guard", "etcd"),
-        "picture": picture,
-        "pause": partial(run, "faults", "pause-holder", "--guard", "etcd-unfenced", "--guard", "etcd"),
+        "pause": partial(run, "scene", "pause"),
         "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
         "opening": partial(run, "faults", "opening-late", "opening-twice", "--guard", "etcd"),
         "sharded": partial(run, "demo", "--guard", "redis-lua", "--guard", "etcd-sharded", "--redis-shards", "3"),

@@ -201,6 +201,16 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
     return pool
 
 
+def _greet(connection: Any) -> None:
+    """Log in over a new TLS connection, and wait for an answer.
+
+    Before it, the server sends TLS session tickets, which redis-py would take for the answer to an earlier command.
+    """
+    connection.on_connect()
+    connection.send_command("PING")
+    connection.read_response()
+
+
 def warm_up(client: Client) -> None:
     """Open all connections to its node now, so that the first buyers of a rush do not wait for them.
 

@@ -12,10 +12,11 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from app.contract.outcomes import LossCause, Outcome
+from app.sales.advice import ETCD_USER, REDIS_USER
 from app.sales.opening import Opened
 from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Refused
-from lock import EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
+from lock import EtcdDenied, EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
 
 class PurchaseError(Exception):
@@ -108,7 +109,6 @@ RETRY = "Nothing was written; try again."
 OPEN_ANEW = "Nothing was written; POST /stock/reset opens the sale anew."
 ELSEWHERE = "Nothing was written; try another instance."
 REDIS_BACK = "Nothing was written; try again when Redis is back."
-REDIS_USER = "FLASHSALE_REDIS_URL has to name a user, with the password, who may run all commands on the keys sale:*."
 ASK_AGAIN = "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice."
 REFUSALS: dict[type[Exception], Refusal] = {
     # The first match counts, so a subclass stands before its base.
@@ -125,6 +125,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     LockCancelled: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     ShuttingDown: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     EtcdUnavailable: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd is back."),
+    EtcdDenied: Refusal(Outcome.UNAVAILABLE, ETCD_USER),
     EtcdError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd takes writes."),
     InDoubt: Refusal(Outcome.UNAVAILABLE, ASK_AGAIN),
     Refused: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis takes writes."),

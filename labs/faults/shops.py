@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loadtest.shop_client.ledgers import queue_name
+from app.contract.keys import queue_name
 from loadtest.stack.apps import Instance
 from loadtest.stack.proxy import Lines
 from loadtest.stack.servers import Etcd, EtcdCluster

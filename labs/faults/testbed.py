@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from labs.faults.shops import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
+from loadtest.ports import LOOPBACK
 from loadtest.stack.apps import Instance
-from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import ManagedProcess, Resource
 from loadtest.stack.proxy import Lines, Proxy
 from loadtest.stack.redis_cluster import RedisCluster
@@ -66,6 +66,12 @@ class Testbed(Resource):
             process.launch()
         for process in self._processes:
             process.wait_ready()
+
+    def restart_shops(self) -> None:
+        """End every purchase under way, by kill -9 of the instances; raises ServerError."""
+        for shop in self.shops:
+            shop.instance.kill()
+        self.heal()
 
     def start(self) -> None:
         """Everything is as after `heal`."""

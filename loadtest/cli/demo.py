@@ -11,9 +11,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from loadtest.cli.compare import rush_options
+from loadtest.cli.compare import guards_to_compare, rush_options
 from loadtest.cli.options import redis_shards
-from loadtest.report.build import draw
+from loadtest.report.build import make_report
 from loadtest.results.comparison import BASELINE
 from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import run_rush
@@ -28,8 +28,8 @@ _POLL_S = 0.1
 @rush_options
 @redis_shards
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
-def demo(redis_shards: int, keep: bool, guards: Sequence[str], **options: Any) -> None:
-    """Start a sale, rush under every guard, compare, and stop.
+def demo(redis_shards: int, keep: bool, guards: Sequence[str], every: bool, **options: Any) -> None:
+    """Start a sale, rush under several guards, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
@@ -44,8 +44,9 @@ def demo(redis_shards: int, keep: bool, guards: Sequence[str], **options: Any) -
             with screen.status(f"starting {names}"):
                 stack.start()
             screen.print(f"Ready: {names}")
+            guards = guards_to_compare(stack.urls, guards, every)
             comparison = run_rush(report, hosts=stack.urls, env=stack.client_environment, guards=guards, **options)
-            draw(report, screen)
+            make_report(report, screen)
             if keep:
                 _keep(stack, screen)
         except BaseException:

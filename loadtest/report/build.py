@@ -6,33 +6,30 @@ from pathlib import Path
 
 from rich.console import Console
 
-from loadtest.report.pages import comparison, records
+from loadtest.report.pages.comparison import comparison_page
+from loadtest.report.pages.records import records_page
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import COMPARISON, RECORDS
-from loadtest.results.json_files import KeptError, read_object
-from loadtest.results.json_files import write as write_file
+from loadtest.results.json_files import KeptError, read_object, write_text_file
 from loadtest.results.record import FORMAT as RECORD
 from loadtest.results.record import Record
 
 PAGE = "index.html"
 
 
-def draw(directory: Path, screen: Console) -> None:
+def make_report(directory: Path, screen: Console) -> None:
     """Write the page of a new report, and print its path."""
     with screen.status("drawing the report"):
-        page = write(directory)
+        page = write_report_page(directory)
     screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 
-def write(kept: Path, output: Path | None = None) -> Path:
+def write_report_page(kept: Path, output: Path | None = None) -> Path:
     """Write the page of a file or of a report's directory; return its path; raises KeptError."""
     found, directory = _read(kept), kept if kept.is_dir() else kept.parent
-    if isinstance(found, Comparison):
-        drawn = comparison.page(found, _records(directory))
-    else:
-        drawn = records.page(found)
+    html = comparison_page(found, _records(directory)) if isinstance(found, Comparison) else records_page(found)
     page = output or directory / PAGE
-    write_file(page, drawn)
+    write_text_file(page, html)
     return page
 
 

@@ -6,6 +6,7 @@ The templates escape all text, such as the names of buyers, instances and files.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,25 @@ from loadtest.results.text import pluralize
 TEMPLATES = Path(__file__).with_name("templates")
 DASH = "\N{EN DASH}"
 
-_environment = Environment(
-    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-)
+
+def render(template: str, *, folder: Path = TEMPLATES, **context: Any) -> str:
+    """A page from a template, which is here or in the `folder` of a lab."""
+    return _environment(folder).get_template(template).render(**context)
 
 
-def render(template: str, **context: Any) -> str:
-    """A page from a template."""
-    return _environment.get_template(template).render(**context)
+@cache
+def _environment(folder: Path) -> Environment:
+    loader = FileSystemLoader([folder, TEMPLATES])
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {
+        "count": _count,
+        "counted": pluralize,
+        "seconds": _seconds,
+        "multiple_of": _multiple_of,
+        "day": _day,
+        "machine": _machine,
+    }
+    return made
 
 
 def _count(number: float | None) -> str:
@@ -47,8 +59,3 @@ def _machine(about: Mapping[str, Any]) -> str:
     words = [about.get("processor"), about.get("system"), about.get("machine")]
     cpus = [f"{about['cpus']} CPUs"] if "cpus" in about else []
     return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"
-
-
-_environment.filters.update(
-    count=_count, counted=pluralize, seconds=_seconds, multiple_of=_multiple_of, day=_day, machine=_machine
-)

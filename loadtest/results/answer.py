@@ -5,28 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-Token = int | list[int]  # of an etcd key, or of a turn under it: [create revision, turn]
-
-
-class Outcome(str, Enum):
-    """How a click ended; all but `ERROR` are the shop's own words."""
-
-    SOLD = "sold"
-    SOLD_OUT = "sold_out"
-    NOT_OPEN = "not_open"
-    BUSY = "busy"
-    LOCK_TIMEOUT = "lock_timeout"
-    LOCK_LOST = "lock_lost"
-    UNAVAILABLE = "unavailable"
-    ERROR = "error"  # no answer, or one that the shop should not give
-
-    @property
-    def served(self) -> bool:
-        """Whether the shop sold, or truly had nothing left."""
-        return self in (Outcome.SOLD, Outcome.SOLD_OUT)
+from app.contract.orders import Token
+from app.contract.outcomes import Outcome
 
 
 @dataclass(frozen=True)

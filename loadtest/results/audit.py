@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from loadtest.results.answer import Answer, Outcome, Token
+from app.contract.orders import Order, Token
+from app.contract.outcomes import Outcome
+from loadtest.results.answer import Answer
 from loadtest.results.overlaps import Overlap, Overlaps
 from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import pluralize
-from loadtest.results.verdict import Order
 
 
 @dataclass(frozen=True)

@@ -10,27 +10,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadtest.results.answer import Answer, Outcome, wall_s
-from loadtest.results.json_files import read_object, restore, write
-from loadtest.results.verdict import NO_VERDICT, Verdict
+from app.contract.outcomes import Outcome, Promise
+from app.contract.verdict import NO_VERDICT, Kind, Verdict
+from loadtest.results.answer import Answer, wall_s
+from loadtest.results.json_files import read_object, restore, write_text_file
+from loadtest.results.verdict import with_kind
 
-# Names and promises are the shop's; that this list is complete is tested.
-GUARDS = (
-    "none",
-    "thread",
-    "etcd",
-    "etcd-unfenced",
-    "etcd-cohort",
-    "etcd-batch",
-    "etcd-sharded",
-    "redis-lock",
-    "redis-watch",
-    "redis-lua",
-)
-DEFAULT_GUARDS = ["none", "etcd"]
-BASELINE = "none"
-NO_PROMISE = "none"
-_FAILURES = {"BROKEN": "Promise broken", "out of time": "Out of time"}
+BASELINE = "none"  # the guard without a lock
+# Why a lock, why a distributed one, how it is made fast, and whether it is needed at all.
+DEMO_GUARDS = (BASELINE, "thread", "etcd", "etcd-batch", "redis-lua")
+BROKEN, OUT_OF_TIME = "BROKEN", "out of time"
 _JUDGED = ("oversold", "undersold", "lost_updates", "duplicates", "gave_up", "ran_out_of_time")
 BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
 
@@ -57,7 +46,8 @@ class Run:
     """One rush under one guard.
 
     Attributes:
-        promise: in the shop's words; "none" is always kept.
+        promise: in the shop's words, see `Promise`; "none" is always kept.
+        kind, exact: what the verdict says, without its words.
         kept_promise: None where there is no verdict.
         outcomes: how many clicks ended how; outcomes that did not occur are 0.
         orders: entries of the ledger.
@@ -67,7 +57,7 @@ class Run:
         waited_ms, held_ms: for the guard's turn and inside the critical section, as the shop measured them.
         by_instance: outcomes of each instance.
         gave_up: buyers whose guard ran out of time; of those told "busy", see `outcomes`.
-        ran_out_of_time: the promise was not kept because of these buyers alone.
+        ran_out_of_time: less was sold because of these buyers alone: the machine is too slow for a verdict.
     """
 
     guard: str
@@ -80,6 +70,8 @@ class Run:
     lost_updates: int
     duplicates: int
     verdict: str
+    kind: Kind
+    exact: bool
     kept_promise: bool | None
     wall_s: float
     requests_per_s: float
@@ -105,7 +97,9 @@ class Run:
             stock_left=stock_left,
             **{name: getattr(verdict, name) for name in _JUDGED},
             verdict=verdict.sentence,
-            kept_promise=None if verdict.strangers else promise == NO_PROMISE or verdict.exact,
+            kind=verdict.kind,
+            exact=verdict.exact,
+            kept_promise=_kept(promise, verdict),
             wall_s=round(seconds, 3),
             requests_per_s=round(len(answers) / max(seconds, 0.001), 1),
             send_spread_ms=round(max(sent_ms) - min(sent_ms), 1),
@@ -118,11 +112,11 @@ class Run:
     @property
     def promise_result(self) -> str:
         """Whether the promise was kept, in a word or two."""
-        if self.kept_promise is None:
-            return "unknown"
         if self.kept_promise:
-            return "none" if self.promise == NO_PROMISE else "kept"
-        return "out of time" if self.ran_out_of_time else "BROKEN"
+            return "none" if self.promise == Promise.NONE else "kept"
+        if self.ran_out_of_time:
+            return OUT_OF_TIME
+        return "unknown" if self.kept_promise is None else BROKEN
 
     @property
     def failed(self) -> int:
@@ -133,6 +127,14 @@ class Run:
     def not_open(self) -> int:
         """Clicks before the opening of buyers that never came back."""
         return self.outcomes.get(Outcome.NOT_OPEN.value, 0)
+
+
+def _kept(promise: str, verdict: Verdict) -> bool | None:
+    if verdict.kind is Kind.NONE:
+        return None
+    if promise == Promise.NONE or verdict.exact:
+        return True
+    return None if verdict.ran_out_of_time else False
 
 
 def _outcomes(answers: Iterable[Answer]) -> dict[str, int]:
@@ -170,11 +172,13 @@ class Comparison:
     @property
     def exit_code(self) -> int:
         """The exit code of a command: 0 if every guard kept its promise."""
-        return NO_RESULT if self._disturbed else 0 if self.kept else BROKEN_PROMISE
+        if self.kept:
+            return 0
+        return NO_RESULT if self._disturbed or not self._listed(BROKEN) else BROKEN_PROMISE
 
     @property
     def _disturbed(self) -> list[str]:
-        return [run.guard for run in self.runs if run.kept_promise is None]
+        return [run.guard for run in self.runs if run.kind is Kind.NONE]
 
     @property
     def baseline_oversold(self) -> int:
@@ -187,9 +191,10 @@ class Comparison:
         if self._disturbed:
             disturbed = f"{', '.join(self._disturbed)} {NO_VERDICT}"
             return f"{disturbed}. Start again, and use this stack for nothing else meanwhile."
-        failures = [(words, self._listed(result)) for result, words in _FAILURES.items()]
-        kept = "Every promise was kept." if self._promised else "Nothing was promised."
-        promises = " ".join(f"{words}: {listed}." for words, listed in failures if listed) or kept
+        told = [f"Promise broken: {broken}."] if (broken := self._listed(BROKEN)) else []
+        if late := self._listed(OUT_OF_TIME):
+            told.append(f"No verdict: this machine is too slow for {late}.")
+        promises = " ".join(told) or ("Every promise was kept." if self._promised else "Nothing was promised.")
         if self.baseline_oversold:
             return f"{promises} Without a lock, {self.stock + self.baseline_oversold} of {self.stock} items were sold."
         if any(run.guard == BASELINE for run in self.runs):
@@ -201,11 +206,11 @@ class Comparison:
         """How it is shown: "good", "bad", or "plain" without a promise and a flaw."""
         if self._promised:
             return "good" if self.kept else "bad"
-        return "plain" if all(run.verdict.startswith("EXACT") for run in self.runs) else "bad"
+        return "plain" if all(run.exact for run in self.runs) else "bad"
 
     @property
     def _promised(self) -> bool:
-        return any(run.promise != NO_PROMISE for run in self.runs)
+        return any(run.promise != Promise.NONE for run in self.runs)
 
     def _listed(self, promise_result: str) -> str:
         return ", ".join(f"{run.guard} ({run.verdict})" for run in self.runs if run.promise_result == promise_result)
@@ -214,9 +219,12 @@ class Comparison:
         return json.dumps(asdict(self), indent=2)
 
     def write(self, path: Path) -> None:
-        write(path, self.to_json() + "\n")
+        write_text_file(path, self.to_json() + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Comparison:
         """The comparison in a file; raises KeptError."""
-        return restore(cls, read_object(path), path)
+        data = read_object(path)
+        if isinstance(runs := data.get("runs"), list):
+            data["runs"] = [with_kind(run) if isinstance(run, dict) else run for run in runs]
+        return restore(cls, data, path)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from loadtest.results.answer import Outcome
+from app.contract.outcomes import Outcome
 from loadtest.results.record import CriticalSection
 
 # Of harmless pairs: without a lock, thousands of retries make millions.

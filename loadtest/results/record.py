@@ -6,20 +6,37 @@ Times (``*_ms``) are milliseconds since the record's start on the boot-time cloc
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
-from loadtest.results.answer import Answer, Token
-from loadtest.results.comparison import NO_PROMISE, Run
-from loadtest.results.json_files import KeptError, read_object, restore, write
-from loadtest.results.verdict import Order
+from app.contract.orders import Order, Token
+from app.contract.outcomes import Promise
+from app.contract.section_log import GuardSource, LoggedSection, SectionTail
+from loadtest.results.answer import Answer
+from loadtest.results.comparison import Run
+from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
+from loadtest.results.verdict import with_kind
 
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
 NO_GUARD = "no guard"  # of a sale without a purchase, recorded by the board
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that a purchase passed in its critical section, and the line of the guard's file that it was in.
+
+    Attributes:
+        name: one of `app.contract.section_log.POINTS`.
+    """
+
+    name: str
+    line: int | None
+    at_ms: float
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,8 @@ class CriticalSection:
         cause: "replayed", how the lock was lost, or the name of an error.
         item: the item bought; of a cart, its items, separated by commas.
         stock: items left, as the purchase saw it; None for a cart, and where nothing was decided.
+        line: where the guard's `buy` entered; None where it is not known, as in older records.
+        stock_read: what the purchase read; None under a guard that reads and writes in one script.
     """
 
     order: str
@@ -50,6 +69,56 @@ class CriticalSection:
     cause: str | None = None
     item: str = "1"
     stock: int | None = None
+    line: int | None = None
+    stock_read: int | None = None
+    points: list[Point] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
+        """The section in the log, with its times since `start`."""
+
+        def since_start(at_ns: int | None) -> float | None:
+            return None if at_ns is None else start.since_boot(at_ns)
+
+        same = ("order", "buyer", "instance", "pid", "thread", "guard", "token", "outcome", "cause", "item", "line")
+        return cls(
+            **{name: getattr(logged, name) for name in same},
+            entered_ms=start.since_boot(logged.entered),
+            read_ms=since_start(logged.read_at),
+            commit_ms=since_start(logged.commit_at),
+            left_ms=since_start(logged.left),
+            stock=logged.stock if isinstance(logged.stock, int) else None,
+            stock_read=logged.stock_read,
+            points=[
+                Point(name, line, start.since_boot(logged.entered + after * 1000))
+                for name, line, after in logged.points
+            ],
+        )
+
+
+class SectionReader:
+    """Gathers the critical sections that the instances log to `directory` from `start` on."""
+
+    def __init__(self, directory: Path | None, start: Start) -> None:
+        self._directory, self._start = directory, start
+        self._tail = SectionTail(directory, from_now=True)
+        self._sections: dict[int, LoggedSection] = {}
+
+    @classmethod
+    def from_environment(cls, start: Start) -> SectionReader:
+        """The reader of the directory that ``FLASHSALE_SECTION_LOG`` names, if it is set."""
+        name = os.environ.get("FLASHSALE_SECTION_LOG")
+        return cls(Path(name) if name else None, start)
+
+    def poll(self) -> list[CriticalSection]:
+        """All sections so far."""
+        changed = self._tail.poll()
+        self._sections |= {each.number: each for each in changed if each.entered >= self._start.boot_ns}
+        return [CriticalSection.of(each, self._start) for each in self._sections.values()]
+
+    def source(self, guard: str) -> GuardSource | None:
+        """The guard's `buy`, if the instances kept it."""
+        return GuardSource.kept(self._directory, guard)
 
 
 @dataclass(frozen=True)
@@ -78,11 +147,12 @@ class Expectation:
     Attributes:
         fault: the action, in one line.
         expected: a value of `labs.faults.scenario.Expected`.
-        problems: why the run is not as expected; empty if it is.
+        as_expected: None where there is no verdict.
+        problems: why the run is not as expected, or has no verdict; empty if it is.
     """
 
     expected: str
-    as_expected: bool
+    as_expected: bool | None
     problems: list[str]
     fault: str = ""
 
@@ -92,6 +162,8 @@ class _Judged:
     """What every record has of its verdict; that of a rush has more."""
 
     verdict: str
+    kind: str
+    exact: bool
     orders: int
     stock_left: int
     lost_updates: int
@@ -109,6 +181,7 @@ class Record:
         started: ISO 8601, UTC.
         verdict: the run's row of comparison.json.
         sections: complete if the instances recorded them, else empty.
+        source: the guard's `buy`, if the instances kept it.
     """
 
     kind: str
@@ -127,6 +200,7 @@ class Record:
     sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    source: GuardSource | None = None
 
     @classmethod
     def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
@@ -161,12 +235,13 @@ class Record:
         return self.scenario or "rush"
 
     @property
-    def as_expected(self) -> bool:
-        """Whether the fault came out as expected, or else, whether the guard kept its promise."""
+    def as_expected(self) -> bool | None:
+        """Whether the fault came out as expected, or else, whether the guard kept its promise; None: no verdict."""
         if self.expectation:
             return self.expectation.as_expected
-        exact = str(self.verdict["verdict"]).startswith("EXACT")
-        return bool(self.verdict.get("kept_promise", self.promise == NO_PROMISE or exact))
+        kept = self.promise == Promise.NONE or self.verdict["exact"]
+        found: bool | None = self.verdict.get("kept_promise", kept)
+        return found
 
     def to_json(self) -> str:
         """A line for each row, so that two records can be compared as text."""
@@ -175,7 +250,7 @@ class Record:
         return f"{{\n{text}\n}}\n"
 
     def write(self, path: Path) -> None:
-        write(path, self.to_json())
+        write_text_file(path, self.to_json())
 
     @classmethod
     def read(cls, path: Path) -> Record:
@@ -184,6 +259,7 @@ class Record:
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
             raise KeptError(f"{path} is not a {FORMAT} of version {VERSION}")
         record = restore(cls, {**data, "guard": data.get("guard") or NO_GUARD}, path)
+        record.verdict = with_kind(record.verdict)
         restore(_Judged, record.verdict, path)
         return record
 

@@ -16,20 +16,22 @@ from gevent import Timeout
 from gevent.event import Event
 
 from app.contract.clock import Start, utc_now
-from loadtest.results.answer import Answer, Outcome
+from app.contract.outcomes import Outcome
+from loadtest.results.answer import Answer
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.machine import about_machine
-from loadtest.results.record import Record, Sample
-from loadtest.results.section_reader import SectionReader
+from loadtest.results.record import Record, Sample, SectionReader
 from loadtest.results.text import pluralize
-from loadtest.results.verdict import judge
+from loadtest.results.verdict import judge_rush
 from loadtest.rush.progress import Terminal
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import SaleError
 
+DEFAULT_GUARDS = ["none", "etcd"]
 ARRIVAL_TIMEOUT_S = 30.0
 LOOK_S = 0.2  # not less: looking takes time from the buyers, which may be in this process
 CLICK_TIMEOUT_S = 60.0  # of a buyer; an answer that is later went down with its Locust worker
+TOO_SLOW = ": no verdict, this machine is too slow."
 LOST_AFTER_S = 15  # without a heartbeat, a Locust worker is down; on a busy machine it may be late by some seconds
 ANSWERS_TIMEOUT_S = 2 * CLICK_TIMEOUT_S + 10.0  # from the opening; twice: a buyer may be told to click again
 
@@ -85,20 +87,19 @@ class Conductor:
         if buyers < 1:
             raise SaleError("There are no buyers: give --users a number from 1.")
         sale = Sale.from_environment(plan.hosts, trusted=plan.trusted)
-        promises = sale.promises()
-        unknown = [guard for guard in plan.guards if guard not in promises]
-        if unknown:  # as a homemade guard that the shop does not have yet
-            raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
+        promises = sale.shops.require_guards(plan.guards)
         self.comparison = Comparison(
             plan.stock, buyers, utc_now(), sale.versions(), [], plan.hold_ms, about_machine(), plan.opens_in_s
         )
+        self._terminal.begins(self.comparison, plan.guards)
         for guard in plan.guards:
             self.comparison.runs.append(self._round(sale, plan, guard, promises[guard], buyers))
+            self._terminal.round_ends()
         return self.comparison
 
     def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
-        self._let_others_end(sale)
-        self._terminal.round_begins(guard, buyers=buyers, stock=plan.stock)
+        self._let_all_end(sale)
+        self._terminal.round_begins(guard)
         self._assemble(guard, plan.hold_ms, buyers)
         opens_at = time.time() + plan.opens_in_s if plan.opens_in_s else 0.0
         sale.reset(plan.stock, plan.opens_in_s)
@@ -108,24 +109,29 @@ class Conductor:
         monitor = gevent.spawn(self._observe, sale, start, samples)
         try:
             answers = self._burst(buyers, opens_at, timeout=plan.opens_in_s + ANSWERS_TIMEOUT_S)
+            if any(answer.in_doubt for answer in answers):
+                self._let_all_end(sale, ignore_dead=True)
         finally:
             monitor.kill()
         ledger, stock_left = sale.ledger()
-        verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers, opens_at=opens_at)
+        verdict = judge_rush(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers, opens_at=opens_at)
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
         record.take(start, answers=answers, ledger=ledger, sections=section_log.poll())
-        record.samples = samples
+        record.samples, record.source = samples, section_log.source(guard)
         self.records.append(record)
-        self._terminal.round_ends(run)
         return run
 
-    def _let_others_end(self, sale: Sale) -> None:
-        """Purchases under way, as of a rush that was stopped, would sell from this round's stock."""
+    def _let_all_end(self, sale: Sale, *, ignore_dead: bool = False) -> None:
+        """Wait for purchases under way.
+
+        Those of a rush that was stopped would sell from this round's stock; those whose buyers no longer wait may still
+        write an order.
+        """
         try:
-            for purchases in sale.shops.until_idle():
+            for purchases in sale.shops.until_idle(ignore_dead=ignore_dead):
                 is_first = not self.notice
-                self.notice = f"Waiting for {pluralize(purchases, 'purchase')} of an earlier rush."
+                self.notice = f"Waiting for {pluralize(purchases, 'purchase')} under way."
                 if is_first:
                     self._terminal.waits(self.notice)
         finally:
@@ -137,14 +143,18 @@ class Conductor:
         self._runner.send_message("round", {"number": self._number, "guard": guard, "hold_ms": hold_ms})
         if not self._wait(lambda: len(self._workers) >= buyers, ARRIVAL_TIMEOUT_S):
             came = len(self._workers)
-            raise SaleError(f"Only {came} of {pluralize(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
+            raise SaleError(
+                f"Only {came} of {pluralize(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s{TOO_SLOW}"
+            )
 
     def _burst(self, buyers: int, opens_at: float, *, timeout: float) -> list[Answer]:
         """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
         self._runner.send_message("open", {"opens_at": opens_at})
         sent = time.time()
         if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, timeout):
-            raise SaleError(f"Only {len(self._answers)} of {pluralize(buyers, 'answer')} came within {timeout:g} s.")
+            raise SaleError(
+                f"Only {len(self._answers)} of {pluralize(buyers, 'answer')} came within {timeout:g} s{TOO_SLOW}"
+            )
         for buyer in self._lost():
             self._answers.append(Answer.read(buyer, "lost worker", 0, None, sent=sent, received=time.time()))
         for answer in self._answers:
@@ -157,7 +167,7 @@ class Conductor:
         while True:
             gevent.sleep(LOOK_S)
             samples.append(sale.sample(start.elapsed_ms()))
-            self._terminal.observed(samples[-1], answered=len(self._answers))
+            self._terminal.observed(samples[-1])
 
     def _lost(self) -> set[str]:
         """Buyers without an answer whose Locust worker went down; their purchases are in doubt."""

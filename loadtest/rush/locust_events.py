@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import gevent
 from locust.runners import MasterRunner, WorkerRunner
 
+from loadtest.ports import is_occupied
 from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.record import Record
 from loadtest.rush.barrier import BuyerPool
-from loadtest.rush.conductor import Conductor, Plan
+from loadtest.rush.conductor import DEFAULT_GUARDS, Conductor, Plan
 from loadtest.rush.locust_page import LocustWebExtension
 from loadtest.rush.progress import Terminal
-from loadtest.shop_client.shops import SaleError, hosts_of
-from loadtest.stack.ports import is_occupied
+from loadtest.shop_client.shops import SaleError, Shops, hosts_of
+
+_PAGE_WAITS_S = 1.0  # for the shop's list of guards
 
 
 class LocustHooks:
     """Runs the comparison as one Locust test, any number of times.
 
     A test that is stopped or interrupted before its comparison is complete has exit code 2.
+
+    Attributes:
+        offered_guards: names that the page's form offers; None for the command line, which takes any.
     """
 
     def __init__(self, events: Any, buyer_pool: BuyerPool) -> None:
         self._pool = buyer_pool
+        self.offered_guards: list[str] | None = None
+        self._chosen_guards: list[str] = []  # on the command line
         self._environment: Any = None
         self._trusted: list[str] = []  # hosts configured at the start, not typed into the page's form
         self._conductor: Conductor | None = None
@@ -36,6 +45,8 @@ class LocustHooks:
         self._comparing: gevent.Greenlet | None = None
         self._settled = False  # whether there is a comparison, or a line that says why there is none
         self._complete = False
+        self._may_interrupt = False  # whether Locust expects Ctrl-C now: not while it waits for its workers
+        signal.signal(signal.SIGINT, self._exit)
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         # Locust warns of fast spawning because users usually start at once; ours wait at the barrier.
@@ -43,8 +54,12 @@ class LocustHooks:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
+        gevent.signal_handler(signal.SIGINT, self._interrupt)
+        self._may_interrupt = not (isinstance(runner, MasterRunner) and environment.parsed_options.headless)
+        self._chosen_guards = environment.parsed_options.guards
         if web_ui or environment.parsed_options.report:  # which have Locust's tables, so the screen need not
             logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
+            self._terminal.is_alone = True
         if not isinstance(runner, WorkerRunner):
             self._trusted = self._require_addresses(environment)
         if not isinstance(runner, MasterRunner):
@@ -56,7 +71,30 @@ class LocustHooks:
             port = environment.parsed_options.web_port
             if is_occupied(port):  # Locust itself would print forty lines
                 self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
-            LocustWebExtension(environment, self._conductor)
+            LocustWebExtension(environment, self._conductor, self._look_for_guards)
+
+    def _exit(self, *_: object) -> NoReturn:
+        """Ctrl-C while Locust is still being set up."""
+        self._terminal.stopped()
+        sys.exit(NO_RESULT)
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: end Locust's main greenlet.
+
+        Python would raise KeyboardInterrupt in the greenlet that is running, whichever it is, with its traceback.
+        """
+        is_expected, self._may_interrupt = self._may_interrupt, False
+        if not is_expected:
+            self._terminal.stopped()
+        gevent.get_hub().parent.throw(KeyboardInterrupt() if is_expected else SystemExit(NO_RESULT))
+
+    def _look_for_guards(self) -> None:
+        """Offer the shop's guards; without an answer, the default ones."""
+        found = DEFAULT_GUARDS
+        with gevent.Timeout(_PAGE_WAITS_S, False), suppress(SaleError):
+            found = list(Shops(self._trusted).promises())
+        # Locust reads its command line again to make the page.
+        self.offered_guards = list(dict.fromkeys([*found, *self._chosen_guards]))
 
     def _require_addresses(self, environment: Any) -> list[str]:
         """The hosts; Locust itself would print a traceback for each user and never end."""
@@ -71,6 +109,7 @@ class LocustHooks:
         sys.exit(NO_RESULT)
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
+        self._may_interrupt = True
         if self._conductor:  # a worker has no result
             environment.process_exit_code = NO_RESULT  # until there is one
             self._conductor.reset()

@@ -3,32 +3,29 @@
 By Locust's documented means ("Extending the Web UI"): `template_args` for the tab and the head of its table,
 `after_request` for its rows. Links, larger letters and colours are inserted into the page: its tables have none.
 
-The page starts rushes, so a page of another site must not reach it through a browser that shows both. The rules are
-those of `app.web.access`; tests/data/page_access.json holds both to the same examples.
+The page starts rushes, so a page of another site must not reach it through a browser that shows both:
+`app.contract.access` has the rules.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
 import json
 import os
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Response, abort, jsonify, request
 from gevent import get_hub
 from markupsafe import escape
 from werkzeug.exceptions import Forbidden
 
-from loadtest.report.pages.comparison import page
+from app.contract.access import is_known_host, is_own_page
+from loadtest.ports import BOARD_PORT, LOOPBACK
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
 from loadtest.shop_client.shops import SaleError, hosts_of
-from loadtest.stack.apps import BOARD_URL
 from loadtest.terminal import TITLES, cells
 
 TAB = "verdict"
@@ -42,11 +39,13 @@ class LocustWebExtension:
     """The tab in the page of `environment`, with the comparisons of `conductor`.
 
     The page is for itself and for programs, under known host names: FLASHSALE_LOCUST_NAMES has more, comma-separated.
+    `look_for_guards` is called before the page with its form is made.
     """
 
-    def __init__(self, environment: Any, conductor: Conductor) -> None:
+    def __init__(self, environment: Any, conductor: Conductor, look_for_guards: Callable[[], None]) -> None:
         self._environment = environment
         self._conductor = conductor
+        self._look_for_guards = look_for_guards
         names = os.environ.get("FLASHSALE_LOCUST_NAMES", "").split(",")
         self._names = {name.strip().lower() for name in names} - {""}
         columns = [{"key": title, "title": title} for title in sorted(TITLES, key=lambda title: title not in _FIRST)]
@@ -65,9 +64,12 @@ class LocustWebExtension:
 
     def _check(self) -> Response | None:
         """Refuse strangers, and values that Locust does not check; its page shows the reason."""
-        require_known_host(self._names)
-        if request.path != "/":  # the board links there
-            require_own_page()
+        if not is_known_host(request.host, self._names):
+            raise Forbidden("Locust's page is not known by that host name: use its address or FLASHSALE_LOCUST_NAMES.")
+        if request.path == "/":  # the board links there
+            self._look_for_guards()
+        elif not is_own_page(request.headers, request.host):
+            raise Forbidden("Pages of other sites may not use Locust's page.")
         try:
             if request.path == "/swarm":
                 _check_form(request.form)
@@ -82,7 +84,7 @@ class LocustWebExtension:
             told = {**response.get_json(), "extended_stats": [{"key": TAB, "data": self._rows()}]}
             response.set_data(json.dumps(told))
         elif request.path == "/" and response.mimetype == "text/html":
-            board = escape(os.environ.get("FLASHSALE_BOARD_URL") or BOARD_URL)
+            board = escape(os.environ.get("FLASHSALE_BOARD_URL") or f"http://{LOOPBACK}:{BOARD_PORT}")
             added = _ADDITIONS.replace("{board}", board)
             response.set_data(re.sub("<body[^>]*>", lambda found: found[0] + added, response.get_data(as_text=True)))
         return response
@@ -108,8 +110,10 @@ class LocustWebExtension:
             return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")
         if not (comparison and comparison.runs):
             return Response("There is no comparison yet: start one in Locust's page.\n", 404, content_type="text/plain")
+        from loadtest.report.pages.comparison import comparison_page  # most rushes are never drawn
+
         # in a thread, so that Locust's greenlets go on
-        html = get_hub().threadpool.apply(page, (comparison, [*self._conductor.records]))
+        html = get_hub().threadpool.apply(comparison_page, (comparison, [*self._conductor.records]))
         return Response(html, content_type="text/html")
 
 
@@ -120,19 +124,3 @@ def _check_form(form: Mapping[str, str]) -> None:
     for name in ("stock", "hold_ms", "opens_in"):
         if not re.fullmatch(r"-?\d+", form.get(name, "0")):
             raise SaleError(f"{name} is {form[name]!r}: give a whole number.")
-
-
-def require_own_page() -> None:
-    """Refuse requests from pages of other sites."""
-    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site", "none")
-    if site not in ("same-origin", "none") or (origin is not None and origin.partition("://")[2] != request.host):
-        raise Forbidden("Pages of other sites may not use Locust's page.")
-
-
-def require_known_host(names: Container[str]) -> None:
-    """Refuse a host name that is neither an address, nor ``localhost``, nor one of `names` (in small letters)."""
-    with contextlib.suppress(ValueError):
-        host = urlsplit(f"//{request.host}").hostname or ""  # request.host is empty where the header is not a host
-        if host == "localhost" or host in names or ipaddress.ip_address(host):
-            return
-    raise Forbidden("Locust's page is not known by that host name: use its address, or set FLASHSALE_LOCUST_NAMES.")

@@ -1,9 +1,9 @@
-"""All ledgers of a sale as they stand in Redis, that of its treasury and those of its shards, and their names.
+"""All ledgers of a sale as they stand in Redis: that of its treasury and those of its shards.
 
 An item is in one of three places: in a stock, in a ledger, or on its way from one stock to another. Then it is in the
 journal of the slot that it has left, and its id not yet among those that were credited.
 
-The shop's own names are in `app`, which is not imported here; tests/loadtest/shop_client/test_shops.py holds both together.
+The shop reads the same keys with its own code: the judge and the witness share nothing but names and sums.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple
 
 import redis
@@ -21,25 +20,11 @@ from redis.cluster import ClusterNode
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
-UNREADABLE = (redis.RedisError, RedisClusterException)
+from app.contract.keys import CLOSED, Keys, slot_names
+from app.contract.orders import Order
+
+UNREADABLE = (redis.RedisError, RedisClusterException, ValueError)  # the last of a value that is not the shop's
 _CLUSTER = "redis+cluster://"
-_CLOSED = "closed"  # what stands for the stock of a sale that opens later
-
-
-def key_prefix(sale: str) -> str:
-    """What the Redis keys of a sale begin with."""
-    return f"sale:{{{sale}}}:"
-
-
-def slot_names(sale: str, shards: int | None = None) -> list[str]:
-    """What stands in the braces for each part of a sale: the treasury, and its shards; None: FLASHSALE_SHARDS."""
-    count = int(os.environ.get("FLASHSALE_SHARDS") or 4) if shards is None else shards
-    return [sale, *(f"{sale}/{number}" for number in range(count))]
-
-
-def queue_name(sale: str) -> str:
-    """The name of a sale's mutex in etcd; the keys of its queue begin with it and a slash."""
-    return f"flash-sale/{sale}"
 
 
 def connect(url: str, timeout: float) -> Any:
@@ -63,7 +48,7 @@ class _Slot(NamedTuple):
 
     @property
     def left(self) -> int:
-        return int((self.initial if self.stock == _CLOSED else self.stock) or 0)
+        return int((self.initial if self.stock == CLOSED else self.stock) or 0)
 
 
 @dataclass(frozen=True)
@@ -75,21 +60,21 @@ class Reading:
         left: items in all stocks, and on their way.
         in_transit: those of them that are on their way.
         orders: how many there are in all ledgers.
-        entries: the orders, where they were asked for.
+        entries: the orders in each ledger as they were written, where they were asked for.
     """
 
     generation: str | None
     left: int
     in_transit: int
     orders: int
-    entries: Sequence[str] = ()
+    entries: Sequence[Order] = ()
 
     @classmethod
     def of(cls, slots: Sequence[_Slot], *, whole: bool) -> Reading:
         arrived = set[str]().union(*(slot.credited for slot in slots))
         pending = {id: note for slot in slots for id, note in slot.transfers.items() if id not in arrived}
         in_transit = sum(int(note.split()[1]) for note in pending.values())
-        entries = list(chain.from_iterable(slot.orders for slot in slots)) if whole else []
+        entries = [Order.decode(entry) for slot in slots for entry in slot.orders] if whole else []
         return cls(
             generation=slots[0].generation if slots[0].stock is not None else None,
             left=sum(slot.left for slot in slots) + in_transit,
@@ -111,7 +96,8 @@ class Ledgers:
 
     def __init__(self, url: str, sale: str, *, timeout: float, shards: int | None = None) -> None:
         self._url, self._timeout = url, timeout
-        self._prefixes = [key_prefix(name) for name in slot_names(sale, shards)]
+        count = int(os.environ.get("FLASHSALE_SHARDS") or 4) if shards is None else shards
+        self._keys = [Keys(name) for name in slot_names(sale, count)]
 
     @cached_property
     def client(self) -> Any:
@@ -126,19 +112,19 @@ class Ledgers:
     def read(self, *, whole: bool = False) -> Reading:
         """How it stands, with the orders if `whole`; raises one of UNREADABLE."""
         try:
-            return Reading.of([self._slot(prefix, whole) for prefix in self._prefixes], whole=whole)
+            return Reading.of([self._slot(keys, whole) for keys in self._keys], whole=whole)
         except UNREADABLE:
             self.close()  # another node may have taken over, of which redis-py does not ask in a transaction
             raise
 
-    def _slot(self, prefix: str, whole: bool) -> _Slot:
+    def _slot(self, keys: Keys, whole: bool) -> _Slot:
         with self.client.pipeline(transaction=True) as pipe:
             if whole:
-                pipe.lrange(prefix + "orders", 0, -1)
+                pipe.lrange(keys.orders, 0, -1)
             else:
-                pipe.llen(prefix + "orders")
-            for name in ("stock", "initial", "generation"):
-                pipe.get(prefix + name)
-            pipe.hgetall(prefix + "transfers")
-            pipe.smembers(prefix + "credited")
+                pipe.llen(keys.orders)
+            for key in (keys.stock, keys.initial, keys.generation):
+                pipe.get(key)
+            pipe.hgetall(keys.transfers)
+            pipe.smembers(keys.credited)
             return _Slot(*pipe.execute())

@@ -16,9 +16,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from app.contract.keys import queue_name
+from app.contract.orders import Order
 from loadtest.results.record import Sample
-from loadtest.results.verdict import Order
-from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, Reading, queue_name
+from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, Reading
 from loadtest.shop_client.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
@@ -73,10 +74,6 @@ class Sale:
         """Close the connections to Redis."""
         self._ledgers.close()
 
-    def promises(self) -> dict[str, str]:
-        """What each guard promises, by its name; raises SaleError."""
-        return {guard["name"]: guard["promise"] for guard in self.shops.ask("GET", "/guards")["guards"]}
-
     def reset(self, stock: int, opens_in_s: int = 0) -> None:
         """Begin again with `stock` items and an empty ledger, at once or in so many seconds; raises SaleError."""
         self.shops.reset(stock, opens_in_s)
@@ -94,7 +91,7 @@ class Sale:
             raise SaleError(
                 "The sale was reset during the rush; start again, and use this stack for nothing else meanwhile."
             )
-        return [Order.of(json.loads(entry)) for entry in found.entries], found.left
+        return list(found.entries), found.left
 
     def _read(self, *, whole: bool = False) -> Reading:
         """The sale, which has to be there."""

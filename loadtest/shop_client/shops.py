@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from http.client import HTTPException
 from typing import Any
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from app.contract.addresses import addresses_of
 from loadtest.results.answer import detail_of
 
 TIMEOUT_S = 10.0
@@ -54,6 +55,20 @@ class Shops:
         else:
             self.ask("POST", RESET, {"stock": stock})
 
+    def promises(self) -> dict[str, str]:
+        """What each guard promises, by its name, in the order in which they are shown; raises SaleError."""
+        try:
+            return {guard["name"]: guard["promise"] for guard in self.ask("GET", "/guards")["guards"]}
+        except (KeyError, TypeError) as error:
+            raise SaleError(f"{' or '.join(self._hosts)} is not a shop, or an old one: it lists no guards.") from error
+
+    def require_guards(self, guards: Sequence[str]) -> dict[str, str]:
+        """The promises of these guards; raises SaleError if the shop has not all of them."""
+        promises = self.promises()
+        if unknown := [guard for guard in guards if guard not in promises]:
+            raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
+        return {guard: promises[guard] for guard in guards}
+
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON answer of the first instance that answers; raises SaleError."""
         data = None if body is None else json.dumps(body).encode()
@@ -75,20 +90,26 @@ class Shops:
             f"or name its addresses with --host, {_ADDRESSES}."
         )
 
-    def until_idle(self, *, timeout: float = _IDLE_TIMEOUT_S) -> Iterator[int]:
-        """Wait until no instance has a purchase in progress: it would sell from the next stock.
+    def until_idle(self, *, timeout: float = _IDLE_TIMEOUT_S, ignore_dead: bool = False) -> Iterator[int]:
+        """Wait until no instance has a purchase in progress: it may still sell.
 
         Yields how many there are, again and again while there are any, for `timeout` seconds at most.
 
         Raises:
-            SaleError: an instance does not answer, or its purchases do not end.
+            SaleError: purchases do not end, or an instance does not answer, unless with `ignore_dead`.
         """
+
+        def count(host: str) -> int:
+            with suppress(*([SaleError] if ignore_dead else [])):
+                return in_progress(host)
+            return 0
+
         deadline = time.monotonic() + timeout
-        while busy := {host: count for host in find(self._hosts) if (count := in_progress(host))}:
+        while busy := {host: purchases for host in find(self._hosts) if (purchases := count(host))}:
             if time.monotonic() > deadline:
-                told = " and ".join(f"{host} ({count})" for host, count in busy.items())
+                told = " and ".join(f"{host} ({purchases})" for host, purchases in busy.items())
                 raise SaleError(
-                    f"Purchases of an earlier rush have not ended within {timeout:g} s at {told}: "
+                    f"Purchases have not ended within {timeout:g} s at {told}: "
                     "wait until they are over, or restart that instance."
                 )
             yield sum(busy.values())
@@ -113,27 +134,20 @@ def in_progress(host: str) -> int:
 def find(hosts: Sequence[str]) -> list[str]:
     """The base URL of each instance: of ``dns+http://NAME:PORT``, one for each address that the name has now.
 
-    They are asked for by these addresses, which every instance serves: no name need be known to it. The board finds
-    them by the same rule (`app.board.sources.instances.find`).
-
     Raises:
         SaleError: a name has no address.
     """
     moment = int(time.monotonic() / _FRESH_S)
-    found = [_addresses(host, moment) if host.startswith("dns+") else [host] for host in hosts]
-    return list(dict.fromkeys(url for urls in found for url in urls))
+    return list(dict.fromkeys(url for host in hosts for url in _addresses(host, moment)))
 
 
 @lru_cache(maxsize=8)  # each of thousands of buyers asks
 def _addresses(url: str, moment: int) -> list[str]:
-    name = urlsplit(url)
-    port = name.port or 80
     try:
-        answers = socket.getaddrinfo(name.hostname, port, type=socket.SOCK_STREAM)
+        return addresses_of(url)
     except OSError as error:
-        raise SaleError(f"No instance is known by the name {name.hostname} ({error}): start them first.") from error
-    hosts = sorted(str(address[0]) for *_, address in answers)
-    return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host in hosts]
+        name = urlsplit(url).hostname
+        raise SaleError(f"No instance is known by the name {name} ({error}): start them first.") from error
 
 
 def hosts_of(text: str) -> list[str]:

@@ -8,14 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadtest import REPOSITORY
-from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import answers_ok
 
-BOARD_PORT = 8070
 _BOARD = "app.board:create_board()"
-LOCUST_PORT = 8089
-BOARD_URL = f"http://{LOOPBACK}:{BOARD_PORT}"
 
 
 class _App(ManagedProcess):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
+from loadtest.ports import free_port, is_occupied
 from loadtest.stack import reaper
-from loadtest.stack.ports import free_port, is_occupied
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,6 +29,7 @@ _WATCHED = ("/bin/sh", "-c", 'read _ && exec "$0" "$@" </dev/null')
 _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 START_TIMEOUT_S = 30.0
 _STOP_S = 15.0
+_KILLED_S = 5.0  # at most, until the children of a killed process have let go of its port
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
@@ -187,6 +188,9 @@ class ManagedProcess(Resource):
                 return
             self._signal_group(signal.SIGKILL)
             self._popen.wait()
+            deadline = time.monotonic() + _KILLED_S
+            while is_occupied(self.port) and time.monotonic() < deadline:  # its children die a moment later
+                time.sleep(_POLL_S)
             reaper.forget("group", self._group)
             self._group, self.frozen = None, False
 

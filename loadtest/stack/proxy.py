@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.process import Resource
 
 REQUESTS = "requests"

@@ -10,7 +10,7 @@ from typing import Any
 import redis
 from redis.crc import key_slot
 
-from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.servers import PROBE_TIMEOUT_S, Cluster, Redis
 
 SLOTS = 16384

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 import redis
 
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack import binaries
-from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import ManagedProcess, Resource
 
 PROBE_TIMEOUT_S = 1.0

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from loadtest.ports import BOARD_PORT, LOCUST_PORT, LOOPBACK, free_port
 from loadtest.results.folders import REPORTS
-from loadtest.stack.apps import BOARD_PORT, LOCUST_PORT, Board, Instance, LocustPage
+from loadtest.stack.apps import Board, Instance, LocustPage
 from loadtest.stack.control import Control
-from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import ManagedProcess, Resource, require_free_ports
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Etcd, Redis
@@ -116,7 +116,7 @@ class Stack(Resource):
         """
         require_free_ports(self.processes)
         if self.board:
-            self._control = self._control or Control(self.instances)
+            self._control = self._control or Control([*self.instances, self.etcd, *self.redis.members])
             self.board.env["FLASHSALE_STACK"] = str(self._control.path)
         for process in self.processes:
             process.launch()

@@ -19,7 +19,9 @@ def fault(directory: Path, scenario: str, guard: str) -> Path:
 
 def comparison(directory: Path, stack: Stack) -> Path:
     """Run a rush under every guard; the path of its report."""
-    return _run(directory, "compare", "--hosts", ",".join(stack.urls), **stack.client_environment) / "index.html"
+    return (
+        _run(directory, "compare", "--all", "--hosts", ",".join(stack.urls), **stack.client_environment) / "index.html"
+    )
 
 
 def _run(directory: Path, *words: str, **env: str) -> Path:

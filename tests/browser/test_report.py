@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labs.bench.tests.test_bench import result as bench_result
-from loadtest.report.build import write
+from loadtest.report.build import write_report_page
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS, assert_legible
 from tests.loadtest.report.test_report import kept
-from tests.support.rushing import environment
-from tests.support.rushing import page as locusts_page
+from tests.support.rushing import environment, locust_page
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -53,15 +51,14 @@ ONE_LINE = "all => all.every((each) => each.offsetHeight < 2 * parseFloat(getCom
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     directory = tmp_path_factory.mktemp("reports")
-    rush, bench, fault = kept(directory / "a"), directory / "bench.json", directory / "fault.json"
-    bench_result().write(bench)
+    rush, fault = kept(directory / "a"), directory / "fault.json"
     record = Record.read(DATA / "rush-none.json")
     record.kind, record.scenario = "fault", "pause-holder"
     record.verdict["verdict"] = "OVERSOLD by 18, 1 duplicate, 1 sold but denied"
     record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
-    sources = {"rush": rush, "bench": bench, "fault": fault}
-    return {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
+    sources = {"rush": rush, "fault": fault}
+    return {name: write_report_page(file, directory / f"{name}.html") for name, file in sources.items()}
 
 
 @contextmanager
@@ -77,13 +74,11 @@ def opened(browser: Browser, address: str, **settings: Any) -> Iterator[tuple[Pa
     page.close()
 
 
-@pytest.mark.parametrize("name", ["rush", "bench", "fault"])
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str, scheme: str) -> None:
-    """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
+def assert_readable(browser: Browser, report: Path, scheme: str) -> None:
+    """On a projector and a phone: no text too small or too faint, nothing beside the window, nothing loaded."""
     for width, height in SCREENS:
         size = {"width": width, "height": height}
-        with opened(chromium, reports[name].as_uri(), viewport=size, color_scheme=scheme) as (page, noticed):
+        with opened(browser, report.as_uri(), viewport=size, color_scheme=scheme) as (page, noticed):
             assert_legible(page)
             charts = page.evaluate(CHART_TEXTS)
             assert charts
@@ -91,6 +86,13 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
             assert page.evaluate(OUTSIDE) == []
             assert page.evaluate(CUT_OFF) == []
             assert noticed == []
+
+
+@pytest.mark.parametrize("name", ["rush", "fault"])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str, scheme: str) -> None:
+    """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
+    assert_readable(chromium, reports[name], scheme)
 
 
 def test_the_verdicts_are_not_torn(chromium: Browser, reports: dict[str, Path]) -> None:
@@ -130,7 +132,7 @@ def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
     """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away."""
     with (
-        locusts_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
+        locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
         opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, _),
     ):
         page.get_by_label("Number of users").fill("40")

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from app.contract.keys import queue_name
+from loadtest.ports import free_port
 from loadtest.results.comparison import Comparison
-from loadtest.shop_client.ledgers import queue_name
-from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
@@ -136,12 +136,14 @@ class Page:
 
 
 @contextmanager
-def page(env: Mapping[str, str], *, workers: int = 0, output: int | IO[str] = subprocess.DEVNULL) -> Iterator[Page]:
+def locust_page(
+    env: Mapping[str, str], *options: str, workers: int = 0, output: int | IO[str] = subprocess.DEVNULL
+) -> Iterator[Page]:
     """Locust with its page; `workers` is the number of other processes with buyers, `output` takes what it prints."""
     port, master = free_port(), str(free_port())
     ports = ["--web-port", str(port), "--master-bind-port", master, "--master-port", master]
     with subprocess.Popen(
-        [*LOCUST, "--headful", *ports, *(["--processes", str(workers)] if workers else [])],
+        [*LOCUST, "--headful", *options, *ports, *(["--processes", str(workers)] if workers else [])],
         cwd=REPOSITORY,
         env=env,
         stdin=subprocess.DEVNULL,

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack import binaries
-from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.servers import Etcd, answers_ok
 
 ROOT_PASSWORD = "root-secret"

@@ -1,38 +1,51 @@
-"""The scenarios, in the order in which they are played."""
+"""The scenarios: those of this folder, and those in ``scenarios.py`` of other labs."""
 
 from __future__ import annotations
 
-from labs.faults.scenario import Scenario
-from labs.faults.scenarios.etcd import EtcdMember, EtcdOutage, NestedName, Partition, RestartEtcd, SlowEtcd
-from labs.faults.scenarios.holder import DelayedWrite, KillHolder, PauseHolder
-from labs.faults.scenarios.random_sequence import RandomOpening, RandomSequence
-from labs.faults.scenarios.redis import Failover, LateReplica, LossyFailover, RestartRedis, WaitingFailover
-from labs.faults.scenarios.retry_storm import RetryStorm
-from labs.faults.scenarios.transfer import KillMover, PauseMover
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from inspect import isabstract
+from typing import NamedTuple
 
-SCENARIOS: tuple[type[Scenario], ...] = (
-    KillHolder,
-    PauseHolder,
-    DelayedWrite,
-    RestartEtcd,
-    EtcdOutage,
-    EtcdMember,
-    Partition,
-    SlowEtcd,
-    RestartRedis,
-    RetryStorm,
-    NestedName,
-    KillLeader,
-    PauseLeader,
-    CutLeader,
-    LateOpening,
-    OpenedTwice,
-    KillMover,
-    PauseMover,
-    Failover,
-    LateReplica,
-    WaitingFailover,
-    LossyFailover,
-    RandomSequence,
-    RandomOpening,
-)
+from app.contract import labs
+from labs.faults.scenario import Scenario
+
+
+@cache
+def scenarios() -> dict[str, type[Scenario]]:
+    """All of them by name, in the order in which they are played."""
+    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    found = {
+        each.name: each
+        for module in [*modules, *labs.modules("scenarios")]
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Scenario) and hasattr(each, "name") and not isabstract(each)
+    }
+    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def groups() -> dict[str, Sequence[str]]:
+    """The names of the scenarios about one thing, by the word for it."""
+    words = dict.fromkeys(each.group for each in scenarios().values() if each.group)
+    return {word: [name for name, each in scenarios().items() if each.group == word] for word in words}
+
+
+class Scene(NamedTuple):
+    """A scenario for the board: its name, and a sentence that says what is done."""
+
+    name: str
+    sentence: str
+
+
+def scenes() -> Sequence[Scene]:
+    """The scenarios that can be played on a stack that runs, such as that of `make up`, in their order.
+
+    They need processes that are killed, frozen, stopped or started, and neither proxies nor servers of another kind.
+    """
+    return [
+        Scene(name, f"{each.summary[:1].upper()}{each.summary[1:]}.")
+        for name, each in scenarios().items()
+        if each.is_stageable
+    ]

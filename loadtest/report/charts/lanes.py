@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadtest.results.answer import Outcome
+from app.contract.outcomes import Outcome
 from loadtest.results.overlaps import hold_of
 from loadtest.results.record import CriticalSection, Record
 

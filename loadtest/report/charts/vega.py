@@ -51,7 +51,7 @@ _CONFIG = {
 }
 
 
-def draw(spec: Spec | None) -> Markup | None:
+def chart_svg(spec: Spec | None) -> Markup | None:
     """The chart as an SVG element; None where there is nothing to draw, or vl-convert is not installed."""
     if spec is None or vl_convert is None:
         return None

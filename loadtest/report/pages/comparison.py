@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtest.report.charts.sold import end_s
-from loadtest.report.charts.vega import draw
+from loadtest.report.charts.vega import chart_svg
 from loadtest.report.charts.waiting import distributions
 from loadtest.report.pages.records import DrawnRecord
 from loadtest.report.pages.repeat import repeat_comparison
 from loadtest.report.render import render
+from loadtest.report.slow_motion import SlowMotion
 from loadtest.results.comparison import Comparison
 from loadtest.results.record import Record
 
 
-def page(comparison: Comparison, records: Sequence[Record]) -> str:
+def comparison_page(comparison: Comparison, records: Sequence[Record]) -> str:
     """The page of a comparison, with the records of its runs as far as they were kept."""
     by_guard = {record.guard: record for record in records}
     records = [by_guard[run.guard] for run in comparison.runs if run.guard in by_guard]
@@ -26,6 +27,7 @@ def page(comparison: Comparison, records: Sequence[Record]) -> str:
         comparison=comparison,
         most=most,
         drawn=[DrawnRecord(record, until_s=until_s, most=most) for record in records],
-        waiting=draw(distributions(took)),
+        waiting=chart_svg(distributions(took)),
         repeat=repeat_comparison(comparison),
+        slow=SlowMotion.of(records),
     )

@@ -8,9 +8,10 @@ from itertools import groupby
 from loadtest.report.charts.race import magnified, race
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.timeline import timeline
-from loadtest.report.charts.vega import draw
+from loadtest.report.charts.vega import chart_svg
 from loadtest.report.pages.repeat import repeat_records
 from loadtest.report.render import render
+from loadtest.report.slow_motion import SlowMotion
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 
@@ -30,13 +31,13 @@ class DrawnRecord:
     def __init__(self, record: Record, *, until_s: float, most: int) -> None:
         self.record = record
         self.found = audit(record)
-        self.sold = draw(sold_over_time(record, until_s=until_s, most=most))
-        self.timeline = draw(timeline(record, self.found, until_s=end_s(record)))
+        self.sold = chart_svg(sold_over_time(record, until_s=until_s, most=most))
+        self.timeline = chart_svg(timeline(record, self.found, until_s=end_s(record)))
         self.racing = race(self.found)
-        self.race = draw(magnified(self.racing))
+        self.race = chart_svg(magnified(self.racing))
 
 
-def page(records: Sequence[Record]) -> str:
+def records_page(records: Sequence[Record]) -> str:
     """The page of at least one record, in the order of time."""
     drawn = [DrawnRecord(each, until_s=end_s(each), most=max(each.stock, len(each.ledger))) for each in records]
     chapters = [(name, list(played)) for name, played in groupby(drawn, lambda each: each.record.name)]
@@ -47,6 +48,7 @@ def page(records: Sequence[Record]) -> str:
         good=all(record.as_expected for record in records),
         chapters=chapters,
         repeat=repeat_records(records),
+        slow=SlowMotion.of(records),
     )
 
 
@@ -54,7 +56,10 @@ def _sentence(records: Sequence[Record]) -> str:
     """The heading: the verdict of a single record, or how many are as expected."""
     if len(records) == 1:
         (only,) = records
-        expected = f", {'' if only.as_expected else 'not '}as expected." if only.expectation else ""
-        return f"{only.name}, {only.guard}: {only.verdict['verdict']}{expected}"
-    unexpected = sum(not record.as_expected for record in records)
-    return f"{len(records)} sales under faults: {f'{unexpected} not' if unexpected else 'all'} as expected."
+        expected = {True: ", as expected.", False: ", not as expected.", None: "."}[only.as_expected]
+        return f"{only.name}, {only.guard}: {only.verdict['verdict']}{expected if only.expectation else ''}"
+    unexpected = sum(record.as_expected is False for record in records)
+    unknown = sum(record.as_expected is None for record in records)
+    told = [f"{unexpected} not as expected"] if unexpected else []
+    told += [f"{unknown} without a verdict"] if unknown else []
+    return f"{len(records)} sales under faults: {', '.join(told) or 'all as expected'}."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.results.comparison import GUARDS, Comparison
-from loadtest.results.record import Record
+from loadtest.results.comparison import DEMO_GUARDS, Comparison
+from loadtest.results.record import NO_GUARD, Record
 
 
 def repeat_comparison(comparison: Comparison) -> str:
@@ -26,7 +26,8 @@ def repeat_records(records: Sequence[Record]) -> str:
 def _demo(guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, opens_in_s: int = 0) -> str:
     """A rush; what is None is not known."""
     options = [("buyers", buyers, 500), ("stock", stock, 300), ("hold-ms", hold_ms, 0), ("opens-in", opens_in_s, 0)]
-    words = [] if guards == list(GUARDS) else [f"--guard {guard}" for guard in guards if guard in GUARDS]
+    named = [guard for guard in guards if guard not in ("mixed", NO_GUARD)]  # as the board records them
+    words = [] if tuple(named) == DEMO_GUARDS else [f"--guard {guard}" for guard in named]
     return _make("demo", words + [f"--{name} {value}" for name, value, usual in options if value not in (None, usual)])
 
 

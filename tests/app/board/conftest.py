@@ -14,7 +14,7 @@ from app.board import create_board
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
 from app.config.settings import Settings
-from loadtest.stack.ports import free_port
+from loadtest.ports import free_port
 from tests.support.waiting import wait_until
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.board.settings import BoardSettings
 from app.config.settings import Settings, SettingsError
-from loadtest.stack.apps import BOARD_URL
+from loadtest.ports import BOARD_PORT, LOOPBACK
 
 TAKEN: dict[str, tuple[str, Any]] = {
     "ETCD_ENDPOINTS": ("a:1,b:2", "a:1,b:2"),
@@ -167,7 +167,7 @@ def test_every_variable_is_described_once() -> None:
 def test_a_default_is_what_holds_without_it(name: str, default: str) -> None:
     """To set a variable to the default that is described changes nothing."""
     if name == "FLASHSALE_BOARD_URL":
-        assert default == BOARD_URL
+        assert default == f"http://{LOOPBACK}:{BOARD_PORT}"
     else:
         assert BoardSettings.from_environment({name: default}) == BoardSettings()
 

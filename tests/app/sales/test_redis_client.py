@@ -18,7 +18,7 @@ from app.sales import redis_client
 from app.sales.redis_client import NotSent, Refused, answered_until, warm_up
 from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
-from loadtest.stack.ports import free_port
+from loadtest.ports import free_port
 from loadtest.stack.servers import Redis
 from tests.support.shops import WAIT_S, buy
 from tests.support.waiting import wait_until

@@ -15,7 +15,7 @@ from app import services
 from app.config.settings import Settings
 from app.guards import guards
 from app.sales.sale import Sale
-from loadtest.stack.ports import free_port
+from loadtest.ports import free_port
 from tests.support.shops import WAIT_S, buy, ledger, queue_behind
 
 Make = Callable[..., Flask]

@@ -9,16 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from labs.bench.tables import grids
-from labs.bench.tests.test_bench import result as bench_result
 from loadtest.cli.report import report
-from loadtest.report.build import write
+from loadtest.report.build import write_report_page
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
 from loadtest.report.pages.repeat import repeat_comparison, repeat_records
 from loadtest.results.audit import audit
-from loadtest.results.comparison import GUARDS as ALL_GUARDS
-from loadtest.results.comparison import Comparison, Percentiles, Run
+from loadtest.results.comparison import DEMO_GUARDS, Comparison, Percentiles, Run
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.json_files import restore
 from loadtest.results.record import Event, Expectation, Record
@@ -46,7 +43,7 @@ def kept(directory: Path, *, slower: float = 1.0) -> Path:
 
 
 def page_of(kept: Path) -> Page:
-    return Page.read(write(kept, kept.parent / "page.html"))
+    return Page.read(write_report_page(kept, kept.parent / "page.html"))
 
 
 def page_of_record(directory: Path, record: Record) -> Page:
@@ -57,7 +54,7 @@ def page_of_record(directory: Path, record: Record) -> Page:
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = kept(tmp_path_factory.mktemp("report") / "a")
-    write(directory)
+    write_report_page(directory)
     return directory
 
 
@@ -143,7 +140,7 @@ def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
 def test_options_with_their_default_are_left_out() -> None:
     """Of the command that repeats a rush; a record by the board knows neither buyers nor think time."""
     record = replace(Record.read(DATA / "rush-etcd.json"), buyers=60, stock=40, hold_ms=30)
-    runs = [restore(Run, {**record.verdict, "guard": each}, DATA) for each in ALL_GUARDS]
+    runs = [restore(Run, {**record.verdict, "guard": each}, DATA) for each in DEMO_GUARDS]
     rush = Comparison(300, 500, "", {}, runs)
     assert repeat_comparison(rush) == "make demo"
     assert repeat_comparison(replace(rush, buyers=7, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
@@ -213,22 +210,12 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     assert page.text("pre") == 'make faults ARGS="pause-holder --guard etcd"'
 
 
-def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
-    """Every part has a chart and its table, cell by cell, as the terminal shows it."""
-    bench_result().write(tmp_path / "bench.json")
-    page = page_of(tmp_path / "bench.json")
-    shown = list(grids(bench_result()))
-    for grid, texts in zip(shown, page.charts, strict=True):
-        assert all(list(row) in page.rows for row in grid.rows)
-        assert {row[0] for row in grid.rows} <= {text.split(",")[0] for text in texts}
-
-
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest report gets its page, and the line says where; without one, it says what is missing."""
     monkeypatch.chdir(tmp_path)
     assert make().output == "Error: there is no report yet: make demo\n"
     directory = new_report(Path("reports"))
-    assert "has neither comparison.json nor bench.json nor records/" in make(directory).output
+    assert "has neither comparison.json nor records/" in make(directory).output
     point_latest(kept(directory))
     done = make()
     assert (done.exit_code, done.output) == (0, "Report: reports/latest/index.html\n")
@@ -247,7 +234,6 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
         ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
         ('{"format": "stock-flash-sale/record", "version": 9}', "is not a stock-flash-sale/record of version 1"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
-        ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
     ],
 )
 def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:

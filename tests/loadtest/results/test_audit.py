@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.results.answer import Answer, Outcome
+from app.contract.orders import Order
+from app.contract.outcomes import Outcome
+from loadtest.results.answer import Answer
 from loadtest.results.audit import audit, longest_stall
 from loadtest.results.overlaps import MOST_KEPT, Overlaps
 from loadtest.results.record import CriticalSection, Record
-from loadtest.results.verdict import Order
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -53,7 +54,14 @@ def sale(stock: int, buyers: int) -> Record:
         hold_ms=0,
         started="2030-01-01T00:00:00+00:00",
         versions={},
-        verdict={"verdict": "EXACT", "orders": sold, "stock_left": stock - sold, "lost_updates": 0},
+        verdict={
+            "verdict": "EXACT",
+            "kind": "exact",
+            "exact": True,
+            "orders": sold,
+            "stock_left": stock - sold,
+            "lost_updates": 0,
+        },
         answers=[answer(n, Outcome.SOLD if n < sold else Outcome.SOLD_OUT) for n in range(buyers)],
         ledger=[entry(n) for n in range(sold)],
         sections=[section(n, 10.0 * n, 10.0 * n + 9) for n in range(sold)],

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import REQUESTS, Proxy
 from tests.support.serving import serving
 from tests.support.waiting import wait_until

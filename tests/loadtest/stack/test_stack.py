@@ -18,8 +18,8 @@ import pytest
 
 from app.board.sources.stack_client import START_TIMEOUT
 from app.config.settings import Settings
+from loadtest.ports import is_occupied
 from loadtest.stack.control import Control
-from loadtest.stack.ports import is_occupied
 from loadtest.stack.process import START_TIMEOUT_S
 from loadtest.stack.stack import Stack, usage_hints
 from tests.loadtest.stack.test_servers import Script

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from loadtest.ports import LOOPBACK
 from loadtest.stack import binaries
-from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import grpc
 import pytest
 
-from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect

@@ -13,7 +13,7 @@ from flask import Flask
 from app.board.sources import instances
 from app.board.sources.heartbeats import WorkerStatus
 from app.board.sources.instances import Instances, State
-from loadtest.stack.ports import free_port
+from loadtest.ports import free_port
 from tests.app.board.conftest import Watch
 from tests.support.serving import answering
 from tests.support.shops import buy

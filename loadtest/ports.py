@@ -1,4 +1,4 @@
-"""Ports on loopback: is one occupied, and which one is free."""
+"""Ports on loopback: the usual ones, whether one is occupied, and which one is free."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 from collections import OrderedDict
 
 LOOPBACK = "127.0.0.1"
+BOARD_PORT, LOCUST_PORT = 8070, 8089
 # Below the range that systems give to outgoing connections: a client that reconnects to a stopped server's port would
 # otherwise now and then take that port itself.
 _FREE_RANGE = range(20000, 30000)

@@ -1,0 +1,131 @@
+"""The page of the scenes on the board: one is played at a time, and all viewers see it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, Response, request, send_from_directory
+from werkzeug.exceptions import Conflict
+
+from app.board.settings import BoardSettings
+from app.board.sources.stack_client import StackRefused
+from app.web.access import require_admin
+from app.web.params import Parameters
+from app.web.responses import json_response
+from labs.scenes.scenes import SCENES, Phase
+from labs.scenes.stage import CannotPlay, Stage, TooSlow
+
+PATIENCE_S = 600.0  # a phase that no teacher ends is ended with its scene
+STATIC = Path(__file__).parent / "static"
+LINK = {"path": "/scenes", "text": {"en": "Pause the holder", "zh": "暂停持有者"}}  # what the board's page offers
+
+
+class Show:
+    """One scene, played in its own thread.
+
+    Attributes:
+        state: what the page shows: the scene, what was announced so far, the results, and whether it waits or is over.
+    """
+
+    def __init__(self, settings: BoardSettings, scene: str) -> None:
+        self._settings = settings
+        self._go_on = threading.Event()
+        self._stopped = False
+        self._lock = threading.Lock()
+        self.state: dict[str, Any] = {
+            "scene": scene, "phases": [], "results": [], "waits": False, "over": False, "problem": None,
+        }  # fmt: skip
+        self._thread = threading.Thread(target=self._play, name="scene", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.state["over"])
+
+    def go_on(self) -> None:
+        """Do what was announced."""
+        self._go_on.set()
+
+    def stop(self) -> None:
+        """End it; what is frozen goes on, and what is dead is started."""
+        self._stopped = True
+        self._go_on.set()
+
+    def _play(self) -> None:
+        problem: dict[str, Any] | None = None
+        try:
+            stage = Stage(self._settings)
+            try:
+                for step in SCENES[self.state["scene"]](stage):
+                    self._tell(step)
+                    if self._stopped:
+                        break
+            finally:
+                stage.close()
+        except (TooSlow, FutureTimeout):
+            problem = {"text": "too_slow", "values": {}}
+        except (CannotPlay, StackRefused, OSError, ValueError) as error:
+            problem = {"text": "cannot", "values": {"why": str(error)}}
+        self._change(over=True, waits=False, problem=problem)
+
+    def _tell(self, step: Any) -> None:
+        if not isinstance(step, Phase):
+            self._change(results=[*self.state["results"], step._asdict()])
+            return
+        self._go_on.clear()
+        self._change(phases=[*self.state["phases"], {"text": step.text, "values": step.values}], waits=step.waits)
+        if step.waits:
+            if not self._stopped and not self._go_on.wait(PATIENCE_S):
+                self._stopped = True
+            self._change(waits=False)
+
+    def _change(self, **members: Any) -> None:
+        with self._lock:
+            self.state = {**self.state, **members}
+
+
+def init_app(app: Flask, settings: BoardSettings) -> None:
+    """Register the page and what it asks for."""
+    shows: list[Show] = []
+
+    def authorize() -> None:
+        require_admin(settings.shop.admin_token, on_loopback=settings.on_loopback, what="scenes on the board")
+
+    @app.get("/scenes")
+    def scenes_page() -> Response:
+        return send_from_directory(STATIC, "scenes.html", max_age=0, conditional=False)
+
+    @app.get("/scenes/static/<path:name>")
+    def scenes_static(name: str) -> Response:
+        return send_from_directory(STATIC, name, max_age=0, conditional=False)
+
+    @app.get("/scenes/state")
+    def scenes_state() -> Response:
+        """The scene that is played, or was played last; and which there are."""
+        return json_response({"scenes": list(SCENES), "show": shows[-1].state if shows else None})
+
+    @app.post("/scenes/start")
+    def scenes_start() -> Response:
+        authorize()
+        scene = Parameters(request, "scene").choice("scene", "pause", SCENES)
+        if shows and not shows[-1].is_over:
+            raise Conflict("A scene is being played: let it end, or stop it.")
+        shows[:] = [Show(settings, scene)]
+        return json_response({"done": f"The scene {scene} begins."})
+
+    @app.post("/scenes/next")
+    def scenes_next() -> Response:
+        authorize()
+        if shows:
+            shows[-1].go_on()
+        return json_response({"done": "It goes on."})
+
+    @app.post("/scenes/stop")
+    def scenes_stop() -> Response:
+        authorize()
+        if shows:
+            shows[-1].stop()
+        return json_response({"done": "It ends."})

@@ -1,0 +1,67 @@
+"""`scene`: a scene in the terminal, on its own stack; Enter goes on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from app.board.settings import BoardSettings
+from app.contract.verdict import Kind
+from labs.scenes.scenes import SCENES, Phase
+from labs.scenes.stage import Stage, TooSlow
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.stack import STAGE_LEASE_S, Stack
+from loadtest.terminal import console
+
+TEXTS: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "static/texts.json").read_text(encoding="utf-8"))
+TOO_SLOW = 2  # exit code
+
+
+@click.command()
+@click.argument("scene", type=click.Choice(list(SCENES)), default="pause")
+@click.option("--language", type=click.Choice(list(TEXTS)), default="en", show_default=True, help="Of the texts.")
+def scene(scene: str, language: str) -> None:
+    """Play a scene phase by phase: pause or kill the holder, freeze etcd, wipe Redis.
+
+    In a terminal, Enter goes on. Exits with 0 if every guard did what it promises, with 2 if the machine was too slow.
+    """
+    texts, screen = TEXTS[language], console()
+    with scratch_directory() as directory:
+        stack = Stack(
+            directory, ports="free", board=True, durable=True, env={"FLASHSALE_LEASE_TTL": str(STAGE_LEASE_S)}
+        )
+        try:
+            with screen.status("starting etcd, Redis and two shops"):
+                stack.start()
+            code = _play(scene, stack, texts, screen)
+        finally:
+            stack.stop()
+    sys.exit(code)
+
+
+def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> int:
+    """Play it; the exit code."""
+    assert stack.board is not None
+    stage, as_promised = Stage(BoardSettings.from_environment(stack.board.environment())), True
+    try:
+        for step in SCENES[scene](stage):
+            said = texts[step.text].format(**step.values)
+            if isinstance(step, Phase):
+                screen.print(said, markup=False)
+                if step.waits and screen.is_terminal:
+                    screen.input(f"[dim]{texts['enter']}[/] ")
+            else:
+                style = "bold green" if step.kind == Kind.EXACT else "bold red"
+                screen.print(f"{step.guard}  {step.values.get('verdict', '')}: {said}\n", style=style, markup=False)
+                as_promised = as_promised and (step.kind == Kind.EXACT or step.guard == "etcd-unfenced")
+    except (TooSlow, FutureTimeout):
+        screen.print(texts["too_slow"], style="bold red")
+        return TOO_SLOW
+    finally:
+        stage.close()
+    return 0 if as_promised else 1

@@ -1,0 +1,72 @@
+// The page of the scenes: shows what the board plays, and tells it to go on.
+import { language, text } from "./texts.js";
+
+const EVERY_MS = 250;
+const byId = (id) => document.getElementById(id);
+let shown = "";
+
+document.documentElement.lang = language;
+for (const each of document.querySelectorAll("[data-text]")) each.textContent = text(each.dataset.text);
+byId("token").placeholder = text("token");
+byId("next").addEventListener("click", () => post("next"));
+byId("stop").addEventListener("click", () => post("stop"));
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && event.target === document.body && !byId("next").hidden) post("next");
+});
+
+async function post(what, body = {}) {
+  const headers = { "Content-Type": "application/json" };
+  if (byId("token").value) headers.Authorization = `Bearer ${byId("token").value}`;
+  const answer = await fetch(`/scenes/${what}`, { method: "POST", headers, body: JSON.stringify(body) });
+  if (answer.status === 401) byId("token").hidden = false;
+  if (!answer.ok) complain((await answer.json()).detail);
+  await look();
+}
+
+function complain(problem) {
+  byId("problem").textContent = problem ?? "";
+  byId("problem").hidden = !problem;
+}
+
+function item(name, className, content) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  made.textContent = content;
+  return made;
+}
+
+function button(scene, playing) {
+  const made = item("button", playing ? "" : "main", text(`scene.${scene}`));
+  made.disabled = playing;
+  made.dataset.scene = scene;
+  made.addEventListener("click", () => post("start", { scene }));
+  return made;
+}
+
+function result({ guard, text: key, values, kind }) {
+  const made = document.createElement("article");
+  made.dataset.kind = kind;
+  made.append(item("h2", "", guard), item("p", "verdict", values.verdict ?? ""), item("p", "", text(key, values)));
+  return made;
+}
+
+function draw({ scenes, show }) {
+  const playing = Boolean(show && !show.over);
+  byId("scenes").replaceChildren(...scenes.map((scene) => button(scene, playing)));
+  byId("phases").replaceChildren(...(show?.phases ?? []).map((each) => item("li", "", text(each.text, each.values))));
+  byId("results").replaceChildren(...(show?.results ?? []).map(result));
+  byId("next").hidden = !show?.waits;
+  byId("stop").hidden = !playing;
+  complain(show?.problem && text(show.problem.text, show.problem.values));
+}
+
+async function look() {
+  const state = await (await fetch("/scenes/state")).json();
+  if (JSON.stringify(state) !== shown) {
+    shown = JSON.stringify(state);
+    draw(state);
+  }
+}
+
+setInterval(() => look().catch(() => complain(text("away"))), EVERY_MS);
+look();

@@ -59,8 +59,8 @@ class Died(BaseException):
     """The end of a process."""
 
 
-def dying(command: int, answered: bool, patch: pytest.MonkeyPatch) -> None:
-    """Let the thread that moves items die before that command, or after it has lost the answer to it."""
+def dying(command: int, answered: bool, patch: pytest.MonkeyPatch, end: BaseException | None = None) -> None:
+    """Let the thread that moves items die, or meet that error, before this command, or instead of its answer."""
     sent = itertools.count(1)
 
     def of(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,7 +68,7 @@ def dying(command: int, answered: bool, patch: pytest.MonkeyPatch) -> None:
             dies = next(sent) == command
             answer = original(*args, **options) if answered or not dies else None
             if dies:
-                raise Died
+                raise end or Died
             return answer
 
         return send_or_die
@@ -98,6 +98,27 @@ def test_the_next_holder_finishes_what_a_dead_one_began(
     with pytest.raises(FencedOff, match="token 5 is fenced off, 6 was here before"):
         late.refill({2: 1})
     assert before.stock == now(sale).stock
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_shard_that_fails_does_not_keep_the_others_waiting(
+    sale: Sale, stock: ShardedStock, nodes: str, monkeypatch: pytest.MonkeyPatch, answered: bool
+) -> None:
+    """Its items stay in the journal, those for another node arrive; the next holder finishes, and doubles nothing."""
+    assert Transfers(sale, ITEM, 1).refill({1: 1})  # so that Redis knows the scripts
+    with monkeypatch.context() as patch:
+        dying(2, answered, patch, redis.ConnectionError("shard 2"))
+        with pytest.raises(redis.ConnectionError, match="shard 2"):
+            Transfers(sale, ITEM, 2).refill({2: 1, 3: 1})
+    here = 0 if nodes == "one node" else 1  # shard 3 gets its item
+    if answered:
+        assert [shard.stock for shard in now(sale).shards] == [0, 2, 1, 1]
+    else:
+        assert [shard.stock for shard in now(sale).shards] == [0, 2, 0, here]
+    client, keys = sale.slots_of[ITEM][0]
+    assert client.hlen(keys.transfers) == 2 - here
+    assert Transfers(sale, ITEM, 3).refill({0: 1})
+    assert [shard.stock for shard in now(sale).shards] == [1, 2, 1, 1]
 
 
 class Holder(greenlet):  # type: ignore[misc]

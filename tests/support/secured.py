@@ -121,8 +121,10 @@ class SecuredRedis(Redis):
         return {**super().flags(), "aclfile": str(acl)}
 
     def is_ready(self) -> bool:
-        login = {"username": "shop", "password": SHOP_PASSWORD, "socket_timeout": 1.0}
-        with suppress(redis.RedisError), redis.Redis(LOOPBACK, self.port, **login) as client:
+        with (
+            suppress(redis.RedisError),
+            redis.Redis(LOOPBACK, self.port, username="shop", password=SHOP_PASSWORD, socket_timeout=1.0) as client,
+        ):
             return bool(client.ping())
         return False
 

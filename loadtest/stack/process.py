@@ -29,6 +29,7 @@ _WATCHED = ("/bin/sh", "-c", 'read _ && exec "$0" "$@" </dev/null')
 _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 START_TIMEOUT_S = 30.0
 _STOP_S = 15.0
+_PORT_S = 3.0
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
@@ -120,10 +121,17 @@ class ManagedProcess(Resource):
             if self.running:
                 return
             self.kill()  # children of one that ended by itself
+            self._wait_for_port()
             require_free_ports([self])
             # In its own thread, which Ctrl-C does not interrupt: the reaper hears of every process that exists.
             with ThreadPoolExecutor(1) as thread:
                 thread.submit(self._spawn).result()
+
+    def _wait_for_port(self) -> None:
+        """Its children may live for some ms after it was killed, and keep the port."""
+        deadline = time.monotonic() + _PORT_S
+        while self._popen is not None and is_occupied(self.port) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
 
     def _spawn(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)

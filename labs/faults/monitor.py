@@ -88,11 +88,17 @@ class Snapshot:
         """What the record keeps of it."""
         held = next((each.lease for each in self.participants if each.holds), None)
         lease = self.redis_lock or held
-        times = (lease.left_s, lease.granted_s) if lease else (None, None)
-        frozen, dead = (
-            [each.name for each in self.participants if each.state == state] for state in ("frozen", "dead")
+        return Sample(
+            self.at_ms,
+            self.stock,
+            self.orders,
+            self.holder,
+            self.waiters,
+            lease_s=lease.left_s if lease else None,
+            granted_s=lease.granted_s if lease else None,
+            frozen=[each.name for each in self.participants if each.state == "frozen"],
+            dead=[each.name for each in self.participants if each.state == "dead"],
         )
-        return Sample(self.at_ms, self.stock, self.orders, self.holder, self.waiters, *times, frozen=frozen, dead=dead)
 
 
 class Monitor:

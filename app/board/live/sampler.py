@@ -35,7 +35,7 @@ from app.contract.clock import now_ns
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect as connect_redis
-from app.sales.refusals import SaleLost
+from app.sales.refusals import PurchaseError, SaleLost
 from lock import LockError
 
 EVERY_S = 0.125
@@ -63,7 +63,7 @@ class Sampler(Poller[None]):
         self._readings = SimpleQueue[LedgerReading]()
         self._record = OpeningRecord(self._etcd, shop.sale)
         self._confirmed: str | None = None  # the generation that etcd knows, too
-        self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)
+        self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, PurchaseError), every_s=EVERY_S)
         queue = partial(read_queue, self._etcd, shop.queue_name)
         opening = partial(read_opening, self._etcd, shop.sale)
         self._queue = Poller("etcd", queue, errors=(LockError,), every_s=EVERY_S)

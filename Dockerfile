@@ -29,6 +29,7 @@ COPY pyproject.toml ./
 # Of the shop, only the rules that both sides share.
 COPY app/__init__.py app/
 COPY app/contract app/contract
+COPY app/board/static/slow app/board/static/slow
 COPY loadtest loadtest
 RUN install --directory --owner=10001 --group=10001 /var/section-log
 USER 10001:10001

@@ -97,7 +97,8 @@ def _empty_table(comparison: Comparison, *, plain: bool, wide: bool) -> Table:
         title += f", all clicks within {max(run.send_spread_ms for run in comparison.runs):.0f} ms"
     if wide and not plain:
         return Table(title=title, box=box.ROUNDED)
-    return Table(title=title, box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
+    lines = DASHES if plain else box.SIMPLE
+    return Table(title=title, box=lines, padding=(0, int(wide)), show_edge=False, pad_edge=False)
 
 
 def _count(number: int) -> Text:

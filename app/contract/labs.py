@@ -1,6 +1,7 @@
 """Find the labs: each is a folder in ``labs/`` and can be deleted. The core names none of them.
 
-A lab has any of ``shop.py`` with `init_app(app)`, ``commands.py`` with click commands, ``scenarios.py`` with faults.
+A lab has any of ``shop.py`` with `init_app(app)`, ``commands.py`` with click commands, ``scenarios.py`` with faults,
+``board.py`` with `init_app(app, settings)`, see `app.board`.
 """
 
 from __future__ import annotations

@@ -3,27 +3,64 @@
 If ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
 critical section begins, and a line when it ends, before its lock is released::
 
-    {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread"}
-    {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause", "stock"}
+    {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread", "line"}
+    {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause", "stock", "stock_read", "points"}
 
 All times are those of `app.contract.clock`. `read_at` and `commit_at` are when read and write were sent, null if they
 were not. `outcome` was decided inside, null if the purchase tries again, and `stock` was left then. `cause` is
 "replayed", how the lock was lost, or the name of the error; null for a plain sale. A section without its second line is
 open: its process died or is frozen.
+
+For slow motion, `line` is the line of the file in which the guard's `buy` entered, `stock_read` what it read, and
+`points` has ``[NAME, LINE, MICROSECONDS]`` since it entered for each of `POINTS` that it passed. The lines themselves
+are in `GuardSource`, which lies beside the log.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 MOST_OPEN = 10_000  # sections without an end: more than threads, so the oldest are those of dead processes
 _ENTERED = ("order", "buyer", "guard", "token", "instance", "pid", "thread")
-_LEFT = ("read_at", "commit_at", "outcome", "cause", "stock")
+_LEFT = ("read_at", "commit_at", "outcome", "cause", "stock", "stock_read")
+POINTS = ("read", "think", "write", "wrote", "left")  # read: answered; write: about to be sent; wrote: answered
+
+
+@dataclass(frozen=True)
+class GuardSource:
+    """A guard's `buy` as it stands in its file: the path from the repository, its first line's number, its text."""
+
+    file: str
+    first_line: int
+    text: str
+
+    def keep(self, directory: Path, guard: str) -> None:
+        """Write it beside the section log; raises OSError."""
+        path = _source_path(directory, guard)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        unfinished.replace(path)  # several processes write it
+
+    @classmethod
+    def kept(cls, directory: Path | None, guard: str) -> GuardSource | None:
+        """What `keep` has written; None where there is none."""
+        if directory is None:
+            return None
+        with suppress(OSError, ValueError, TypeError):
+            return cls(**json.loads(_source_path(directory, guard).read_text(encoding="utf-8")))
+        return None
+
+
+def _source_path(directory: Path, guard: str) -> Path:
+    name = re.sub(r"[^\w.-]", "-", guard)
+    return directory / f"{name}.source"
 
 
 @dataclass(slots=True)
@@ -51,6 +88,9 @@ class LoggedSection:
     outcome: str | None = None
     cause: str | None = None
     stock: Any = None  # of a cart, what is left of each item
+    line: int | None = None
+    stock_read: int | None = None
+    points: list[list[Any]] = field(default_factory=list)
 
 
 class SectionTail:
@@ -103,7 +143,8 @@ class SectionTail:
         if event == "enter":
             self._number += 1
             copied = {name: line[name] for name in _ENTERED}
-            section = LoggedSection(self._number, line["at"], item=line.get("item", "1"), **copied)
+            item, at_line = line.get("item", "1"), line.get("line")
+            section = LoggedSection(self._number, line["at"], item=item, line=at_line, **copied)
             self._open[path, section.order] = section
             if len(self._open) > MOST_OPEN:
                 del self._open[next(iter(self._open))]
@@ -113,4 +154,5 @@ class SectionTail:
             over.left = line["at"]
             for name in _LEFT:
                 setattr(over, name, line.get(name))
+            over.points = line.get("points") or []
         return over

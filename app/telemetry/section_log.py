@@ -10,11 +10,14 @@ import logging
 import os
 import re
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from app.contract.clock import now_ns
 from app.sales.purchase import PurchaseListener, Receipt, Section
 from app.sales.refusals import refusal_of
+from app.telemetry.guard_lines import GuardLines
 
 logger = logging.getLogger(__name__)
 
@@ -27,27 +30,76 @@ class SectionLog(PurchaseListener):
     """The section log of one process: a file of at most `largest` bytes and a line `FULL`. Thread-safe.
 
     File and directory are made when the first line is written; the file is open until the process ends.
+
+    Args:
+        buys: `buy` of each guard, by the guard's name; of these guards the lines are kept as well.
     """
 
-    def __init__(self, directory: Path, *, instance: str, largest: int = LARGEST_FILE) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        instance: str,
+        largest: int = LARGEST_FILE,
+        buys: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
         self._directory = directory
         self._instance = instance
+        self._lines = {name: GuardLines(buy) for name, buy in (buys or {}).items()}
+        self._kept: set[str] = set()  # guards whose source lies in the directory
+        self._points: dict[str, tuple[int, list[tuple[str, int | None, int]]]] = {}  # by order: entered, points
         self._left = largest
         self._file: int | None = None
         self._lock = threading.Lock()
 
     def locked(self, section: Section) -> None:
-        bought = {name: getattr(section.purchase, name) for name in ("order", "item", "buyer", "guard")}
+        purchase, at = section.purchase, now_ns()
+        self._points[purchase.order] = at, []
+        bought = {name: getattr(purchase, name) for name in ("order", "item", "buyer", "guard")}
         process = {"instance": self._instance, "pid": os.getpid(), "thread": threading.current_thread().name}
-        self._write({"at": now_ns(), "event": "enter", **bought, "token": section.token, **process})
+        line = self._line(section)
+        self._write({"at": at, "event": "enter", **bought, "token": section.token, **process, "line": line})
+        if line is not None and purchase.guard not in self._kept:
+            self._keep_source(purchase.guard)
+
+    def read(self, section: Section) -> None:
+        self._pass("read", section)
+
+    def think(self, section: Section) -> None:
+        self._pass("think", section)
+
+    def write(self, section: Section) -> None:
+        self._pass("write", section)
 
     def left(self, section: Section, error: BaseException | None) -> None:
+        entered, points = self._points.get(section.purchase.order, (0, []))
+        if section.commit_at is not None and points:
+            answered = min(section.commit_at + int(section.commit_s * 1e9), now_ns())
+            points.append(("wrote", points[-1][1], (answered - entered) // 1000))
+        self._pass("left", section)
+        self._points.pop(section.purchase.order, None)
         receipt = section.receipt
         outcome, cause = _verdict(receipt, error)
         times = {"read_at": section.read_at, "commit_at": section.commit_at}
-        stock = receipt.stock if receipt else None
+        stock = {"stock": receipt.stock if receipt else None, "stock_read": section.stock}
         line = {"at": now_ns(), "event": "leave", "order": section.purchase.order, **times}
-        self._write({**line, "outcome": outcome, "cause": cause, "stock": stock})
+        self._write({**line, "outcome": outcome, "cause": cause, **stock, "points": points})
+
+    def _pass(self, point: str, section: Section) -> None:
+        entered, points = self._points.get(section.purchase.order, (0, None))
+        if points is not None:
+            points.append((point, self._line(section), (now_ns() - entered) // 1000))
+
+    def _line(self, section: Section) -> int | None:
+        lines = self._lines.get(section.purchase.guard)
+        return lines.line_now() if lines else None
+
+    def _keep_source(self, guard: str) -> None:
+        self._kept.add(guard)
+        try:
+            self._lines[guard].source.keep(self._directory, guard)
+        except OSError as error:
+            logger.error("the source of %s is not kept beside the section log: %s", guard, error)
 
     def _write(self, event: dict[str, object]) -> None:
         """Hand one line to the operating system, which keeps it if this process is killed."""

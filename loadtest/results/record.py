@@ -15,7 +15,7 @@ from typing import Any
 from app.contract.clock import Start
 from app.contract.orders import Order, Token
 from app.contract.outcomes import Promise
-from app.contract.section_log import LoggedSection, SectionTail
+from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Run
 from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
@@ -24,6 +24,19 @@ from loadtest.results.verdict import with_kind
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
 NO_GUARD = "no guard"  # of a sale without a purchase, recorded by the board
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that a purchase passed in its critical section, and the line of the guard's file that it was in.
+
+    Attributes:
+        name: one of `app.contract.section_log.POINTS`.
+    """
+
+    name: str
+    line: int | None
+    at_ms: float
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,8 @@ class CriticalSection:
         cause: "replayed", how the lock was lost, or the name of an error.
         item: the item bought; of a cart, its items, separated by commas.
         stock: items left, as the purchase saw it; None for a cart, and where nothing was decided.
+        line: where the guard's `buy` entered; None where it is not known, as in older records.
+        stock_read: what the purchase read; None under a guard that reads and writes in one script.
     """
 
     order: str
@@ -54,6 +69,9 @@ class CriticalSection:
     cause: str | None = None
     item: str = "1"
     stock: int | None = None
+    line: int | None = None
+    stock_read: int | None = None
+    points: tuple[Point, ...] = ()
 
     @classmethod
     def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
@@ -62,7 +80,7 @@ class CriticalSection:
         def since_start(at_ns: int | None) -> float | None:
             return None if at_ns is None else start.since_boot(at_ns)
 
-        same = ("order", "buyer", "instance", "pid", "thread", "guard", "token", "outcome", "cause", "item")
+        same = ("order", "buyer", "instance", "pid", "thread", "guard", "token", "outcome", "cause", "item", "line")
         return cls(
             **{name: getattr(logged, name) for name in same},
             entered_ms=start.since_boot(logged.entered),
@@ -70,6 +88,11 @@ class CriticalSection:
             commit_ms=since_start(logged.commit_at),
             left_ms=since_start(logged.left),
             stock=logged.stock if isinstance(logged.stock, int) else None,
+            stock_read=logged.stock_read,
+            points=tuple(
+                Point(name, line, start.since_boot(logged.entered + after * 1000))
+                for name, line, after in logged.points
+            ),
         )
 
 
@@ -77,7 +100,7 @@ class SectionReader:
     """Gathers the critical sections that the instances log to `directory` from `start` on."""
 
     def __init__(self, directory: Path | None, start: Start) -> None:
-        self._start = start
+        self._directory, self._start = directory, start
         self._tail = SectionTail(directory, from_now=True)
         self._sections: dict[int, LoggedSection] = {}
 
@@ -92,6 +115,10 @@ class SectionReader:
         changed = self._tail.poll()
         self._sections |= {each.number: each for each in changed if each.entered >= self._start.boot_ns}
         return [CriticalSection.of(each, self._start) for each in self._sections.values()]
+
+    def source(self, guard: str) -> GuardSource | None:
+        """The guard's `buy`, if the instances kept it."""
+        return GuardSource.kept(self._directory, guard)
 
 
 @dataclass(frozen=True)
@@ -120,11 +147,12 @@ class Expectation:
     Attributes:
         fault: the action, in one line.
         expected: a value of `labs.faults.scenario.Expected`.
-        problems: why the run is not as expected; empty if it is.
+        as_expected: None where there is no verdict.
+        problems: why the run is not as expected, or has no verdict; empty if it is.
     """
 
     expected: str
-    as_expected: bool
+    as_expected: bool | None
     problems: list[str]
     fault: str = ""
 
@@ -153,6 +181,7 @@ class Record:
         started: ISO 8601, UTC.
         verdict: the run's row of comparison.json.
         sections: complete if the instances recorded them, else empty.
+        source: the guard's `buy`, if the instances kept it.
     """
 
     kind: str
@@ -171,6 +200,7 @@ class Record:
     sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    source: GuardSource | None = None
 
     @classmethod
     def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
@@ -205,12 +235,13 @@ class Record:
         return self.scenario or "rush"
 
     @property
-    def as_expected(self) -> bool:
-        """Whether the fault came out as expected, or else, whether the guard kept its promise."""
+    def as_expected(self) -> bool | None:
+        """Whether the fault came out as expected, or else, whether the guard kept its promise; None: no verdict."""
         if self.expectation:
             return self.expectation.as_expected
         kept = self.promise == Promise.NONE or self.verdict["exact"]
-        return bool(self.verdict.get("kept_promise", kept))
+        found: bool | None = self.verdict.get("kept_promise", kept)
+        return found
 
     def to_json(self) -> str:
         """A line for each row, so that two records can be compared as text."""

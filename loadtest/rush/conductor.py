@@ -118,7 +118,7 @@ class Conductor:
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
         record.take(start, answers=answers, ledger=ledger, sections=section_log.poll())
-        record.samples = samples
+        record.samples, record.source = samples, section_log.source(guard)
         self.records.append(record)
         return run
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loadtest.results.comparison import GUARDS
+from app.guards import guards
 from tests.browser.conftest import DATA, Look
 from tests.support.selling import Sales
 
@@ -112,13 +112,13 @@ SIZES = {"none": (5, 12), "etcd": (1500, 12), "redis-lua": (300, 300), "etcd-bat
 def test_every_guard_finds_room(look: Look, sales: Sales, width: int, height: int) -> None:
     """The last runs of all guards fit on the screen, whatever their sizes; a sale with too few buyers is exact."""
     looker = look(viewport={"width": width, "height": height}, reduced_motion="reduce")
-    for guard in GUARDS:
+    for guard in guards():
         stock, buyers = SIZES.get(guard, (5, 8))
         sales.reset(stock)
         sales.buy(guard, buyers=buyers)
         looker.wait_run(guard, sales.ledger().total())
     runs = looker.runs()
-    assert list(runs) == list(GUARDS)
+    assert list(runs) == list(guards())
     assert [runs[guard] for guard in ("etcd", "redis-lua")] == [("12", "EXACT"), ("300", "EXACT")]
     tones = [looker(f"#runs tr[data-key={guard}]").get_attribute("data-tone") for guard in ("etcd", "redis-lua")]
     assert (tones, looker.page.evaluate(TOUCHING)) == (["exact", "exact"], [])

@@ -13,16 +13,22 @@ from types import ModuleType
 import pytest
 
 from app import create_app
-from app.guards import GUARDS, Promise
-from loadtest.results.answer import Answer, Outcome
-from loadtest.results.comparison import Comparison, Run
-from loadtest.results.verdict import judge
-from loadtest.terminal import table
+from app.contract.outcomes import Outcome, Promise
+from app.guards import guards
+from loadtest.results.answer import Answer
+from loadtest.results.comparison import DEMO_GUARDS, Comparison, Run
+from loadtest.results.verdict import judge_rush
+from loadtest.terminal import comparison_table
 from tests.support.terminal import printed
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("labs/*/README.md")),
+]
 
 
 def page(name: str) -> str:
@@ -34,22 +40,21 @@ def words(line: str) -> str:
     return re.sub("^-+$", "-", re.sub(r"\d+(\.\d+)?", "N", " ".join(line.split())))
 
 
-def a_run(guard: str, promise: str) -> Run:
+def a_run(guard: str) -> Run:
     answer = Answer("buyer", Outcome.SOLD_OUT, "shop", waited_ms=1.0)
-    verdict = judge(stock=0, stock_left=0, ledger=[], answers=[answer])
-    run = Run.of(guard, promise, verdict, stock_left=0, answers=[answer])
-    return run if promise != Promise.NONE.value else replace(run, verdict="OVERSOLD by 200")
+    verdict = judge_rush(stock=0, stock_left=0, ledger=[], answers=[answer])
+    run = Run.of(guard, guards()[guard].promise, verdict, stock_left=0, answers=[answer])
+    return run if run.promise != Promise.NONE else replace(run, verdict="OVERSOLD by 200")
 
 
 def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
-    """README's run has today's guards, columns, verdicts and last lines; only the figures are its own."""
+    """README's run has today's default guards, columns, verdicts and last lines; only the figures are its own."""
     shown = [words(line) for line in readme_script.part("demo", README).splitlines()]
-    start = shown.index("N buyers, N items")
+    start = next(number for number, line in enumerate(shown) if line.startswith("N buyers, N items"))
     end = next(number for number, line in enumerate(shown) if line.startswith("Every promise was kept."))
-    runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
-    today = printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
-    assert shown[start:end] == [words(line) for line in today]
-    assert [line.split()[0] for line in shown if " sold in " in line] == [guard.name for guard in GUARDS]
+    runs = [a_run(guard) for guard in DEMO_GUARDS]
+    today = printed(comparison_table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
+    assert shown[start + 1 : end] == [words(line) for line in today[1:]]
     assert shown[end] == "Every promise was kept. Without a lock, N of N items were sold."
     assert shown[end + 1].startswith("Report: reports/")
     assert shown[1:3] == ["$ make demo", "Ready: etcd, redis, instance-N, instance-N"]
@@ -63,15 +68,18 @@ def test_readme_is_short() -> None:
 
 def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
     """Every guard of the shop has its description and promise; a part that is missing is an error."""
-    assert readme_script.part("guards", page("guards")) == readme_script.guards()
+    assert readme_script.part("guards", page("guards")) == readme_script.guards_table()
     with pytest.raises(ValueError, match="'weather'"):
         readme_script.part("weather", README)
 
 
 def test_every_route_is_described() -> None:
-    """docs/http-api.md lists all routes of the shop, and no others."""
+    """docs/http-api.md and the labs' READMEs list all routes of the shop, and no others."""
     rules = {(min((rule.methods or set()) - {"HEAD"}), rule.rule) for rule in create_app().url_map.iter_rules()}
-    assert set(re.findall(r"`(GET|POST|DELETE) (/[a-z/]*)", page("http-api"))) == rules
+    labs = [path.parent / "README.md" for path in ROOT.glob("labs/*/shop.py")]
+    text = "".join([page("http-api"), *(path.read_text(encoding="utf-8") for path in labs)])
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    assert set(re.findall(r"`(GET|POST|DELETE) (/[a-z/]*)", rows)) == rules
 
 
 def test_every_command_exists() -> None:
@@ -81,8 +89,6 @@ def test_every_command_exists() -> None:
     assert targets >= {"demo", "test", "up"}
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    for name in set(re.findall(r"docker-compose[a-z.-]*\.yml", README)):
-        assert (ROOT / name).exists()
 
 
 def anchors(document: Path) -> list[str]:
@@ -100,7 +106,7 @@ def test_what_a_document_names_exists(document: Path) -> None:
         assert linked.exists(), target
         if anchor:
             assert anchor in anchors(linked), f"{target}#{anchor}"
-    named = set(re.findall(r"`((?:app|deploy|lock|loadtest|scripts|tests)/[\w./-]+\.\w+)`", text))
+    named = set(re.findall(r"`((?:app|deploy|labs|lock|loadtest|scripts|tests)/[\w./-]+\.\w+)`", text))
     to_be_written = {"app/guards/homemade.py"} | {name for name in named if "NAME" in name}
     assert [name for name in sorted(named - to_be_written) if not (ROOT / name).exists()] == []
 

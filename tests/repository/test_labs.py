@@ -69,12 +69,12 @@ def run(copy: Path) -> Run:
     return run
 
 
+@pytest.mark.timeout(300)
 def test_the_core_sells_and_is_tested_without_labs(copy: Path, run: Run) -> None:
-    """Without the folder, a rush under two guards is compared, and the tests of routes, reset and commands pass."""
+    """Without the folder, a rush under two guards is compared, and the tests of the routes pass."""
     shutil.rmtree(copy / "labs")
     assert "Every promise was kept." in run("-m", "loadtest", "demo", "--guard", "none", "--guard", "etcd")
-    tests = ["tests/app/web", "tests/app/guards/test_contract.py", "tests/loadtest/cli/test_demo.py"]
-    assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/app/web/test_routes.py")
 
 
 @pytest.mark.slow

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from tests.support.rushing import REPOSITORY
+from tests.support.waiting import has_ended, wait_until
 
 LOADTEST = [sys.executable, "-m", "loadtest"]
 
@@ -81,3 +83,37 @@ def running(directory: Path, *words: str, until: str) -> Iterator[Command]:
             yield command
         finally:
             process.kill()
+
+
+@contextmanager
+def leaving_nothing(directory: Path, *words: str, until: str) -> Iterator[Command]:
+    """A command that has printed `until`; none of its processes and directories is left at the end."""
+    with running(directory, *words, until=until) as command:
+        wait_until(lambda: directories_of(command.children()), timeout=30)
+        children = command.children()
+        directories = directories_of(children)
+        yield command
+    wait_until(lambda: all(map(has_ended, children)), timeout=30)
+    wait_until(lambda: not any(directory.exists() for directory in directories), timeout=30)
+    assert not any(map(users_of, directories))
+
+
+def directories_of(processes: list[psutil.Process]) -> set[Path]:
+    """The scratch directories that these processes were told to use."""
+    words = []
+    for process in processes:
+        with suppress(psutil.Error):  # it has ended just now
+            words += process.cmdline()
+    return {Path(name) for name in re.findall(r"(/\S*?stock-flash-sale-\w+)/", " ".join(words))}
+
+
+def users_of(directory: Path) -> list[psutil.Process]:
+    """The processes that were told of this directory, on the command line or in the environment, the last one too."""
+    return [process for process in psutil.process_iter() if str(directory) in _told(process)]
+
+
+def _told(process: psutil.Process) -> str:
+    try:
+        return " ".join([*process.cmdline(), *process.environ().values()])
+    except psutil.Error:  # it has ended, or belongs to another user
+        return ""

@@ -137,13 +137,13 @@ class Page:
 
 @contextmanager
 def locust_page(
-    env: Mapping[str, str], *, workers: int = 0, output: int | IO[str] = subprocess.DEVNULL
+    env: Mapping[str, str], *options: str, workers: int = 0, output: int | IO[str] = subprocess.DEVNULL
 ) -> Iterator[Page]:
     """Locust with its page; `workers` is the number of other processes with buyers, `output` takes what it prints."""
     port, master = free_port(), str(free_port())
     ports = ["--web-port", str(port), "--master-bind-port", master, "--master-port", master]
     with subprocess.Popen(
-        [*LOCUST, "--headful", *ports, *(["--processes", str(workers)] if workers else [])],
+        [*LOCUST, "--headful", *options, *ports, *(["--processes", str(workers)] if workers else [])],
         cwd=REPOSITORY,
         env=env,
         stdin=subprocess.DEVNULL,

@@ -143,6 +143,17 @@ class Run:
             for each in sections
         ]
 
+    def films(self) -> list[dict[str, Any]]:
+        """All rows with what slow motion needs: lines, points, and the stock read and written."""
+        sections = self.sections.values()
+        return [row | self._film(each) for row, each in zip(self.rows(sections), sections, strict=True)]
+
+    def _film(self, each: LoggedSection) -> dict[str, Any]:
+        entered = self.ms(each.entered) or 0.0
+        points = [{"name": name, "line": line, "at_ms": entered + after / 1000} for name, line, after in each.points]
+        times = {"read_ms": self.ms(each.read_at), "commit_ms": self.ms(each.commit_at)}
+        return {**times, "line": each.line, "stock": each.stock, "stock_read": each.stock_read, "points": points}
+
     def ms(self, at_ns: int | None) -> float | None:
         """A time of `app.contract.clock` as milliseconds since the reset."""
         return None if at_ns is None else round((at_ns - self.began_ns) / 1e6, 3)

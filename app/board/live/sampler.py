@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -28,13 +29,13 @@ from app.board.sources.ledger import LedgerReader, LedgerReading
 from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
+from app.config.etcd import connect_etcd
 from app.contract.clock import now_ns
-from app.contract.section_log import LoggedSection, SectionTail
+from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect as connect_redis
 from app.sales.refusals import SaleLost
 from lock import LockError
-from lock import connect as connect_etcd
 
 EVERY_S = 0.125
 MOST_BYTES = 4 * 1024 * 1024  # of one section log in one sample; the end of a long one has the newest sales
@@ -54,7 +55,7 @@ class Sampler(Poller[None]):
         shop = settings.shop
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
-        self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
+        self._etcd = connect_etcd(shop, timeout=TIMEOUT)
         self._reader = LedgerReader(self._redis, shop.sale, shards=shop.shards)
         self._readings = SimpleQueue[LedgerReading]()
         self._record = OpeningRecord(self._etcd, shop.sale)
@@ -66,6 +67,7 @@ class Sampler(Poller[None]):
         self._opening = Poller("opening", opening, errors=(LockError,), every_s=4 * EVERY_S)
         self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
+        self._section_log = shop.section_log
         self._section_tail = SectionTail(shop.section_log, most_bytes=MOST_BYTES)
         self._heartbeats = HeartbeatReader(shop.section_log)
         self._data = threading.Lock()  # of all that follows; no file is read while it is held
@@ -110,7 +112,9 @@ class Sampler(Poller[None]):
         """The last run under `guard` with its critical sections; None if there was none."""
         with self._data:
             run = self._run if self._run and self._run.guard == guard else self._ended.get(guard)
-            return {"sale": run.summary(), "sections": run.rows(run.sections.values())} if run else None
+            source = GuardSource.kept(self._section_log, guard)
+            told = {"source": source and asdict(source)}
+            return {"sale": run.summary(), "sections": run.films(), **told} if run else None
 
     def snapshot(self) -> tuple[int, dict[str, Any]]:
         """All that is known, and the number of the last event that it includes."""

@@ -4,6 +4,7 @@ import { Controls } from "./controls.js";
 import { $, duration, say } from "./dom.js";
 import { Live } from "./live.js";
 import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
+import { openPlayer } from "./slow/player.js";
 import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
@@ -62,10 +63,10 @@ const openFile = (file) => openView(file.name, async () => open(await file.text(
 const openReport = (path) => openView(path, async () => open(await ask(`/records/${path}`), path));
 const openRun = (guard) =>
   openView(guard, async () => {
-    const { sale, sections } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
+    const { sale, sections, source } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
     const runs = liveView(live.model).runs.map((run) => ({ ...run, current: run.guard === guard }));
-    const run = kept(sale, sections);
-    return { name: guard, end: run.end, at: (ms) => ({ ...run.at(ms), runs }) };
+    const run = kept(sale, sections, source);
+    return { name: guard, record: run.record, end: run.end, at: (ms) => ({ ...run.at(ms), runs }) };
   });
 
 // Shows the run that `read` returns instead of the live sale, or says why there is none.
@@ -115,6 +116,13 @@ function showReports({ reports }) {
   $("reports").replaceChildren(new Option("choose", ""), ...reports.map((name) => new Option(name)));
 }
 
+// The pages of labs.
+function showLinks({ links }) {
+  const { lang } = document.documentElement;
+  const made = links.map(({ path, text }) => Object.assign(document.createElement("a"), { href: `${path}?lang=${lang}`, textContent: text[lang] ?? text.en }));
+  $("nav").append(...made);
+}
+
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
 // Runs are recorded while the page is open; an old list is better than none.
 $("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
@@ -125,6 +133,7 @@ $("file").addEventListener("change", ({ target }) => {
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openReport(target.value));
 $("scrub").addEventListener("input", seek);
+$("slow-motion").addEventListener("click", () => openPlayer({ ...recorded.record, title: recorded.name }));
 $("close-record").addEventListener("click", closeRecord);
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);
@@ -134,6 +143,7 @@ askSetup()
     order = setup.guards.map((guard) => guard.name);
     controls.setUp(setup);
     showReports(setup);
+    showLinks(setup);
   })
   .catch(() => say($("said"), "The board does not answer."));
 live.start();

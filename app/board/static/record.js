@@ -20,14 +20,15 @@ export function open(text, name) {
     busy: verdict.outcomes?.busy,
     verdict: verdict.verdict,
   };
-  return { name: [scenario, guard].filter(Boolean).join(", ") || name, ...replay({ ...data, initial, ended }) };
+  return { name: [scenario, guard].filter(Boolean).join(", ") || name, record: data, ...replay({ ...data, initial, ended }) };
 }
 
 // A run that the board has kept, as { end, at(ms) }. Of its orders the board has only counts, but each is a section that sold.
-export function kept(sale, sections) {
+export function kept(sale, sections, source) {
   const sold = sections.filter(({ outcome, cause }) => outcome === "sold" && !cause);
   const ledger = sold.map(({ instance, left_ms }) => ({ instance, at_ms: left_ms }));
-  return replay({ ...sale, ended: sale, ledger, sections, samples: [], answers: [], events: [] });
+  const record = { guard: sale.guard, stock: sale.initial, sections, ledger: [], source };
+  return { record, ...replay({ ...sale, ended: sale, ledger, sections, samples: [], answers: [], events: [] }) };
 }
 
 // `ended`: what is known of the sale at its end, and not from the rows.

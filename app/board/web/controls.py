@@ -10,16 +10,16 @@ from werkzeug.exceptions import BadRequest, NotFound
 from app.board.settings import BoardSettings
 from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
 from app.board.sources.stack_client import ACTIONS, StackClient, StackRefused
+from app.board.web.security import authorize
+from app.config.etcd import connect_etcd
 from app.config.settings import MOST_ITEMS
 from app.guards import guards
 from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
-from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from app.web.routes import LONGEST_HOLD_MS
-from lock import connect as connect_etcd
 
 MOST_BUYERS = 10_000
 
@@ -27,7 +27,7 @@ MOST_BUYERS = 10_000
 def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
     """Register the routes that change the sale, Locust or an instance."""
     shop = settings.shop
-    record = OpeningRecord(connect_etcd(shop.etcd_endpoints), shop.sale)
+    record = OpeningRecord(connect_etcd(shop), shop.sale)
     client = connect(shop.redis_url, connections=1)
     sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items, shards=shop.shards)
 
@@ -36,13 +36,10 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
     def refused(error: Exception) -> Response:
         return problem_response(409, str(error))
 
-    def authorize() -> None:
-        require_admin(shop.admin_token, on_loopback=settings.on_loopback, what="controls on the board")
-
     @app.post("/control/reset")
     def reset() -> Response:
         """Reset the sale without an instance, which may be busy or frozen."""
-        authorize()
+        authorize(settings)
         stock = Parameters(request, "stock").whole("stock", shop.stock, most=MOST_ITEMS)
         with suppress(*UNREACHABLE):  # without Locust no rush is running
             locust.require_idle()
@@ -52,7 +49,7 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
     @app.post("/control/rush")
     def rush() -> Response:
         """Start a rush in Locust."""
-        authorize()
+        authorize(settings)
         asked = Parameters(request, "guards", "buyers", "stock", "hold_ms")
         chosen = [_known(guard) for guard in asked.text("guards", "none,etcd").split(",")]
         buyers = asked.whole("buyers", 500, least=1, most=MOST_BUYERS)
@@ -67,7 +64,7 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
     @app.post("/control/instance")
     def instance() -> Response:
         """Freeze, thaw, kill or start one of the local stack's instances."""
-        authorize()
+        authorize(settings)
         asked = Parameters(request, "instance", "action")
         name, action = asked.text("instance", ""), asked.choice("action", "", ACTIONS)
         if stack is None or not settings.on_loopback:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from flask import Flask, Response, send_from_directory
 from werkzeug.exceptions import NotFound
@@ -17,8 +19,8 @@ STATIC = Path(__file__).parents[1] / "static"
 MOST_REPORTS = 10
 
 
-def init_app(app: Flask, settings: BoardSettings, sampler: Sampler) -> None:
-    """Register the pages."""
+def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Sequence[Mapping[str, Any]]) -> None:
+    """Register the pages; `links` are to pages of labs."""
 
     @app.get("/")
     def page() -> Response:
@@ -39,6 +41,7 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler) -> None:
                 "token_needed": not settings.on_loopback or settings.shop.admin_token is not None,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
                 "reports": _reports(settings.reports) if settings.reports else [],
+                "links": links,
             }
         )
 

@@ -5,13 +5,14 @@ Only its own page and programs may use the stream and the controls. `app.contrac
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Set
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import UnsupportedMediaType
 
+from app.board.settings import BoardSettings
 from app.web import access
-from app.web.access import require_own_page
+from app.web.access import require_admin, require_own_page
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -21,16 +22,16 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-OPEN_TO_LINKS = access.PROBES | {"/"}
 
 
-def init_app(app: Flask, *, names: Container[str]) -> None:
-    """Check every request; `names` are host names of the board."""
+def init_app(app: Flask, *, names: Container[str], pages: Set[str]) -> None:
+    """Check every request; `names` are host names of the board, `pages` paths that other sites may link to."""
+    open_to_links = access.PROBES | pages
     access.init_app(app, names=names, setting="FLASHSALE_BOARD_NAMES")
 
     @app.before_request
     def check() -> None:
-        if request.path not in OPEN_TO_LINKS:
+        if request.path not in open_to_links:
             require_own_page()
             # A form of another site can send texts and forms without asking first, but no JSON.
             if request.method == "POST" and not request.is_json:
@@ -40,3 +41,8 @@ def init_app(app: Flask, *, names: Container[str]) -> None:
     def protect(response: Response) -> Response:
         response.headers.update(HEADERS)
         return response
+
+
+def authorize(settings: BoardSettings) -> None:
+    """Accept the request if it may change the sale; see `app.web.access.require_admin`."""
+    require_admin(settings.shop.admin_token, on_loopback=settings.on_loopback, what="controls on the board")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loadtest.cli.test_ends import leaving_nothing
+from tests.support.commands import leaving_nothing
 
 
 @pytest.mark.timeout(240)

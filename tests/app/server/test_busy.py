@@ -12,9 +12,10 @@ from flask import Flask
 
 from app import services
 from app.board.sources.heartbeats import HeartbeatReader
+from app.contract.outcomes import Outcome
 from app.guards import guards
 from app.web.busy import BusyAnswers
-from loadtest.results.answer import Answer, Outcome
+from loadtest.results.answer import Answer
 from loadtest.stack.apps import Instance
 from lock import Mutex
 from tests.support.shops import SELLERS

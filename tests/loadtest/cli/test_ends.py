@@ -9,35 +9,26 @@ import socket
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
-import psutil
 import pytest
 
 from loadtest.__main__ import main
 from loadtest.ports import is_occupied
 from loadtest.shop_client.shops import in_progress
-from tests.support.commands import Command, finished, running
-from tests.support.waiting import has_ended, wait_until
+from tests.support.commands import Command, finished, leaving_nothing
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(240)  # the patience of its waits comes before
 
-DEMO = (["demo", "--hold-ms=20"], "none ")  # in the middle of the rush
+DEMO = (["demo", "--guard=etcd", "--hold-ms=20"], "Ready: ")  # then in the middle of the rush
 UP = (["up", "--free-ports"], "Buy one item")
-# While etcd, Redis and shops are started; while all is well; while the holder is frozen; when it goes on.
-FAULTS = [
-    (["faults", "pause-holder", "--guard=etcd"], moment)
-    for moment in ("pause-holder:", "holds the lock", "is frozen", "is thawed")
-]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
-INTERRUPTED = (130, [r"\nInterrupted: everything is stopped\.\n\Z"])
 # Exit code after an interrupt, and what was printed: log lines carry the name of their process.
 ENDS = {
-    "demo": INTERRUPTED,
-    "faults": INTERRUPTED,
+    "demo": (130, [r"\nInterrupted: everything is stopped\.\n\Z"]),
     "up": (0, [r"^etcd +\| ready on port \d+$", r"^(instance-\d+) +\| .*Listening at", "Shutting down: Master"]),
 }
 
@@ -46,37 +37,27 @@ ENDS = {
     ("command", "number"),
     [
         (DEMO, signal.SIGINT),
-        *((command, signal.SIGKILL) for command in FAULTS[2:3]),
-        *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in (DEMO, UP, *FAULTS) for number in SIGNALS),
+        (DEMO, signal.SIGKILL),
+        *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in (DEMO, UP) for number in SIGNALS),
     ],
 )
 def test_nothing_is_left_whenever_and_however_it_ends(
     tmp_path: Path, command: tuple[list[str], str], number: signal.Signals
 ) -> None:
-    """Ctrl-C, SIGTERM or kill -9 at any moment: no process, frozen or not, no directory and no report is left."""
+    """Ctrl-C, SIGTERM or kill -9 in the middle: no process, frozen or not, no directory and no report is left."""
     words, moment = command
     with leaving_nothing(tmp_path, *words, until=moment) as ended:
-        children = ended.children()
-        if moment == "is frozen":
-            wait_until(lambda: any(child.status() == psutil.STATUS_STOPPED for child in children))
+        if command is DEMO:
+            ended.read_until("\n")
+            ports = re.findall(r"instance-(\d+)", ended.printed)
+            wait_until(lambda: any(in_progress(f"http://127.0.0.1:{port}") for port in ports))
+        if number == signal.SIGKILL:
+            ended.children()[-1].suspend()  # as a fault does
         code = ended.end(number)
     assert not (tmp_path / "reports/latest").exists()
     if number != signal.SIGKILL:
         assert_ended_well(ended, words[0], code)
         assert list(tmp_path.glob("reports/*")) == []
-
-
-@contextmanager
-def leaving_nothing(directory: Path, *words: str, until: str) -> Iterator[Command]:
-    """A command that has printed `until`; none of its processes and directories is left at the end."""
-    with running(directory, *words, until=until) as command:
-        wait_until(lambda: directories_of(command.children()), timeout=30)
-        children = command.children()
-        directories = directories_of(children)
-        yield command
-    wait_until(lambda: all(map(has_ended, children)), timeout=30)
-    wait_until(lambda: not any(directory.exists() for directory in directories), timeout=30)
-    assert not any(map(users_of, directories))
 
 
 def assert_ended_well(ended: Command, name: str, code: int) -> None:
@@ -144,24 +125,3 @@ def test_an_interrupt_at_the_very_beginning_is_one_line(
         main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "Interrupted: everything is stopped.\n"
-
-
-def directories_of(processes: list[psutil.Process]) -> set[Path]:
-    """The scratch directories that these processes were told to use."""
-    words = []
-    for process in processes:
-        with suppress(psutil.Error):  # it has ended just now
-            words += process.cmdline()
-    return {Path(name) for name in re.findall(r"(/\S*?stock-flash-sale-\w+)/", " ".join(words))}
-
-
-def users_of(directory: Path) -> list[psutil.Process]:
-    """The processes that were told of this directory, on the command line or in the environment, the last one too."""
-    return [process for process in psutil.process_iter() if str(directory) in _told(process)]
-
-
-def _told(process: psutil.Process) -> str:
-    try:
-        return " ".join([*process.cmdline(), *process.environ().values()])
-    except psutil.Error:  # it has ended, or belongs to another user
-        return ""

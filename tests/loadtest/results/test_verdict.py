@@ -149,7 +149,7 @@ ledgers = st.lists(st.builds(Order, st.sampled_from("abcdef"), st.integers(0, 8)
 
 @given(stock=st.integers(0, 10), left=st.integers(-5, 10), ledger=ledgers, answers=answers_strategy)
 def test_every_order_is_accounted_for(stock: int, left: int, ledger: list[Order], answers: list[Answer]) -> None:
-    """No count is negative, only a sale that adds up is EXACT, order does not matter, and the sentence tells the kind."""
+    """No count is negative, only a sale that adds up is EXACT, order does not matter, the sentence tells the kind."""
     verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=answers)
     assert min(vars(verdict).values()) >= 0
     kept = with_kind({"verdict": verdict.sentence})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,16 +15,19 @@ from typing import Any
 
 import pytest
 
-from loadtest.results.answer import Answer, Outcome
+from app.contract.outcomes import Outcome
+from app.contract.verdict import Kind
+from loadtest.ports import free_port
+from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
-from loadtest.results.comparison import DEFAULT_GUARDS
 from loadtest.results.record import Record
-from loadtest.rush.conductor import LOST_AFTER_S, Conductor, Plan
+from loadtest.rush.conductor import DEFAULT_GUARDS, LOST_AFTER_S, Conductor, Plan
 from loadtest.rush.progress import Terminal
 from loadtest.shop_client.shops import SaleError, Shops, in_progress
 from loadtest.stack.stack import Stack
 from tests.loadtest.rush.test_barrier import Runner
-from tests.support.rushing import Finished, assert_one_burst, environment
+from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment
+from tests.support.selling import open_sale
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
@@ -49,8 +55,7 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) ->
     runs = rush.runs()
     assert list(runs) == DEFAULT_GUARDS
     assert rush.code == 0, rush.logged
-    assert runs["none"].verdict.startswith("OVERSOLD by ")
-    assert runs["etcd"].verdict == "EXACT"
+    assert (runs["none"].kind, runs["etcd"].kind) == (Kind.OVERSOLD, Kind.EXACT)
     assert "Every promise was kept. Without a lock, " in rush.printed
     assert "ERROR" not in rush.logged
     for guard, run in runs.items():
@@ -65,15 +70,15 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) ->
         assert bool(result.raced) == (guard == "none")
 
 
-def test_a_guard_that_ran_out_of_time_is_the_exit_code(stack: Stack, tmp_path: Path) -> None:
-    """Buyers without a turn are failures with a name, UNDERSOLD is told, and stock, orders and queue are sampled."""
+def test_a_guard_that_ran_out_of_time_has_no_verdict(stack: Stack, tmp_path: Path) -> None:
+    """Buyers without a turn are failures with a name, but break no promise; stock, orders and queue are sampled."""
     rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=1000")  # 10 in their 10 seconds
     run = rush.runs()["etcd"]
     assert run.outcomes["lock_timeout"] > BUYERS - STOCK, run.outcomes
     assert run.undersold == STOCK - run.outcomes["sold"] > 0
     assert rush.requests()["etcd", "lock_timeout"] == (run.outcomes["lock_timeout"],) * 2
-    assert rush.code == 1
-    assert f"Out of time: etcd ({run.verdict})." in rush.printed
+    assert (rush.code, run.kept_promise) == (2, None)
+    assert f"No verdict: this machine is too slow for etcd ({run.verdict})." in rush.printed
     assert run.verdict == f"UNDERSOLD by {run.undersold}, gave up: {run.outcomes['lock_timeout']}"
     record = Record.read(tmp_path / "records" / "etcd.json")
     assert (len(record.answers), len(record.ledger), record.sections) == (BUYERS, run.orders, [])
@@ -225,14 +230,24 @@ def test_no_comparison_is_one_line_and_exit_code_2(
     assert "Traceback" not in rush.logged
 
 
-def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, tmp_path: Path) -> None:
-    """Python raises Ctrl-C wherever it happens to be, also in the midst of what conducts the rush."""
-    interrupted = tmp_path / "interrupted.py"
-    interrupted.write_text(
-        "import os, signal\n"
-        "from loadtest.rush.conductor import Conductor\n"
-        "Conductor.compare = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
-    )
-    rush = Finished(environment(stack), tmp_path, *SMALL, f"--locustfile=loadtest/locustfile.py,{interrupted}")
-    assert (rush.code, rush.comparison) == (2, None)
-    assert "Stopped before the first verdict." in rush.printed.splitlines()
+@pytest.mark.parametrize("processes", [[], ["--processes=2"]], ids=["one process", "three"])
+def test_ctrl_c_is_no_traceback(stack: Stack, processes: list[str]) -> None:
+    """Wherever Locust is, also in the midst of what conducts the rush, it ends with a line and exit code 2."""
+    ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]
+    words = [*LOCUST, "--guards=etcd", "--hold-ms=30", "--users=60", *ports, *processes]
+    for is_selling in (False, True):
+        open_sale(stack)
+        with subprocess.Popen(
+            words, cwd=REPOSITORY, env=environment(stack), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        ) as locust:  # fmt: skip
+            assert locust.stderr is not None
+            told = locust.stderr.readline()  # "Starting Locust"
+            while is_selling and not sum(map(in_progress, stack.urls)):
+                time.sleep(0.01)
+            os.killpg(locust.pid, signal.SIGINT)  # as a terminal does
+            printed, logged = locust.communicate(timeout=60)
+        assert locust.returncode == 2
+        assert "Stopped before the first verdict." in printed.splitlines()
+        assert "Traceback" not in told + logged
+        assert "KeyboardInterrupt" not in told + logged

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
-from flask import Flask
 
-from app.web import access
-from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
+from app.guards import guards
 from loadtest.results.record import Record
-from loadtest.rush import locust_page
+from loadtest.rush.conductor import DEFAULT_GUARDS
 from loadtest.shop_client.shops import in_progress
 from loadtest.stack.stack import Stack
 from loadtest.terminal import TITLES
 from tests.support.parsed import Page as Parsed
-from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
+from tests.support.rushing import Page, assert_one_burst, environment, lock_held, locust_page
 from tests.support.serving import answering
 from tests.support.waiting import wait_until
 
@@ -30,8 +29,6 @@ pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 BUYERS = 40
 TOKEN = "s3cret"
 BOARD = 'http://board/"><script>alert(1)</script>'
-ACCESS = json.loads((Path(__file__).parents[2] / "data/page_access.json").read_text(encoding="utf-8"))
-NAMES = {"known.example"}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +41,7 @@ def locust(running_stack: Stack, printed: Path) -> Iterator[Page]:
     """One Locust with its page for all tests that start rushes one after the other."""
     settings = {"FLASHSALE_BOARD_URL": BOARD, "FLASHSALE_ADMIN_TOKEN": TOKEN, "PYTHONUNBUFFERED": "1"}
     env = environment(running_stack, FLASHSALE_SECTION_LOG=str(running_stack.section_log), **settings)
-    with printed.open("w") as output, page(env, output=output) as running:
+    with printed.open("w") as output, locust_page(env, output=output) as running:
         yield running
 
 
@@ -77,10 +74,10 @@ def links(html: str) -> list[str]:
 
 def test_the_tab_has_the_comparison_so_far(stack: Stack) -> None:
     """Each press of the button is a whole comparison, also in several processes, with a row for each guard."""
-    with page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), workers=2) as shown:
+    with locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), workers=2) as shown:
         assert shown.arguments()["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
-        guards = shown.arguments()["extra_options"]["guards"]
-        assert (guards["choices"], guards["default_value"]) == (list(GUARDS), DEFAULT_GUARDS)
+        offered = shown.arguments()["extra_options"]["guards"]
+        assert (offered["choices"], offered["default_value"]) == (list(guards()), DEFAULT_GUARDS)
         assert verdicts(shown) == []
         assert links(shown.get("/")) == ["http://127.0.0.1:8070", "./report/"]
         assert refused(shown, "/report/") == (404, "There is no comparison yet: start one in Locust's page.\n")
@@ -96,6 +93,17 @@ def test_the_tab_has_the_comparison_so_far(stack: Stack) -> None:
             assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]
 
 
+def test_without_a_shop_the_form_offers_the_default_guards(stack: Stack) -> None:
+    """And those of the command line; a shop that is silent is waited for at most a second."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hosts = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with locust_page(environment(stack, LOCUST_HOST=hosts), "--guards", "hope") as shown:
+            began = time.monotonic()
+            guards = shown.arguments()["extra_options"]["guards"]
+            assert time.monotonic() - began < 3.0
+            assert (guards["choices"], guards["default_value"]) == ([*DEFAULT_GUARDS, "hope"], ["hope"])
+
+
 def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack, printed: Path) -> None:
     """Stop ends a rush with one line; the next one waits for its purchases, also after a guard that does not exist."""
     before = stops(printed)
@@ -103,7 +111,7 @@ def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack
     wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
     shown.stop()
     shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
-    wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"), timeout=60)
+    wait_until(lambda: "purchases under way" in shown.get("/stats/requests"), timeout=60)
     wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)
     (run,) = shown.comparison()["runs"]
     assert (run["verdict"], run["orders"]) == ("EXACT", 11)
@@ -189,30 +197,9 @@ def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> Non
     assert attacker.asked == []
 
 
-def by_the_shop() -> None:
-    access.require_known_host(NAMES, setting="")
-    access.require_own_page()
-
-
-def by_locust() -> None:
-    locust_page.require_known_host(NAMES)
-    locust_page.require_own_page()
-
-
-@pytest.mark.parametrize("check", [by_the_shop, by_locust])
-@pytest.mark.parametrize("example", ACCESS, ids=lambda example: ",".join(example["headers"].values()))
-def test_shop_and_locust_let_in_the_same_requests(check: Callable[[], None], example: dict[str, Any]) -> None:
-    """Addresses and known names, and of pages only the server's own."""
-    app = Flask("empty")
-    app.before_request(check)
-    app.add_url_rule("/", view_func=lambda: "allowed")
-    answer = app.test_client().get("/", headers=example["headers"])
-    assert answer.status_code == (200 if example["allowed"] else 403)
-
-
 def test_a_configured_host_is_told_the_admin_token(stack: Stack, attacker: Attacker) -> None:
     """With the reset, and with nothing else."""
-    with page(environment(stack, FLASHSALE_ADMIN_TOKEN=TOKEN, LOCUST_HOST=attacker.url)) as shown:
+    with locust_page(environment(stack, FLASHSALE_ADMIN_TOKEN=TOKEN, LOCUST_HOST=attacker.url)) as shown:
         assert tokens_told(shown, attacker) == {"/stock/reset": f"Bearer {TOKEN}"}
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from app.contract.orders import Order
 from loadtest.ports import free_port
 from loadtest.results.record import Sample
-from loadtest.results.verdict import Order
 from loadtest.shop_client.ledgers import connect
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import SaleError

@@ -1,11 +1,9 @@
-"""The instances as the rush sees them over HTTP, and the names that app and loadtest have in common."""
+"""The instances as the rush sees them over HTTP."""
 
 from __future__ import annotations
 
-import json
 import socket
 import time
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,12 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app.board.sources import instances
-from app.config.settings import Settings
-from app.sales.slots import Keys, shard_name
 from loadtest.ports import free_port
 from loadtest.shop_client import shops
-from loadtest.shop_client.ledgers import key_prefix, queue_name, slot_names
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import SaleError, Shops, find, hosts_of, in_progress
 from loadtest.stack.stack import Stack
@@ -50,7 +44,6 @@ def test_instances_are_found_by_the_name_of_their_service(monkeypatch: pytest.Mo
     hosts = hosts_of("dns+http://tasks.shop:8080,http://b:1")
     Names(monkeypatch, tasks_shop=["10.0.1.9", "10.0.1.4", "10.0.1.4", "fd00::4"])
     assert find(hosts) == ["http://10.0.1.4:8080", "http://10.0.1.9:8080", "http://[fd00::4]:8080", "http://b:1"]
-    assert instances.find(hosts) == find(hosts)  # the board goes by the same rule
     moment = time.monotonic()
     Names(monkeypatch)
     monkeypatch.setattr(time, "monotonic", lambda: moment + 2 * shops._FRESH_S)
@@ -115,16 +108,3 @@ def test_an_instance_without_answer_is_named(stack: Stack) -> None:
     missing = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(SaleError, match=rf"The shop at {missing} does not answer .*: start it, or leave it out"):
         next(Shops([*stack.urls, missing]).until_idle())
-
-
-def test_the_rush_reads_the_keys_that_the_shop_writes() -> None:
-    """The prefix is that of the shop's keys, in the treasury and in as many shards as the shop has."""
-    names = ["a", *(shard_name("a", number) for number in range(Settings().shards))]
-    assert slot_names("a") == names
-    assert [key_prefix(name) + "stock" for name in names] == [Keys(name).stock for name in names]
-
-
-def test_the_rush_counts_the_queue_that_the_shop_uses(stack: Stack) -> None:
-    """The shop tells the name of its lock."""
-    with urllib.request.urlopen(f"{stack.urls[0]}/lock", timeout=30) as response:
-        assert json.load(response)["name"] == queue_name("demo")

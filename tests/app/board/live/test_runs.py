@@ -9,25 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.board.sources.section_tail import Section
 
 from app.board.live import runs as module
 from app.board.live.runs import Run
 from app.board.sources.heartbeats import HeartbeatReader
-from app.board.sources.ledger import LedgerReading, Order
+from app.board.sources.ledger import LedgerReading
 from app.contract.clock import now_ns
+from app.contract.orders import Order
+from app.contract.section_log import LoggedSection
 from app.sales.snapshot import Snapshot
 from tests.support.shops import snapshot_of
 
 EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_text(encoding="utf-8"))
 
 
-def section(number: int, entered: int, left: int | None) -> Section:
-    return Section(number, str(number), "ada", None, "shop-a", 1, "t", entered, left=left)
+def section(number: int, entered: int, left: int | None) -> LoggedSection:
+    return LoggedSection(number, entered, str(number), "ada", "etcd", None, "shop-a", 1, "t", left=left)
 
 
 def order(guard: str, at_ms: int = 0) -> Order:
-    return Order("shop-a", guard, at_ms)
+    return Order("1", "ada", "shop-a", guard, at_ms=at_ms)
 
 
 def run_of(began_s: float = 1000.0) -> Run:
@@ -81,7 +82,7 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
     run.add_orders(order("etcd") for _ in range(example["sold"]))
     run.answered(Counter(), in_hand=1, lost=0)
     run.answered(outcomes, in_hand=1, lost=0)
-    assert (run.verdict, now.lost_updates) == (now.verdict, example["lost_updates"])
+    assert (run.verdict, run.verdict.lost_updates) == (now.judge(), example["lost_updates"])
     run.answered(outcomes, in_hand=0, lost=0)
     told = [run.summary()[name] for name in ("verdict", "gave_up", "busy")]
     assert told == [example["verdict"], example["gave_up"], example.get("busy", 0)]
@@ -94,9 +95,9 @@ def test_what_a_dead_process_had_in_hand_has_failed(monkeypatch: pytest.MonkeyPa
     run.snapshot = Snapshot(initial=10, stock=9, lucky=1, orders=1)
     run.add_orders([order("etcd")])
     run.answered(sold, in_hand=5, lost=0)
-    assert (run.over, run.verdict) == (False, "EXACT")
+    assert (run.over, run.verdict.sentence) == (False, "EXACT")
     run.answered(sold, in_hand=0, lost=5)
-    assert (run.over, run.verdict) == (True, "UNDERSOLD by 5")
+    assert (run.over, run.verdict.sentence) == (True, "UNDERSOLD by 5")
 
 
 def test_a_run_is_not_over_while_things_happen() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from threading import Semaphore
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app import services
 from app.board.live import sampler
+from app.board.settings import BoardSettings
+from app.board.sources.etcd import OPENER
+from app.sales.opening import Opened
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd, Redis
-from lock import LockError, Mutex
+from lock import LockError, Mutex, Session, connect
 from tests.app.board.conftest import Watch
 from tests.support.shops import WAIT_S, buy
 
@@ -37,7 +40,14 @@ def test_a_purchase_is_seen_with_all_that_is_known_of_it(app: Flask, watch: Watc
     assert 0 <= first["entered_ms"] < first["left_ms"] < second["entered_ms"] < second["left_ms"] < now["now_ms"]
     assert now["unavailable"] == {"redis": None, "etcd": None}
     assert watcher.sampler.last_run("none") is None
-    assert watcher.sampler.last_run("etcd") == {"sale": now["sale"], "sections": now["sections"]}
+    kept = watcher.sampler.last_run("etcd")
+    assert kept is not None
+    assert kept["sale"] == now["sale"]
+    assert [{name: each[name] for name in now["sections"][0]} for each in kept["sections"]] == now["sections"]
+    assert kept["source"]["file"] == "app/guards/etcd.py"
+    points = {point["name"]: point["at_ms"] for point in kept["sections"][0]["points"]}
+    assert first["entered_ms"] < points["read"] < points["write"] < points["left"] <= first["left_ms"]
+    assert [(each["stock_read"], each["stock"]) for each in kept["sections"]] == [(10, 9), (9, 8)]
 
 
 def test_a_lost_sale_is_said_to_be_lost(app: Flask, sale: Sale, watch: Watch) -> None:
@@ -116,17 +126,18 @@ def test_a_frozen_server_is_unavailable_until_it_answers(
     watcher.wait(lambda now: now["unavailable"]["etcd"] is None)
 
 
-def test_a_scheduled_opening_is_counted_down_to(app: Flask, sale: Sale, watch: Watch) -> None:
+def test_a_scheduled_opening_is_counted_down_to(sale: Sale, watch: Watch, board_settings: BoardSettings) -> None:
     """The board tells when the sale opens and which instance leads, until it is open."""
-    watcher, client = watch(), app.test_client()
-    assert client.post("/sale/schedule?stock=3&opens_in_s=600").status_code == 200
-    services.of(app).opener.start()
-    now = watcher.wait(lambda now: (now["opening"] or {}).get("leader"))
-    assert (now["opening"]["leader"], now["sale"]["initial"], now["sale"]["orders"]) == ("shop-a", 3, 0)
-    assert client.post("/sale/schedule?stock=3&opens_in_s=1").status_code == 200
+    watcher, opens_at_ms = watch(), int(time.time() * 1000) + 600_000
+    sale.begin(lambda _: Opened("", 3, is_open=False, opens_at_ms=opens_at_ms))
+    with connect(board_settings.shop.etcd_endpoints) as client, Session(client, ttl=10) as session:
+        client.create(f"{OPENER.format(sale=board_settings.shop.sale)}/1", b"shop-a", session.lease_id, timeout=10)
+        now = watcher.wait(lambda now: (now["opening"] or {}).get("leader"))
+    assert now["opening"] == {"opens_at_ms": opens_at_ms, "leader": "shop-a"}
+    assert (now["sale"]["initial"], now["sale"]["orders"]) == (3, 0)
+    sale.reset(3)
     now = watcher.wait(lambda now: now["opening"] is None)
     assert now["unavailable"] == {"redis": None, "etcd": None}
-    assert sale.snapshot().stock == 3
 
 
 def test_a_closed_sale_stays_closed_while_etcd_is_unavailable(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 import redis
-from app.board.sources.section_tail import SectionTail
-from app.sales.inventory import Inventory
 
-from app.board.sources import ledger, section_tail
-from app.board.sources.ledger import LedgerReader, Order
+from app.board.sources import ledger
+from app.board.sources.ledger import LedgerReader
 from app.config.settings import Settings
-from app.sales.purchase import Purchase
-from app.sales.redis_client import connect
+from app.contract import section_log
+from app.contract.orders import Order
+from app.contract.section_log import SectionTail
+from app.sales.purchase import Purchase, Section
+from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
+from app.sales.stock import Stock
 from app.sharding.shards import ShardedStock
 from app.sharding.transfer import Transfers
 
@@ -31,7 +33,7 @@ def reader(settings: Settings) -> Iterator[LedgerReader]:
 
 def buy(sale: Sale, *instances: str) -> None:
     for instance in instances:
-        Inventory(sale).sell(Purchase("ada", "redis-lua", instance=instance))
+        Stock(sale).sell(Section(Purchase("ada", "redis-lua", instance=instance)))
 
 
 def sellers(orders: list[Order]) -> list[str]:
@@ -96,12 +98,11 @@ def append(path: Path, *lines: str | dict[str, Any]) -> None:
         file.writelines((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
 
 
-def test_only_the_end_of_a_long_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
     """A board that begins late does not read for minutes what happened hours ago."""
-    monkeypatch.setattr(section_tail, "MOST_BYTES", 400)
     path = tmp_path / "shop-a-1.jsonl"
     append(path, *(enter(str(number)) for number in range(100)))
-    tail = SectionTail(tmp_path)
+    tail = SectionTail(tmp_path, most_bytes=400)
     assert [each.order for each in tail.poll()] == ["98", "99"]
     append(path, enter("100"))
     assert [each.order for each in tail.poll()] == ["100"]
@@ -109,7 +110,7 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path, monkeypatch: pytest
 
 def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sections without an end are forgotten, the oldest first."""
-    monkeypatch.setattr(section_tail, "MOST_OPEN", 2)
+    monkeypatch.setattr(section_log, "MOST_OPEN", 2)
     tail, path = SectionTail(tmp_path), tmp_path / "shop-a-1.jsonl"
     append(path, *(enter(order) for order in "abc"))
     assert len(tail.poll()) == 3
@@ -123,11 +124,11 @@ def test_shards_are_read_with_the_treasury(reader: LedgerReader, sale: Sale) -> 
     stock, transfers = ShardedStock(sale, "1"), Transfers(sale, "1", 1)
     for number in (0, 1):
         transfers.refill({number: 1})
-        stock.sell(stock.shards[number], [Purchase("ada", "etcd-sharded")])
+        stock.sell(stock.shards[number], [Section(Purchase("ada", "etcd-sharded"))])
     first = read(reader)
     assert (len(first.new), first.snapshot.stock, first.snapshot.orders) == (2, 8, 2)
     assert [(each.stock, each.orders) for each in first.snapshot.shards] == [(1, 1), (0, 1), (0, 0), (0, 0)]
-    stock.sell(stock.shards[0], [Purchase("bob", "etcd-sharded", instance="shop-a")])
+    stock.sell(stock.shards[0], [Section(Purchase("bob", "etcd-sharded", instance="shop-a"))])
     for initial in (6, 5):
         sale.reset(initial)
     after = read(reader)

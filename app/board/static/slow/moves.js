@@ -1,0 +1,111 @@
+// A record as the moves of its purchases, one after the other: what each passed, when, on which line, and what it did to
+// the counter. No page is needed for it.
+
+const REFUSED = ["lock_lost"];
+const OLD = ["locked", "read", "think", "write", "left"]; // of a record without lines: one line for each
+
+export const tokenText = (token) => [token].flat().join(".");
+
+// { moves: [{ at, section, point, line, value, was, lost, refused }], end, instances, arrivals }; times in milliseconds.
+export function movesOf({ sections, ledger, answers = [], stock, guard, source }) {
+  const own = source && sections.some((section) => section.line != null);
+  const known = own ? sections : sections.map(withOldPoints);
+  const moves = known.flatMap((section) => pointsOf(section));
+  placeWrites(moves, ledger ?? []);
+  moves.sort((a, b) => a.at - b.at || a.rank - b.rank);
+  count(moves, stock);
+  const arrivals = arrivalsOf(known, answers);
+  const end = [...moves.map(({ at }) => at), ...arrivals.map(({ to }) => to)].reduce((last, at) => Math.max(last, at), 0);
+  const instances = [...new Set(known.map(({ instance }) => instance))].sort();
+  return { moves, end, instances, guard, source: own ? source : null, arrivals, shortName: shortNames(known) };
+}
+
+// What the sale showed after the first `number` moves, and who was inside.
+export function stateAfter({ moves, stock }, number) {
+  const state = { counter: stock, ledger: 0, token: null, inside: new Map() };
+  for (const move of moves.slice(0, number)) {
+    const { section, point } = move;
+    if (point === "left") state.inside.delete(section);
+    else state.inside.set(section, move);
+    if (move.sold) [state.counter, state.ledger] = [move.counter, state.ledger + 1];
+    if (section.token != null && !isHigher(state.token, section.token)) state.token = section.token;
+  }
+  return state;
+}
+
+// The token of a turn within a hold is a pair; pairs compare by their first number, and then by the second.
+function isHigher(one, other) {
+  const [[a, b = 0], [c, d = 0]] = [[one].flat(), [other].flat()];
+  return one != null && (a > c || (a === c && b > d));
+}
+
+function pointsOf(section) {
+  const { entered_ms, line, points, left_ms, stock_read } = section;
+  const all = [{ name: "locked", line, at_ms: entered_ms }, ...points];
+  if (left_ms != null && points.at(-1)?.name !== "left") all.push({ name: "left", line, at_ms: left_ms });
+  const value = { read: stock_read, write: stock_read == null ? null : stock_read - 1, wrote: section.stock };
+  return all.map(({ name, line: at_line, at_ms }, rank) => ({ at: at_ms, section, point: name, line: at_line, rank, value: value[name] ?? null }));
+}
+
+// Before the lines were kept, a record had only the times of four points.
+function withOldPoints(section) {
+  const { read_ms, commit_ms, left_ms, stock, outcome } = section;
+  const at = { read: read_ms, write: commit_ms, wrote: commit_ms == null ? null : left_ms, left: left_ms };
+  const points = Object.entries(at).filter(([, at_ms]) => at_ms != null);
+  const line = (name) => OLD.indexOf(name === "wrote" ? "write" : name);
+  const stock_read = outcome === "sold" && read_ms != null && stock != null ? stock + 1 : null;
+  return { ...section, stock_read, line: 0, points: points.map(([name, at_ms]) => ({ name, at_ms, line: line(name) })) };
+}
+
+// Redis executed each write between its sending and its answer, in the order of the ledger, and before the first read
+// that saw it.
+function placeWrites(moves, ledger) {
+  const place = new Map(ledger.map(({ order }, index) => [order, index]));
+  const sold = moves.filter(({ point, section }) => point === "wrote" && isSold(section));
+  const reads = moves.filter(({ point, value }) => point === "read" && value != null);
+  const written = sold.filter(({ section }) => place.has(section.order)).sort((a, b) => place.get(a.section.order) - place.get(b.section.order));
+  let next = Infinity;
+  for (const move of written.reverse()) {
+    const { commit_ms, stock, stock_read } = move.section;
+    const seen = reads.filter(({ at, value }) => stock_read != null && value === stock && at >= commit_ms && at < move.at);
+    const before = seen.reduce((first, { at }) => Math.min(first, at), Math.min(move.at, next));
+    move.at = next = Math.max(commit_ms ?? before, before - 1e-4);
+  }
+}
+
+const isSold = ({ outcome, cause }) => outcome === "sold" && !cause;
+
+// The counter after each write: what was read less one, or by a script one less; and by how much that was wrong. Null
+// from the first write on of which an old record doesn't tell what had been read.
+function count(moves, stock) {
+  let counter = stock;
+  for (const move of moves) {
+    const { section, point } = move;
+    move.sold = point === "wrote" && isSold(section);
+    if (move.sold) {
+      const { stock_read, points } = section;
+      const isScript = points.every(({ name }) => name !== "read");
+      move.was = counter;
+      counter = stock_read != null ? stock_read - 1 : isScript && counter != null ? counter - 1 : null;
+      move.counter = move.value = counter;
+      move.lost = counter == null || move.was == null ? 0 : Math.max(0, counter - move.was + 1);
+    }
+    const decides = section.points.some(({ name }) => name === "wrote") ? "wrote" : "left";
+    move.refused = point === decides && REFUSED.includes(section.outcome);
+  }
+}
+
+// From the click until it was let in: [{ instance, from, to }].
+function arrivalsOf(sections, answers) {
+  const entered = new Map();
+  for (const { buyer, entered_ms } of [...sections].reverse()) entered.set(buyer, entered_ms);
+  return answers.map(({ buyer, instance, sent_ms, answered_ms }) => ({ instance, from: sent_ms, to: entered.get(buyer) ?? answered_ms }));
+}
+
+// On a marker, a buyer's name without what all names begin with.
+function shortNames(sections) {
+  const names = sections.map(({ buyer }) => buyer);
+  let same = names.length > 1 ? names[0].lastIndexOf("-") + 1 : 0;
+  while (same && !names.every((name) => name.length > same && name.startsWith(names[0].slice(0, same)))) same = names[0].lastIndexOf("-", same - 2) + 1;
+  return (name) => name.slice(same);
+}

@@ -1,0 +1,201 @@
+"""The scheduler's page on the board, ``/steps``.
+
+It starts and steps purchases at the instances, which refuse other sites' pages. Who may step is who may reset, see
+`app.board.web.controls`; the state is open to all who may see the board.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from flask import Flask, Response, request, send_from_directory
+from werkzeug.exceptions import BadRequest
+
+from app import services
+from app.board.settings import BoardSettings
+from app.board.sources.etcd import read_queue
+from app.board.sources.instances import find
+from app.board.sources.locust import DIRECT, UNREACHABLE, Locust
+from app.board.sources.stack_client import StackClient
+from app.board.web.security import authorize
+from app.config.etcd import connect_etcd
+from app.contract.keys import DEFAULT_ITEM
+from app.guards import guards
+from app.web.params import Parameters
+from app.web.responses import json_response, problem_response
+
+LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你就是调度器"}}
+STATIC = Path(__file__).with_name("static")
+TIMEOUT = 0.8  # to look at an instance
+ACT_TIMEOUT = 8.0  # to end its purchases, which takes a few seconds
+BUYERS = "ABCDEFGH"
+
+
+class StepsRefused(Exception):
+    """An instance, or the way to it, refused; `status` and message are for the page."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Scheduler:
+    """The stepped purchases of all instances, as one; an instance that is silent keeps those that were seen last."""
+
+    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
+        shop = settings.shop
+        self._settings = settings
+        self._etcd = connect_etcd(shop, timeout=1.0)
+        self._sale = services.sale_of(shop, self._etcd, connections=2, timeout=1.0)
+        self._stack = stack if settings.on_loopback else None
+        self._locust = locust
+        self._seen: dict[str, dict[str, Any]] = {}  # by URL
+
+    def begin(self, guard: str) -> None:
+        """End what is under way, reset the stock to one, and start two purchases, one at each of two instances."""
+        with suppress(*UNREACHABLE):  # without Locust no rush is running
+            self._locust.require_idle()
+        for name, state in self._states().items():
+            if state == "frozen" and self._stack:
+                self._stack.act("thaw", name)
+        self._seen = {}
+        for url in self._urls():
+            self._ask(url, method="DELETE")
+        self._sale.reset(1)
+        for buyer in BUYERS[:2]:
+            self.add(guard, buyer)
+
+    def add(self, guard: str, buyer: str) -> None:
+        """Start one more."""
+        urls = self._urls()
+        self._ask(urls[BUYERS.index(buyer) % len(urls)], body={"guard": guard, "buyer": buyer})
+
+    def step(self, id: str) -> None:
+        """Let one go on to its next point."""
+        for url, seen in self._seen.items():
+            if any(each["id"] == id for each in seen["purchases"]):
+                self._ask(url, f"/{id}", body={})
+                return
+        raise StepsRefused(HTTPStatus.NOT_FOUND, "This purchase is not there any more: start anew.")
+
+    def show(self) -> dict[str, Any]:
+        """Instances with their purchases, the sale, and the queue of the lock; see `labs.steps.shop` for a purchase."""
+        states = self._states()
+        for url in self._urls():
+            name = self._seen.get(url, {}).get("name")
+            seen = self._seen.setdefault(url, {"name": url.rpartition("//")[2], "purchases": []})
+            seen["state"] = states.get(str(name), "silent")
+            if seen["state"] in ("frozen", "ended"):
+                continue
+            with suppress(StepsRefused):
+                told = self._ask(url, timeout=TIMEOUT)
+                seen |= {"name": told["instance"], "purchases": told["purchases"], "state": "running"}
+        instances = [self._seen[url] for url in self._urls()]
+        queue = read_queue(self._etcd, self._settings.shop.queue_name)
+        waits = [queue["holder"], *queue["waiters"]] if queue["holder"] else []
+        return {"instances": instances, "sale": self._counters(), "queue": waits}
+
+    def _counters(self) -> dict[str, Any]:
+        client, keys = self._sale.slots_of[DEFAULT_ITEM][0]
+        with client.pipeline(transaction=True) as pipe:
+            pipe.get(keys.stock)
+            pipe.llen(keys.orders)
+            pipe.get(keys.fence)
+            stock, orders, fence = pipe.execute()
+        return {"stock": stock, "orders": orders, "fence": _token_in(fence)}
+
+    def _states(self) -> dict[str, str]:
+        """Of the local stack, by the name of the instance."""
+        with suppress(OSError, ValueError):
+            return self._stack.states() if self._stack else {}
+        return {}
+
+    def _urls(self) -> list[str]:
+        try:
+            return find(self._settings.instances)
+        except OSError as error:
+            raise StepsRefused(HTTPStatus.SERVICE_UNAVAILABLE, f"The instances are not found ({error}).") from error
+
+    def _ask(
+        self,
+        url: str,
+        path: str = "",
+        *,
+        body: Mapping[str, Any] | None = None,
+        method: str | None = None,
+        timeout: float = ACT_TIMEOUT,
+    ) -> dict[str, Any]:
+        """What the instance answers; POST if there is a body. Raises StepsRefused."""
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(f"{url}/steps{path}", data, {"Content-Type": "application/json"}, method=method)
+        if token := self._settings.shop.admin_token:
+            asked.add_header("Authorization", f"Bearer {token}")
+        try:
+            with DIRECT.open(asked, timeout=timeout) as response:
+                answer: dict[str, Any] = json.load(response)
+            return answer
+        except HTTPError as error:
+            with suppress(ValueError, LookupError, TypeError):
+                raise StepsRefused(error.code, json.load(error)["detail"]) from error
+            raise StepsRefused(HTTPStatus.BAD_GATEWAY, f"{url} answered {error.code}.") from error
+        except UNREACHABLE as error:
+            message = f"{url} does not answer ({error}): thaw or start it."
+            raise StepsRefused(HTTPStatus.SERVICE_UNAVAILABLE, message) from error
+
+
+def _token_in(fence: str | None) -> str | None:
+    """A fencing token as people read it: without the zeros by which Redis compares it."""
+    return ".".join(str(int(part)) for part in fence.split(".")) if fence and int(fence.split(".")[0]) else None
+
+
+def init_app(app: Flask, settings: BoardSettings) -> None:
+    """Register the page and its routes."""
+    scheduler = Scheduler(settings, stack=app.extensions["stack"], locust=app.extensions["locust"])
+
+    @app.errorhandler(StepsRefused)
+    def refused(error: StepsRefused) -> Response:
+        return problem_response(error.status, str(error))
+
+    @app.get("/steps")
+    def steps_page() -> Response:
+        return steps_file("index.html")
+
+    @app.get("/steps/static/<path:name>")
+    def steps_file(name: str) -> Response:
+        return send_from_directory(STATIC, name, max_age=0, conditional=False)
+
+    @app.get("/steps/state")
+    def steps_state() -> Response:
+        return json_response(scheduler.show())
+
+    @app.post("/steps/begin")
+    def begin_steps() -> Response:
+        """Start anew under a guard, with a stock of one."""
+        authorize(settings)
+        scheduler.begin(Parameters(request, "guard").choice("guard", "none", guards()))
+        return steps_state()
+
+    @app.post("/steps/add")
+    def add_purchase() -> Response:
+        """Add a purchase to those under way."""
+        authorize(settings)
+        asked = Parameters(request, "guard", "buyer")
+        scheduler.add(asked.choice("guard", "none", guards()), asked.choice("buyer", "C", list(BUYERS)))
+        return steps_state()
+
+    @app.post("/steps/step")
+    def step_purchase() -> Response:
+        """Let one purchase go on."""
+        authorize(settings)
+        id = Parameters(request, "id").text("id", "")
+        if not id.isalnum():
+            raise BadRequest("Give the id of a purchase.")
+        scheduler.step(id)
+        return steps_state()

@@ -1,0 +1,262 @@
+"""Purchases that stop at every point of their critical section until they are told to go on: "you are the scheduler".
+
+``POST /steps`` starts one, ``POST /steps/ID`` lets it go on to its next point, ``GET /steps`` shows all, and
+``DELETE /steps`` ends them. They pass through the real guard, Redis and etcd, each in its own thread: a purchase that
+stops is a slow holder, whose lease is kept.
+
+A purchase has `LIMIT_S` seconds in all. When they are over, or it is ended, it writes nothing and leaves its lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from dataclasses import asdict
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import Conflict, NotFound
+
+from app import services
+from app.guards.base import Guard
+from app.sales.purchase import Purchase, PurchaseListener, Receipt, Section
+from app.sales.refusals import EXPECTED, refuse
+from app.telemetry.guard_lines import GuardLines
+from app.web.params import Parameters
+from app.web.responses import json_response
+from app.web.routes import Routes
+from lock import LockTimeout
+
+logger = logging.getLogger(__name__)
+
+PATH = "/steps"
+LIMIT_S = 180.0
+MOST = 8  # under way in one process; each has a thread
+ANSWER_S = 0.3  # how long the answer to a step waits for the next point; a purchase that queues takes longer
+END_S = 5.0
+
+
+class NotStepped(LockTimeout):
+    """The purchase was not told to go on in time, or was ended; nothing was written."""
+
+
+class SteppedPurchase(PurchaseListener):
+    """One purchase, its thread and its point.
+
+    A listener that raises at `locked` or `left` would hide what the guard does there, so a purchase that is over its
+    limit goes on from there, and is refused at the latest before it writes.
+
+    Args:
+        inner: the instance's ordinary listener, which hears of all as well.
+        limit_s: seconds until the purchase ends by itself.
+    """
+
+    def __init__(self, guard: Guard, buyer: str, *, instance: str, inner: PurchaseListener, limit_s: float) -> None:
+        self.id = uuid.uuid4().hex[:12]
+        self._guard, self._buyer, self._instance, self._inner = guard, buyer, instance, inner
+        self._lines = GuardLines(type(guard).buy)
+        self._until = time.monotonic() + limit_s
+        self._changed = threading.Condition()
+        self._point, self._line = "start", self._lines.source.first_line
+        self._stands = self._go = self._ended = False
+        self._section: Section | None = None
+        self._receipt: Receipt | None = None
+        # The name stands in the queue in etcd, by which a purchase that waits tells behind which one.
+        self._thread = threading.Thread(target=self._run, name=f"steps-{self.id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin, and return when it stands before the guard."""
+        self._thread.start()
+        with self._changed:
+            self._changed.wait_for(lambda: self._stands, ANSWER_S)
+
+    def step(self) -> None:
+        """Let it go on, and wait a moment for its next point.
+
+        Raises:
+            Conflict: it does not stand at a point.
+        """
+        with self._changed:
+            if not self._stands:
+                over = "is over" if self.is_over else "has not come to its next point: it waits"
+                raise Conflict(f"Purchase {self.id} of {self._buyer} {over}.")
+            self._go, self._stands = True, False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._stands or self.is_over, ANSWER_S)
+
+    def end(self) -> None:
+        """Have it write nothing and leave its lock; `join` waits for it."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def join(self, timeout: float) -> None:
+        self._thread.join(timeout)
+
+    @property
+    def is_over(self) -> bool:
+        return self._point == "over"
+
+    def show(self) -> dict[str, Any]:
+        """The purchase for the page; its `line` is counted as in the file of its `source`."""
+        with self._changed:
+            section, receipt = self._section, self._receipt
+            moving = not self._stands and not self.is_over
+            return {
+                "id": self.id,
+                "buyer": self._buyer,
+                "guard": self._guard.name,
+                "point": self._point,
+                "line": (self._lines.line_in(self._thread) if moving else None) or self._line,
+                "stands": self._stands,
+                "left_s": round(max(self._until - time.monotonic(), 0.0), 1),
+                "token": section.token if section else None,
+                "stock_read": section.stock if section else None,
+                "outcome": receipt.outcome.value if receipt else None,
+                "stock": receipt.stock if receipt else None,
+                "detail": receipt.detail if receipt else "",
+                "source": asdict(self._lines.source),
+            }
+
+    def locked(self, section: Section) -> None:
+        self._section = section
+        self._inner.locked(section)
+        self._stop("locked")
+
+    def read(self, section: Section) -> None:
+        self._inner.read(section)
+        self._stop("read")
+        self._check()
+
+    def think(self, section: Section) -> None:
+        self._inner.think(section)
+        self._stop("think")
+        self._check()
+
+    def write(self, section: Section) -> None:
+        self._stop("write")
+        self._check()
+        self._inner.write(section)
+
+    def left(self, section: Section, error: BaseException | None) -> None:
+        if isinstance(error, EXPECTED) and not isinstance(error, NotStepped):
+            self._receipt = refuse(section.purchase, error)
+        elif section.receipt is not None:
+            self._receipt = section.receipt
+        self._stop("left")
+        self._inner.left(section, error)
+
+    def _stop(self, point: str) -> None:
+        with self._changed:
+            self._point, self._line = point, self._lines.line_now() or self._line
+            self._stands = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._go or self._ended, max(self._until - time.monotonic(), 0.0))
+            self._ended |= not self._go
+            self._stands = self._go = False
+
+    def _check(self) -> None:
+        if self._ended:
+            raise NotStepped("nobody let this purchase go on in time, or it was ended")
+
+    def _run(self) -> None:
+        receipt = None
+        try:
+            self._stop("start")
+            receipt = self._buy()
+        except Exception:
+            logger.exception("the purchase %s failed", self.id)
+        with self._changed:
+            self._receipt, self._point, self._stands = receipt, "over", False
+            self._changed.notify_all()
+
+    def _buy(self) -> Receipt:
+        patience = self._until - time.monotonic()
+        purchase = Purchase(self._buyer, self._guard.name, instance=self._instance, listener=self)
+        # A guard lets a purchase wait for `lock_timeout` seconds since it began. This one has its own limit.
+        purchase.began += patience - self._guard.tools.lock_timeout
+        try:
+            self._check()
+            return self._guard.serve(purchase)
+        except EXPECTED as error:
+            return refuse(purchase, error)
+
+
+class Steps:
+    """The stepped purchases of one process; background work of the shop, which ends them when it shuts down."""
+
+    def __init__(self, shop: services.Services, *, limit_s: float = LIMIT_S) -> None:
+        self._shop = shop
+        self._limit_s = limit_s
+        self._purchases: dict[str, SteppedPurchase] = {}
+
+    def add(self, guard: str, buyer: str) -> SteppedPurchase:
+        """Start one; raises Conflict if there are too many, or if the next request may reach another process."""
+        if self._shop.settings.workers > 1:
+            raise Conflict("This instance has several worker processes: start it with FLASHSALE_WORKERS=1 to step.")
+        if sum(not each.is_over for each in self._purchases.values()) >= MOST:
+            raise Conflict(f"{MOST} purchases are under way here already: end them with DELETE {PATH}.")
+        instance, inner = self._shop.settings.instance, self._shop.listener
+        made = SteppedPurchase(self._shop.guards[guard], buyer, instance=instance, inner=inner, limit_s=self._limit_s)
+        self._purchases[made.id] = made
+        made.start()
+        return made
+
+    def of(self, id: str) -> SteppedPurchase:
+        """The purchase with this id; raises NotFound."""
+        if id not in self._purchases:
+            raise NotFound(f"There is no stepped purchase {id!a:.40} here: GET {PATH} shows all.")
+        return self._purchases[id]
+
+    def show(self) -> list[dict[str, Any]]:
+        return [each.show() for each in list(self._purchases.values())]
+
+    def end(self) -> None:
+        """End all, and forget those that are over within `END_S` seconds."""
+        purchases, until = list(self._purchases.values()), time.monotonic() + END_S
+        for each in purchases:
+            each.end()
+        for each in purchases:
+            each.join(max(until - time.monotonic(), 0.0))
+            if each.is_over:
+                self._purchases.pop(each.id, None)
+
+    def start(self) -> None: ...
+
+    close = end
+
+
+def init_app(app: Flask) -> None:
+    """Register the routes; who may step is who may reset."""
+    shop = services.of(app)
+    routes, steps = Routes(shop), Steps(shop)
+    shop.background.append(steps)
+
+    def shown() -> Response:
+        return json_response({"purchases": steps.show()})
+
+    @app.get(PATH)
+    def show_steps() -> Response:
+        return shown()
+
+    @app.post(PATH)
+    def add_stepped() -> Response:
+        routes.require_admin("steps")
+        asked = Parameters(request, "guard", "buyer")
+        made = steps.add(asked.choice("guard", "none", shop.guards), asked.text("buyer", "anonymous"))
+        return json_response(made.show())
+
+    @app.post(f"{PATH}/<id>")
+    def step(id: str) -> Response:
+        routes.require_admin("steps")
+        stepped = steps.of(id)
+        stepped.step()
+        return json_response(stepped.show())
+
+    @app.delete(PATH)
+    def end_steps() -> Response:
+        routes.require_admin("steps")
+        steps.end()
+        return shown()

@@ -1,0 +1,121 @@
+"""The five levels of "you are the scheduler", solved by clicks against a real stack of two instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from loadtest.stack.stack import Stack
+from tests.support.looking import PATIENCE_MS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+SOLD_TWICE = "Sold twice: A and B both have the one item, and the counter says 0."
+RACE = ["A"] * 4 + ["B"] * 6 + ["A"] * 2
+WAYS_OUT = {  # what to click: the purchases in this order, each to its next point; then the sentence
+    "none": (RACE, SOLD_TWICE),
+    "thread": (RACE, SOLD_TWICE),
+    "redis-lua": (["A"] * 2 + ["B"] * 4 + ["A"] * 2, "nothing to step into"),
+}
+AFTER_A_FREEZE = {"etcd-unfenced": SOLD_TWICE, "etcd": "The late write of A was refused: token"}
+
+
+@pytest.fixture(scope="module")
+def stage_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two instances whose leases are short, and the board."""
+    env = {"FLASHSALE_THREADS": "8", "FLASHSALE_LEASE_TTL": "2"}
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=env) as stack:
+        yield stack
+
+
+@pytest.fixture
+def open_page(chromium: Browser, stage_stack: Stack) -> Iterator[Any]:
+    """Opens the page for another viewer; at the end, the browser may not have complained."""
+    complaints: list[str] = []
+    pages: list[Page] = []
+
+    def open_page(locale: str = "en") -> Page:
+        page = chromium.new_page(locale=locale)
+        pages.append(page)
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        assert stage_stack.board is not None
+        page.goto(f"{stage_stack.board.url}/steps")
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert complaints == []
+
+
+def begin(page: Page, level: str) -> None:
+    """Choose the level; both purchases stand before the guard."""
+    page.click(f"#levels button[value={level}]")
+    for buyer in "AB":
+        page.wait_for_selector(f".purchase:has-text('{buyer} stands before the guard')")
+
+
+def step(page: Page, *buyers: str) -> None:
+    """Click "Step A" or "Step B" as soon as it can be pressed, one after the other."""
+    for buyer in buyers:
+        text = page.inner_text(f".purchase:has([data-do='step {buyer}']) p")
+        page.click(f"[data-do='step {buyer}']:enabled")
+        page.wait_for_function(
+            "([buyer, before]) => [...document.querySelectorAll('.purchase')].find("
+            "(row) => row.querySelector(`[data-do='step ${buyer}']`)).lastChild.textContent !== before",
+            arg=[buyer, text],
+        )
+
+
+def wait_result(page: Page, text: str, level: str) -> None:
+    """The page says it, and the level is solved."""
+    page.wait_for_selector(f"#result:has-text('{text}')")
+    page.wait_for_selector(f"#levels button[value={level}][data-solved=true]")
+
+
+@pytest.mark.parametrize("level", WAYS_OUT)
+def test_a_level_is_solved_by_steps(open_page: Any, level: str) -> None:
+    """None and thread sell one item twice; a script leaves nothing to step into, and sells it once."""
+    page = open_page()
+    begin(page, level)
+    order, sentence = WAYS_OUT[level]
+    step(page, *order)
+    wait_result(page, sentence, level)
+    assert page.inner_text(".stage-middle div:nth-child(2) dd") == ("2" if sentence == SOLD_TWICE else "1")
+
+
+@pytest.mark.parametrize("level", AFTER_A_FREEZE)
+def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: str) -> None:
+    """A stops before its write, B waits behind it; A is frozen, B buys, and A's late write is sold, or is refused."""
+    page = open_page()
+    begin(page, level)
+    step(page, *"AAAA")
+    page.click("[data-do='step B']")
+    page.wait_for_selector(".purchase:has-text('B is queued behind A, token')")
+    page.click("[data-do='freeze A']")
+    page.wait_for_selector(".purchase:has-text('A is frozen where it is about to write 0')")
+    step(page, *"BBBBB")
+    page.click("[data-do='freeze A']")
+    step(page, *"AA")
+    wait_result(page, AFTER_A_FREEZE[level], level)
+
+
+def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_page: Any) -> None:
+    """C joins, finds the item sold, and is told so in the language of the browser."""
+    page = open_page("zh-CN")
+    page.click("#levels button[value=none]")
+    page.click("[data-do='step A']")
+    page.click("#add:enabled")
+    page.wait_for_selector("[data-do='step C']:enabled")
+    for buyer, times in (("A", 5), ("C", 4)):
+        for _ in range(times):
+            page.click(f"[data-do='step {buyer}']:enabled")
+    page.wait_for_selector(".purchase:has-text('C 被告知售罄')")
+    assert page.inner_text("h1") == "你就是调度器"

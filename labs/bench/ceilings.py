@@ -93,7 +93,10 @@ def demands(result: BenchResult) -> list[Demands]:
     """
     if not result.handover_ms:
         return []
-    rows = [row for row in result.part("instances") or result.part("rush") if row.case.instances == MEASURED_WITH]
+    parts = [
+        [row for row in result.part(name) if row.case.instances == MEASURED_WITH] for name in ("instances", "rush")
+    ]
+    rows = next(filter(None, parts), [])
     return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
 
 

@@ -93,11 +93,10 @@ def demands(result: BenchResult) -> list[Demands]:
     """
     if not result.handover_ms:
         return []
-    parts = [
-        [row for row in result.part(name) if row.case.instances == MEASURED_WITH] for name in ("instances", "rush")
-    ]
-    rows = next(filter(None, parts), [])
-    return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
+    for part in ("instances", "rush"):
+        if rows := [row for row in result.part(part) if row.case.instances == MEASURED_WITH]:
+            return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
+    return []
 
 
 def forecasts(result: BenchResult) -> Iterator[Forecast]:

@@ -7,7 +7,8 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from loadtest import REPOSITORY
 from loadtest.cli.kept_screen import run_and_keep
+from loadtest.cli.main import cli
 from loadtest.terminal import console
 
 PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
@@ -36,6 +38,10 @@ PROMPTS = {
 }
 ANSWER = r"(?<=\?) (?=\()|(?<=\uff1f)(?=\uff08)"  # begins in brackets behind a question mark, also behind a Chinese one
 BESIDES = 3  # lines around a text: one above, one below, and the prompt
+MISSING = {
+    "en": "{} is left out: `{}` is a command of a lab that is not here.",
+    "zh": "跳过 {}: `{}` 属于未安装的实验。",
+}
 ENDED = {"en": "The command ended with exit code {}.", "zh": "命令以退出码 {} 结束。"}
 
 
@@ -85,7 +91,8 @@ def _spoken(text: str) -> str:
 @click.option("--language", type=click.Choice(list(PAGES)), default="en", show_default=True, help="Of the texts.")
 def workshop(language: str) -> None:
     """Lead a room through the workshop, one step at a time."""
-    steps, screen = steps_of(PAGES[language]), console()
+    screen = console()
+    steps = list(_playable(steps_of(PAGES[language]), language, screen))
     run, reveal, go_on = PROMPTS[language]
     place = 0
     while place < len(steps):
@@ -105,6 +112,17 @@ def workshop(language: str) -> None:
         if answer == "q":
             return
         place = max(place - 1, 0) if answer == "b" else place + 1
+
+
+def _playable(steps: Sequence[Step], language: str, screen: Console) -> Iterator[Step]:
+    """The steps whose commands are installed; says which are not."""
+    known = cli.list_commands(click.get_current_context())
+    for step in steps:
+        if step.words[0] in known:
+            yield step
+        else:
+            with suppress(EOFError):
+                screen.input(MISSING[language].format(step.title, step.command))
 
 
 def _asked(screen: Console, prompt: str) -> str:

@@ -22,6 +22,7 @@ from loadtest.rush.locust_page import LocustWebExtension
 from loadtest.rush.progress import Terminal
 from loadtest.shop_client.shops import SaleError, Shops, hosts_of
 
+LOST = "The rush was stopped before its end: no verdict, this machine is too slow or its workers went down."
 _PAGE_WAITS_S = 1.0  # for the shop's list of guards
 
 
@@ -158,9 +159,14 @@ class LocustHooks:
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.
-        if self._comparing is not None and self._comparing is not gevent.getcurrent():
+        is_cut_short = self._comparing is not None and self._comparing is not gevent.getcurrent()
+        if self._comparing is not None and is_cut_short:
             self._comparing.kill(block=False)
         self._comparing = None
+        if is_cut_short and environment.parsed_options.headless and self._may_interrupt:
+            self._terminal.fail(LOST)  # Locust takes silent workers for dead, stops, and would wait for ever
+            self._settled = True
+            gevent.spawn(environment.runner.quit)
         if self._conductor and not self._settled and not self._conductor.verdicts:
             self._terminal.stopped()
         if not environment.parsed_options.headless:

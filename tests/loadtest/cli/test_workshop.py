@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from app.contract import labs
 from loadtest.cli import workshop as module
 from loadtest.cli.workshop import PAGES, steps_of, workshop
 from tests.support.rushing import REPOSITORY
@@ -57,6 +58,17 @@ def test_steps_are_repeated_skipped_and_taken_back(runs: list[str]) -> None:
     first, second, *_ = steps_of(PAGES["en"])
     lead("\nr\n\n\nx\nb\ns\n\nq\n")
     assert runs == [first.command, first.command, second.command]
+
+
+def test_a_step_whose_lab_is_missing_is_left_out(runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The room is told, and goes on with the next step."""
+    monkeypatch.setattr(labs, "LABS", Path("nowhere"))
+    steps = steps_of(PAGES["en"])
+    missing = [step for step in steps if step.words[0] != "demo"]
+    shown = " ".join(lead("\n" * len(missing) + "q\n").split())
+    assert missing
+    assert all(f"{step.title} is left out: `{step.command}`" in shown for step in missing)
+    assert f"(1/{len(steps) - len(missing)})" in shown
 
 
 def test_ctrl_c_ends_the_command_and_not_the_workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

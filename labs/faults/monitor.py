@@ -84,6 +84,16 @@ class Snapshot:
             return None
         return sum(participant.waiters for participant in self.participants)
 
+    def sample(self) -> Sample:
+        """What the record keeps of it."""
+        held = next((each.lease for each in self.participants if each.holds), None)
+        lease = self.redis_lock or held
+        times = (lease.left_s, lease.granted_s) if lease else (None, None)
+        frozen, dead = (
+            [each.name for each in self.participants if each.state == state] for state in ("frozen", "dead")
+        )
+        return Sample(self.at_ms, self.stock, self.orders, self.holder, self.waiters, *times, frozen=frozen, dead=dead)
+
 
 class Monitor:
     """A thread that looks at a sale of `total` items ten times a second and tells `listen`, as a context manager.
@@ -120,7 +130,7 @@ class Monitor:
     def _watch(self) -> None:
         while not self._stop.wait(PERIOD_S):
             seen = self._snapshot()
-            self.samples.append(Sample(seen.at_ms, seen.stock, seen.orders, seen.holder, seen.waiters))
+            self.samples.append(seen.sample())
             self._listen(seen)
 
     def _snapshot(self) -> Snapshot:

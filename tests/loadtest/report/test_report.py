@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,15 +153,18 @@ def test_options_with_their_default_are_left_out() -> None:
     assert repeat_records([record]) == 'make demo ARGS="--stock 40"'
 
 
-def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> None:
-    """Everything is in the one file: no script, nothing to load, a policy that forbids both, and no id twice."""
+def test_it_needs_no_network_and_runs_the_player_alone(page: Page, comparison: Path) -> None:
+    """Everything is in the one file: nothing to load, a policy that forbids it and any other script, no id twice."""
     source = (comparison / "index.html").read_text(encoding="utf-8")
-    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', source, re.DOTALL)
+    player = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert sum(tag == "script" for tag, _ in page.tags) == 2, "the player, and its data"
     assert not [name for _, attributes in page.tags for name in attributes if name in ("src", "srcset", "xlink:href")]
     assert "@import" not in source
     assert "url(" not in source
     policies = [attributes["content"] for _, attributes in page.tags if "http-equiv" in attributes]
-    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+    assert policies == [f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{player}'"]
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
 

@@ -38,7 +38,7 @@ test-core: setup-dev ##3 Run the tests of the core alone
 test-slow: setup-dev ##3 Run the tests that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
 
-test-shaken: setup-dev ##3 Run tests of lock and shop with random pauses and examples
+test-shaken: setup-dev ## Run tests of lock and shop with random pauses and examples
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 --hypothesis-profile search tests/lock tests/app $(ARGS)
 
 test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)

@@ -49,7 +49,7 @@ _limits = threading.local()
 def answered_until(moment: float) -> Iterator[None]:
     """Inside, no answer to this thread is waited for beyond a time of `time.monotonic`, but each for `SHORTEST`."""
     before = getattr(_limits, "until", math.inf)
-    _limits.until = moment
+    _limits.until = min(before, moment)
     try:
         yield
     finally:
@@ -153,6 +153,10 @@ class Client(redis.Redis):
     def for_tag(self, tag: str) -> Client:
         """The client for all keys with this hash tag, over the same connections: this one, unless it is a cluster's."""
         return self
+
+    def node(self) -> object:
+        """The connections to the node that has its keys just now, which stand for the node; raises NotSent if none."""
+        return self.connection_pool
 
     def execute_command(self, *command: Any, **options: Any) -> Any:
         """As redis-py's; of a script as `execute_together`."""

@@ -78,6 +78,17 @@ class InDoubt(PurchaseError):
     """The write was sent and its answer lost; a retry with the same idempotency key finds out."""
 
 
+class Unfinished(InDoubt):
+    """The idempotency key is claimed by a purchase under this guard, which may have bought already."""
+
+    def __init__(self, guard: str) -> None:
+        super().__init__(guard)
+        self._guard = guard
+
+    def __str__(self) -> str:
+        return f"A purchase with this Idempotency-Key is unfinished under {self._guard}; retry it there"
+
+
 class ShuttingDown(PurchaseError):
     """This instance takes no more purchases; nothing was written."""
 
@@ -124,8 +135,8 @@ REFUSALS: dict[type[Exception], Refusal] = {
     redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, REDIS_BACK),
 }
 EXPECTED = tuple(REFUSALS)
-_REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
-TEMPORARY = (EtcdError, LockLost, BeingReset, SaleLost, RecordLost, SaleDamaged, ShuttingDown, *_REDIS_ERRORS)
+REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
+TEMPORARY = (EtcdError, LockLost, BeingReset, SaleLost, RecordLost, SaleDamaged, ShuttingDown, *REDIS_ERRORS)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:

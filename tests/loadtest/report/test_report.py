@@ -16,7 +16,7 @@ from loadtest.cli.report import report
 from loadtest.report.build import write_report_page
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
-from loadtest.report.pages.repeat import repeat_comparison, repeat_records
+from loadtest.report.pages import repeat_comparison, repeat_records
 from loadtest.results.audit import audit
 from loadtest.results.comparison import DEMO_GUARDS, Comparison, Percentiles, Run
 from loadtest.results.folders import new_report, point_latest
@@ -153,7 +153,7 @@ def test_options_with_their_default_are_left_out() -> None:
     assert repeat_records([record]) == 'make demo ARGS="--stock 40"'
 
 
-def test_it_needs_no_network_and_runs_the_player_alone(page: Page, comparison: Path) -> None:
+def test_it_needs_no_network(page: Page, comparison: Path) -> None:
     """Everything is in the one file: nothing to load, a policy that forbids it and any other script, no id twice."""
     source = (comparison / "index.html").read_text(encoding="utf-8")
     assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}

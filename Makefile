@@ -9,7 +9,7 @@ PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they m
 
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk
-.PHONY: help demo workshop scene faults up test test-core test-slow test-shaken test-browser lint coverage format \
+.PHONY: help demo workshop up test test-core test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -26,12 +26,6 @@ demo: setup-loadtest ##1 Sell without and with locks, compare (ARGS=--all: all)
 workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")
 	@$(RUN) -m loadtest workshop $(ARGS)
 
-scene: setup-loadtest ##2 Pause or kill the holder, phase by phase (ARGS=pause)
-	@$(RUN) -m loadtest scene $(ARGS)
-
-faults: setup-loadtest ##2 Break what the sale needs, and judge what was sold
-	@$(RUN) -m loadtest faults $(ARGS)
-
 up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
 
@@ -44,7 +38,7 @@ test-core: setup-dev ##3 Run the tests of the core alone
 test-slow: setup-dev ##3 Run the tests that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
 
-test-shaken: setup-dev ##3 Run tests of lock and shop with random pauses and examples
+test-shaken: setup-dev ## Run tests of lock and shop with random pauses and examples
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 --hypothesis-profile search tests/lock tests/app $(ARGS)
 
 test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)
@@ -55,7 +49,7 @@ lint: setup-dev ##3 Run the checks alone: ruff, mypy and oxlint
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
-	@.venv/bin/oxlint --deny-warnings app labs loadtest
+	@.venv/bin/oxlint --deny-warnings $(wildcard app labs loadtest)
 
 coverage: setup-dev ##3 Measure what the tests reach: build/coverage/html
 	@mkdir -p build/coverage && $(RUN) -m coverage erase
@@ -89,7 +83,7 @@ requirements: ##3 Pin the newest versions of all dependencies (needs uv)
 
 clean: ##3 Remove what the other commands made, except reports/
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build ./*.egg-info
-	find app lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find app deploy $(wildcard labs) lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-browser: setup-dev
 setup-loadtest setup-dev setup-browser:

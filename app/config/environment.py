@@ -177,8 +177,11 @@ def redis_url(text: str) -> str:
         # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
         if option not in _REDIS_TLS or not text.startswith("rediss"):
             raise ValueError(f"leave out '{option}=': rediss:// takes {', '.join(_REDIS_TLS)}, and all else is fixed")
-    if "ssl_ca_certs" in options:
-        authority(options["ssl_ca_certs"])
-    if "ssl_certfile" in options:
-        check_pair(options["ssl_certfile"], options.get("ssl_keyfile", options["ssl_certfile"]))
+    try:
+        if "ssl_ca_certs" in options:
+            authority(options["ssl_ca_certs"])
+        if "ssl_certfile" in options:
+            check_pair(options["ssl_certfile"], options.get("ssl_keyfile", options["ssl_certfile"]))
+    except ValueError as problem:
+        raise ValueError(f"for ssl_ca_certs=, ssl_certfile= and ssl_keyfile= {problem}") from problem
     return text

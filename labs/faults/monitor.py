@@ -84,6 +84,22 @@ class Snapshot:
             return None
         return sum(participant.waiters for participant in self.participants)
 
+    def sample(self) -> Sample:
+        """What the record keeps of it."""
+        held = next((each.lease for each in self.participants if each.holds), None)
+        lease = self.redis_lock or held
+        return Sample(
+            self.at_ms,
+            self.stock,
+            self.orders,
+            self.holder,
+            self.waiters,
+            lease_s=lease.left_s if lease else None,
+            granted_s=lease.granted_s if lease else None,
+            frozen=[each.name for each in self.participants if each.state == "frozen"],
+            dead=[each.name for each in self.participants if each.state == "dead"],
+        )
+
 
 class Monitor:
     """A thread that looks at a sale of `total` items ten times a second and tells `listen`, as a context manager.
@@ -120,7 +136,7 @@ class Monitor:
     def _watch(self) -> None:
         while not self._stop.wait(PERIOD_S):
             seen = self._snapshot()
-            self.samples.append(Sample(seen.at_ms, seen.stock, seen.orders, seen.holder, seen.waiters))
+            self.samples.append(seen.sample())
             self._listen(seen)
 
     def _snapshot(self) -> Snapshot:

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from loadtest.cli.locust_process import NoComparison, run_rush
 from loadtest.report.build import make_report
 from loadtest.results.comparison import DEMO_GUARDS
 from loadtest.results.folders import report_under_way
-from loadtest.rush.locust_process import NoComparison, run_rush
 from loadtest.shop_client.shops import SaleError, Shops, hosts_of
 from loadtest.terminal import console
 

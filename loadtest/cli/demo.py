@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 
 from loadtest.cli.compare import guards_to_compare, rush_options
+from loadtest.cli.locust_process import run_rush
 from loadtest.cli.options import redis_shards
 from loadtest.report.build import make_report
 from loadtest.results.comparison import BASELINE
 from loadtest.results.folders import report_under_way
-from loadtest.rush.locust_process import run_rush
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
 from loadtest.terminal import console

@@ -14,7 +14,7 @@ from loadtest.results.folders import LATEST
 @click.argument("file", default=LATEST, type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE.")
 def report(file: Path, output: Path | None) -> None:
-    """Make a page of a comparison or of records; without FILE, of the newest report."""
+    """Make a page of kept results; default: the newest report."""
     if file == LATEST and not file.exists():
         raise click.ClickException("there is no report yet: make demo")
     try:

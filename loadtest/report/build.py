@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from loadtest.report.pages.comparison import comparison_page
-from loadtest.report.pages.records import records_page
+from loadtest.report.pages import comparison_page, records_page
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import COMPARISON, RECORDS
 from loadtest.results.json_files import KeptError, read_object, write_text_file

@@ -110,7 +110,7 @@ class LocustWebExtension:
             return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")
         if not (comparison and comparison.runs):
             return Response("There is no comparison yet: start one in Locust's page.\n", 404, content_type="text/plain")
-        from loadtest.report.pages.comparison import comparison_page  # most rushes are never drawn
+        from loadtest.report.pages import comparison_page  # most rushes are never drawn
 
         # in a thread, so that Locust's greenlets go on
         html = get_hub().threadpool.apply(comparison_page, (comparison, [*self._conductor.records]))

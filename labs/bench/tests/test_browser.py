@@ -9,7 +9,6 @@ import pytest
 
 from labs.bench.page import render_benchmark
 from labs.bench.tests.samples import benchmark
-from tests.browser.conftest import chromium  # noqa: F401 (a fixture)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.mark.browser
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_it_can_be_read_on_every_screen(chromium: Browser, tmp_path: Path, scheme: str) -> None:  # noqa: F811
+def test_it_can_be_read_on_every_screen(chromium: Browser, tmp_path: Path, scheme: str) -> None:
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
     from tests.browser.test_report import assert_readable
 

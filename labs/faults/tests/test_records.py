@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.contract.verdict import TOO_SLOW, Kind
-from loadtest.report.pages.records import records_page
+from loadtest.report.pages import records_page
 from loadtest.results.record import Expectation, Record
 from tests.support.parsed import Page
 

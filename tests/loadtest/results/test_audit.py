@@ -156,10 +156,11 @@ intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size
 def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
     """The sweep finds what comparing every pair finds; an overlap is from the later entering to the earlier leaving."""
     sections = [section(n, begin, begin + length) for n, (begin, length) in enumerate(times)]
-    found = {(each.first, each.second, each.from_ms, each.to_ms) for each in Overlaps.of(sections).pairs}
+    pairs = Overlaps.of(sections).pairs
+    found = {(each.first.order, each.second.order, each.from_ms, each.to_ms) for each in pairs}
     ordered = sorted((each.entered_ms, each.left_ms or 0, n) for n, each in enumerate(sections))
     assert found == {
-        (sections[first], sections[second], second_entered, min(first_left, second_left))
+        (sections[first].order, sections[second].order, second_entered, min(first_left, second_left))
         for (_, first_left, first), (second_entered, second_left, second) in combinations(ordered, 2)
         if first_left > second_entered
     }

@@ -138,8 +138,3 @@ def test_columns_are_dropped_before_words_are_broken(verdict: str, plain: bool) 
     assert verdict in line
     assert "500" in line
     assert "…" not in text
-
-
-def test_one_has_no_plural() -> None:
-    """The title says how many there are."""
-    assert comparison_table(Comparison(1, 1, "", {}, []), width=80, plain=True).title == "1 buyer, 1 item"

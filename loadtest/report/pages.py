@@ -1,4 +1,4 @@
-"""The page of records alone, such as those of `make faults`: what was expected and what happened."""
+"""The pages of a report: of a comparison, and of records alone, with the commands that repeat them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from loadtest.report.charts.race import magnified, race
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.timeline import timeline
 from loadtest.report.charts.vega import chart_svg
-from loadtest.report.pages.repeat import repeat_records
+from loadtest.report.charts.waiting import distributions
 from loadtest.report.render import render
 from loadtest.report.slow_motion import SlowMotion
 from loadtest.results.audit import audit
-from loadtest.results.record import Record
+from loadtest.results.comparison import DEMO_GUARDS, Comparison
+from loadtest.results.record import NO_GUARD, Record
 
 
 class DrawnRecord:
@@ -35,6 +36,24 @@ class DrawnRecord:
         self.timeline = chart_svg(timeline(record, self.found, until_s=end_s(record)))
         self.racing = race(self.found)
         self.race = chart_svg(magnified(self.racing))
+
+
+def comparison_page(comparison: Comparison, records: Sequence[Record]) -> str:
+    """The page of a comparison, with the records of its runs as far as they were kept."""
+    by_guard = {record.guard: record for record in records}
+    records = [by_guard[run.guard] for run in comparison.runs if run.guard in by_guard]
+    until_s = max(map(end_s, records), default=0.0)
+    most = max([comparison.stock, *(run.orders for run in comparison.runs)]) or 1
+    took = {record.guard: [row.answered_ms - row.sent_ms for row in record.answers] for record in records}
+    return render(
+        "comparison.html",
+        comparison=comparison,
+        most=most,
+        drawn=[DrawnRecord(record, until_s=until_s, most=most) for record in records],
+        waiting=chart_svg(distributions(took)),
+        repeat=repeat_comparison(comparison),
+        slow=SlowMotion.of(records),
+    )
 
 
 def records_page(records: Sequence[Record]) -> str:
@@ -63,3 +82,30 @@ def _sentence(records: Sequence[Record]) -> str:
     told = [f"{unexpected} not as expected"] if unexpected else []
     told += [f"{unknown} without a verdict"] if unknown else []
     return f"{len(records)} sales under faults: {', '.join(told) or 'all as expected'}."
+
+
+def repeat_comparison(comparison: Comparison) -> str:
+    """The command of a comparison."""
+    guards = [run.guard for run in comparison.runs]
+    return _demo(guards, comparison.buyers, comparison.stock, comparison.hold_ms, comparison.opens_in_s)
+
+
+def repeat_records(records: Sequence[Record]) -> str:
+    """The command of at least one record."""
+    first, guards = records[0], list(dict.fromkeys(record.guard for record in records))
+    if first.kind != "fault":
+        return _demo(guards, first.buyers, first.stock, first.hold_ms)
+    scenarios = dict.fromkeys(record.name for record in records)
+    return _make("faults", [*scenarios, *(f"--guard {guard}" for guard in guards)])
+
+
+def _demo(guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, opens_in_s: int = 0) -> str:
+    """A rush; what is None is not known."""
+    options = [("buyers", buyers, 500), ("stock", stock, 300), ("hold-ms", hold_ms, 0), ("opens-in", opens_in_s, 0)]
+    named = [guard for guard in guards if guard not in ("mixed", NO_GUARD)]  # as the board records them
+    words = [] if tuple(named) == DEMO_GUARDS else [f"--guard {guard}" for guard in named]
+    return _make("demo", words + [f"--{name} {value}" for name, value, usual in options if value not in (None, usual)])
+
+
+def _make(target: str, words: Sequence[str]) -> str:
+    return f'make {target} ARGS="{" ".join(words)}"' if words else f"make {target}"

@@ -8,11 +8,12 @@ RUN := .venv/bin/python
 PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
 
 .DEFAULT_GOAL := help
-.PHONY: help demo workshop scene faults up bench bench-lock test test-core test-slow test-shaken test-browser lint coverage format \
+-include labs/*/targets.mk
+.PHONY: help demo workshop up test test-core test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
-HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" Makefile | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
+HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" $(MAKEFILE_LIST) | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
 
 help:
 	@echo "First:"; $(call HELP,##1)
@@ -25,20 +26,8 @@ demo: setup-loadtest ##1 Sell without and with locks, compare (ARGS=--all: all)
 workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")
 	@$(RUN) -m loadtest workshop $(ARGS)
 
-scene: setup-loadtest ##2 Pause or kill the holder, phase by phase (ARGS=pause)
-	@$(RUN) -m loadtest scene $(ARGS)
-
-faults: setup-loadtest ##2 Break what the sale needs, and judge what was sold
-	@$(RUN) -m loadtest faults $(ARGS)
-
 up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
-
-bench: setup-loadtest ##2 Measure the guards; ARGS="--part rush --rounds 3" is short
-	@$(RUN) -m loadtest bench $(ARGS)
-
-bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, redis-py's
-	@$(RUN) -m loadtest bench-lock $(ARGS)
 
 test: lint ##3 Run all checks and tests, those of the labs too
 	@$(PYTEST) $(ARGS)
@@ -60,7 +49,7 @@ lint: setup-dev ##3 Run the checks alone: ruff, mypy and oxlint
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
-	@.venv/bin/oxlint --deny-warnings app labs loadtest
+	@.venv/bin/oxlint --deny-warnings $(wildcard app labs loadtest)
 
 coverage: setup-dev ##3 Measure what the tests reach: build/coverage/html
 	@mkdir -p build/coverage && $(RUN) -m coverage erase
@@ -94,7 +83,7 @@ requirements: ##3 Pin the newest versions of all dependencies (needs uv)
 
 clean: ##3 Remove what the other commands made, except reports/
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build ./*.egg-info
-	find app lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find app deploy $(wildcard labs) lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-browser: setup-dev
 setup-loadtest setup-dev setup-browser:

@@ -5,4 +5,5 @@ pytest_plugins = [
     "tests.support.shop_fixtures",
     "tests.support.sale_fixtures",
     "tests.support.stack_fixtures",
+    "tests.support.browser_fixtures",
 ]

@@ -9,10 +9,8 @@ import gc
 import logging
 import os
 import resource
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
 from app.config.settings import Settings, SettingsError
+from app.server.metrics_directory import MetricsDirectory
 
 try:
     settings = Settings.from_environment()
@@ -71,7 +70,8 @@ logger_class = InstanceLogger
 def on_starting(server: Any) -> None:
     """Make the directory for the metrics of several workers; a reload keeps it, though it reads this file again."""
     if settings.workers > 1:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
+        server.metrics_directory = MetricsDirectory()
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(server.metrics_directory.path)
 
 
 def post_fork(server: Any, worker: Any) -> None:
@@ -136,4 +136,4 @@ def child_exit(server: Any, worker: Any) -> None:
 def on_exit(server: Any) -> None:
     """Remove the workers' metrics."""
     if settings.workers > 1:
-        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)
+        server.metrics_directory.remove()

@@ -8,9 +8,11 @@ from typing import Protocol, cast
 import redis
 from flask import Flask
 
+from app.config.etcd import connect_etcd
 from app.config.settings import Settings
 from app.guards import Tools, guards
 from app.locking.etcd_sessions import EtcdSessions
+from app.sales.advice import describe
 from app.sales.opening import OpeningRecord
 from app.sales.purchase import PurchaseListener
 from app.sales.redis_client import TIMEOUT, warm_up
@@ -58,7 +60,7 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         instance, ttl = settings.instance, settings.lease_ttl
-        self.sessions = EtcdSessions(settings.etcd_endpoints, settings.queue_name, ttl=ttl, instance=instance)
+        self.sessions = EtcdSessions(connect_etcd(settings), settings.queue_name, ttl=ttl, instance=instance)
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
         self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)
@@ -84,7 +86,7 @@ class Services:
             self.sessions.session()
             self.sale.snapshot()  # opens it if it never was
         except (redis.RedisError, LockError, PurchaseError) as error:
-            logger.warning("not ready yet: %s", error)
+            logger.warning("not ready yet: %s", describe(error))
         for work in self.background:
             work.start()
 

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Brings the Compose stack up, alone, over three etcd and over three Redis, buys an item from each shop, looks at the
-# board, sends the rush, stops it, and takes it down. Arguments: the variants to try, cluster or redis-cluster.
-# It has its own Compose project, so the volumes of a running stack are safe; but it needs the same ports.
+# board, sends the rush, removes and creates all containers, stops it, and takes it down.
+# Arguments: the variants to try, cluster or redis-cluster. It has its own project, images and ports, so a running stack
+# is safe.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export COMPOSE_PROJECT_NAME=stock-flash-sale-test COMPOSE_PROFILES=locust
+export SHOP_IMAGE=flash-sale:docker-test LOCUST_IMAGE=flash-sale-locust:docker-test
+export ETCD_PORT=12379 REDIS_PORT=16379 INSTANCE_8080_PORT=18080 INSTANCE_8090_PORT=18090 BOARD_PORT=18070 LOCUST_PORT=18089
 
 say() { printf 'docker-test: %s\n' "$*"; }
 fail() { say "FAILED: $*" >&2; exit 1; }
 
-buy() { # PORT GUARD
-    curl --silent --show-error --fail --max-time 20 --request POST "http://127.0.0.1:$1/stock/reduce?guard=$2"
+buy() { # PORT GUARD, the port in the container
+    curl --silent --show-error --fail --max-time 20 --request POST "http://127.0.0.1:1$1/stock/reduce?guard=$2"
 }
 
 has() { # NAME VALUE, in the JSON on standard input
@@ -18,7 +21,7 @@ has() { # NAME VALUE, in the JSON on standard input
 }
 
 look() { # what the board tells a new viewer
-    curl --silent --no-buffer --max-time 3 http://127.0.0.1:8070/events || true
+    curl --silent --no-buffer --max-time 3 http://127.0.0.1:18070/events || true
 }
 
 try_board() {
@@ -26,7 +29,7 @@ try_board() {
     has orders 2 <<< "$seen" && has verdict '"EXACT"' <<< "$seen" || fail "the board does not see the two orders: $seen"
     has outcome '"sold"' <<< "$seen" || fail "the board does not read the section log: $seen"
     has state '"up"' <<< "$seen" || fail "the board does not reach the shops: $seen"
-    code=$(curl --silent --output /dev/null --write-out '%{http_code}' --json '{}' http://127.0.0.1:8070/control/reset)
+    code=$(curl --silent --output /dev/null --write-out '%{http_code}' --json '{}' http://127.0.0.1:18070/control/reset)
     [ "$code" = 401 ] || fail "a reset without the token was answered with $code"
     docker compose exec -T board sh -c 'test "$(id -u)" != 0 && ! touch /var/section-log/written 2> /dev/null' ||
         fail "the board is root, or can write the section log"
@@ -47,15 +50,29 @@ try_stack() { # COMPOSE_FILE
         say "$answer"
         has outcome '"sold"' <<< "$answer" && has instance "\"instance-$port\"" <<< "$answer" || fail "unexpected answer"
     done
-    curl --silent --fail http://127.0.0.1:8090/stock | has stock 298 || fail "two items sold, but stock is not 298"
+    curl --silent --fail http://127.0.0.1:18090/stock | has stock 298 || fail "two items sold, but stock is not 298"
+    docker compose exec -T etcd etcdctl put written yes > /dev/null || fail "etcd cannot write"
+    for server in etcd redis; do
+        docker inspect --format '{{.Config.User}} {{.HostConfig.ReadonlyRootfs}}' "$(docker compose ps --quiet "$server")" |
+            grep -Eq '^[1-9r].* true$' || fail "$server is root, or can write outside of its volume"
+    done
     in_each_shop sh -c 'test "$(id -u)" != 0 && ! touch /srv/written 2> /dev/null' || fail "a shop is root, or can write"
     try_board
 
     docker compose restart --timeout 5 redis > /dev/null 2>&1
     docker compose up --detach --wait > /dev/null 2>&1
-    curl --silent --fail http://127.0.0.1:8080/stock | has stock 298 || fail "Redis lost what was sold"
+    curl --silent --fail http://127.0.0.1:18080/stock | has stock 298 || fail "Redis lost what was sold"
 
     docker compose exec -T locust locust || fail "a guard broke its promise"
+
+    # All containers get other addresses, those of Redis each that of another one.
+    docker compose down > /dev/null 2>&1
+    mapfile -t servers < <(docker compose config --services | grep -E '^redis(-[0-9])?$' | sort --reverse)
+    for server in "${servers[@]}"; do docker compose up --detach --no-deps "$server" > /dev/null 2>&1; done
+    docker compose up --detach --wait > /dev/null 2>&1 || fail "not healthy after down and up: $(docker compose ps --all)"
+    curl --silent --fail http://127.0.0.1:18080/stock | has orders 300 || fail "orders were lost by down and up"
+    answer=$(curl --silent --request POST "http://127.0.0.1:18090/stock/reduce?guard=etcd")
+    has outcome '"sold_out"' <<< "$answer" || fail "after down and up the sale says: $answer"
 
     docker compose stop > /dev/null 2>&1
     for shop in instance-8080 instance-8090 board; do

@@ -53,7 +53,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     error_handlers.init_app(app, addresses="Try the board's page at /.")
     security.init_app(app, names=frozenset({*settings.names, settings.host}), pages={"/", *pages_of_labs})
     pages.init_app(app, settings, sampler, links=links)
-    controls.init_app(app, settings, stack=stack, locust=locust)
+    controls.init_app(app, settings, sampler, stack=stack, locust=locust)
     for part in parts:
         part.init_app(app, settings)
     return app

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import Field, field
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
+
+from app.contract.credentials import read_secret
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -43,6 +45,14 @@ class Reader:
             shown = "(not shown)" if is_secret else repr(text)
             self._problems[name] = f"FLASHSALE_{name} is {shown}: {problem}"
             return default
+
+    def secret(self, name: str) -> str | None:
+        """A secret from the variable of that name, or else from the file that ``NAME_FILE`` names."""
+        return self(name, str, None, is_secret=True) or self(f"{name}_FILE", secret_file, None)
+
+    def problem(self, name: str, text: str) -> None:
+        """Note that ``FLASHSALE_NAME`` does not fit the other settings."""
+        self._problems.setdefault(name, f"FLASHSALE_{name} {text}")
 
     def raise_problems(self) -> None:
         if self._problems:
@@ -109,7 +119,7 @@ def label(text: str) -> str:
 def secret_file(text: str) -> str:
     """The secret in a file, as Docker and Kubernetes hand it over, without the blanks around it."""
     try:
-        secret = Path(text).read_text(encoding="utf-8").strip()
+        secret = read_secret(text)
     except (OSError, ValueError) as error:
         raise ValueError(f"give a text file that can be read ({error})") from error
     if not secret:
@@ -117,10 +127,29 @@ def secret_file(text: str) -> str:
     return secret
 
 
+def authority(text: str) -> str:
+    """The path of a PEM file with the certificates of one authority or more."""
+    try:
+        ssl.create_default_context(cafile=text)
+    except OSError as error:
+        raise ValueError(f"give a PEM file with the authority's certificate ({error})") from error
+    return text
+
+
+def check_pair(certificate: str, key: str) -> None:
+    """See that both are PEM files that belong together; raises ValueError."""
+    try:
+        # A key with a passphrase is refused: OpenSSL would ask for it on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, password="")
+    except OSError as error:
+        raise ValueError(f"give PEM files of a certificate and its key, without a passphrase ({error})") from error
+
+
 _PORT = r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"  # 1 to 65535
 _NODE = rf"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:{_PORT})?"
-_ENDPOINT = rf"\s*(http://)?[^\s/,]+:{_PORT}/?\s*"
+_ENDPOINT = rf"\s*(https?://)?[^\s/,]+:{_PORT}/?\s*"
 _REDIS = rf"rediss?://([^\s/]*@)?{_NODE}(/[0-9]*)?(\?.*)?|rediss?\+cluster://([^\s/]*@)?{_NODE}(,{_NODE})*(\?.*)?"
+_REDIS_TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname", "ssl_ciphers")
 _URLS = "give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090"
 
 identifier = matching(
@@ -128,7 +157,7 @@ identifier = matching(
 )
 endpoints = matching(
     rf"{_ENDPOINT}(,{_ENDPOINT})*",
-    "give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379; the shop does not use TLS to etcd",
+    "give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379",
 )
 http_urls = several(rf"https?://{_NODE}", _URLS)
 # dns+http://NAME:PORT is a URL for each address that the name has.
@@ -143,8 +172,16 @@ def redis_url(text: str) -> str:
     """The address of Redis, or of some nodes of a cluster, without options that change deadlines or retries."""
     if not re.fullmatch(_REDIS, text):
         raise ValueError("give a URL such as redis://127.0.0.1:6379/0, or redis+cluster://HOST:PORT,HOST:PORT")
-    # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
-    for option, _ in parse_qsl(text.partition("?")[2], keep_blank_values=True):
-        if not option.startswith("ssl_"):
-            raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* is taken")
+    options = dict(parse_qsl(text.partition("?")[2], keep_blank_values=True))
+    for option in options:
+        # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
+        if option not in _REDIS_TLS or not text.startswith("rediss"):
+            raise ValueError(f"leave out '{option}=': rediss:// takes {', '.join(_REDIS_TLS)}, and all else is fixed")
+    try:
+        if "ssl_ca_certs" in options:
+            authority(options["ssl_ca_certs"])
+        if "ssl_certfile" in options:
+            check_pair(options["ssl_certfile"], options.get("ssl_keyfile", options["ssl_certfile"]))
+    except ValueError as problem:
+        raise ValueError(f"for ssl_ca_certs=, ssl_certfile= and ssl_keyfile= {problem}") from problem
     return text

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.config import environment as env
 from app.config.environment import Reader, SettingsError, variable, whole
+from app.contract.credentials import with_password
 from app.contract.keys import queue_name
 
 __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
@@ -26,6 +27,9 @@ class Settings:
     """The settings of one instance of the shop.
 
     Attributes:
+        etcd_ca: PEM file of the authority that signed etcd's certificate; None: etcd is spoken to in plain text.
+        etcd_cert: PEM file of the shop's own certificate for etcd, together with `etcd_key`.
+        redis_url: with the password, wherever that came from.
         redis_replicas: that must have a purchase before it is answered; else it is in doubt.
         instance: the name in every answer and log line; by default host and port, or the machine's name and the port if
             it listens on all addresses.
@@ -40,6 +44,11 @@ class Settings:
     """
 
     etcd_endpoints: str = variable(env.endpoints, "127.0.0.1:2379")
+    etcd_ca: str | None = variable(env.authority, None)
+    etcd_cert: str | None = variable(str, None)
+    etcd_key: str | None = variable(str, None)
+    etcd_user: str | None = variable(str, None)
+    etcd_password: str | None = variable(str, None, is_secret=True)
     redis_url: str = variable(env.redis_url, "redis://127.0.0.1:6379/0", is_secret=True)
     redis_replicas: int = variable(whole(0, MOST_REPLICAS), 0)
     host: str = variable(env.address, "127.0.0.1")
@@ -81,7 +90,35 @@ class Settings:
         settings = replace(
             settings,
             instance=read("INSTANCE", env.label, f"{home}:{settings.port}"[-64:]),
-            admin_token=settings.admin_token or read("ADMIN_TOKEN_FILE", env.secret_file, None),
+            admin_token=read.secret("ADMIN_TOKEN"),
+            etcd_password=read.secret("ETCD_PASSWORD"),
+            redis_url=_with_password(settings.redis_url, read),
         )
+        _check_etcd(settings, read)
         read.raise_problems()
         return settings
+
+
+def _with_password(url: str, read: Reader) -> str:
+    try:
+        password = read.secret("REDIS_PASSWORD")
+        return with_password(url, password) if password else url
+    except ValueError as problem:
+        read.problem("REDIS_URL", str(problem))
+        return url
+
+
+def _check_etcd(settings: Settings, read: Reader) -> None:
+    """Note what is missing for TLS or the login; half of it would fail later, with the words of gRPC."""
+    uses_tls = "https://" in settings.etcd_endpoints or settings.etcd_cert
+    if uses_tls and not settings.etcd_ca:
+        read.problem("ETCD_CA", "is not set: give the PEM file of the authority that signed etcd's certificate")
+    pairs = ("etcd_cert", "etcd_key"), ("etcd_user", "etcd_password")
+    for one, other in (*pairs, *((other, one) for one, other in pairs)):
+        if getattr(settings, one) and not getattr(settings, other):
+            read.problem(other.upper(), f"is not set, but FLASHSALE_{one.upper()} is: set both or neither")
+    if settings.etcd_cert and settings.etcd_key:
+        try:
+            env.check_pair(settings.etcd_cert, settings.etcd_key)
+        except ValueError as problem:
+            read.problem("ETCD_CERT", f"and FLASHSALE_ETCD_KEY: {problem}")

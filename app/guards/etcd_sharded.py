@@ -8,7 +8,9 @@ from functools import partial
 from app.guards.base import Guard, Promise, Tools
 from app.sales.commit_queue import Entry
 from app.sales.purchase import Purchase, Receipt
+from app.sharding.claims import Claims
 from app.sharding.shards import Shard, ShardedStock
+from app.sharding.transfer import SLOT_ERRORS
 from lock import EtcdUnavailable, LockTimeout
 
 POLL_S = 0.1
@@ -21,6 +23,8 @@ class EtcdShardedGuard(Guard):
     first. A purchase that finds its shard empty moves some of them there, under the mutex and its token: a transfer
     spans two slots, perhaps on two nodes, which no script can do. "Sold out" is what such a purchase says that has
     found every slot empty.
+
+    With an idempotency key a purchase needs the treasury twice more, for the claim of the key and for its answer.
     """
 
     name = "etcd-sharded"
@@ -32,11 +36,24 @@ class EtcdShardedGuard(Guard):
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
         self.stocks = {item: ShardedStock(tools.sale, item) for item in tools.stocks}
+        self.claims = Claims(tools.sale)
 
     def buy(self, purchase: Purchase) -> Receipt:
-        stock = self.stocks[purchase.item]
-        shard = stock.shard_of(purchase)  # by the idempotency key, or else the buyer
         time.sleep(purchase.hold_s)
+        if not purchase.key:
+            return self.sell(purchase)
+        if first := self.claims.claim(purchase):
+            with purchase.critical_section() as section:  # so that the section log has the replay, too
+                section.receipt = first
+            return first
+        receipt = self.sell(purchase)
+        self.claims.answer(purchase, receipt)
+        return receipt
+
+    def sell(self, purchase: Purchase) -> Receipt:
+        """Sell from a shard: the one of the idempotency key, or else of the buyer."""
+        stock = self.stocks[purchase.item]
+        shard = stock.shard_of(purchase)
         try:
             return shard.queue.buy(purchase, self.time_left, partial(self.lead, stock, shard))
         except LockTimeout:
@@ -57,7 +74,7 @@ class EtcdShardedGuard(Guard):
                 with self.locked(self.sessions.cohort(purchase.item), purchase) as section:
                     assert section.token is not None
                     stock.refill(shard, section.token)
-            except EtcdUnavailable as error:
+            except (EtcdUnavailable, *SLOT_ERRORS) as error:
                 shard.queue.fail(error)
                 raise
             finally:

@@ -16,9 +16,7 @@ from typing import TypeVar
 
 from app.contract.keys import DEFAULT_ITEM
 from app.sales.refusals import ShuttingDown, again
-from lock import Client, CohortMutex, LockError, MultiLock, Mutex, Session, connect
-
-RPC_TIMEOUT = 2.0
+from lock import Client, CohortMutex, LockError, MultiLock, Mutex, Session
 
 AnyMutex = TypeVar("AnyMutex", Mutex, CohortMutex)
 
@@ -27,7 +25,7 @@ class EtcdSessions:
     """Gives out the mutexes of the sale, one for each item.
 
     Args:
-        endpoints: ``HOST:PORT`` of etcd, or several separated by commas.
+        client: of etcd; `close` closes it, too.
         sale: the name of the first item's mutex. The name for item 7 is ``SALE:7``: with ``SALE/7``, the first item
             would wait for it, too.
         ttl: seconds until etcd frees the locks of this process, if it dies.
@@ -37,11 +35,11 @@ class EtcdSessions:
         client: for other calls to the same etcd.
     """
 
-    def __init__(self, endpoints: str, sale: str, *, ttl: int, instance: str) -> None:
+    def __init__(self, client: Client, sale: str, *, ttl: int, instance: str) -> None:
         self._sale = sale
         self._ttl = ttl
         self._instance = instance
-        self.client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
+        self.client = client
         self._session: Session | None = None
         self._making = threading.Lock()
         self._outage: tuple[float, LockError] | None = None  # the last time that etcd gave no session, and the error

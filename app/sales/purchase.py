@@ -91,6 +91,7 @@ class Purchase:
         order: the id that the order will have if there is one.
         listener: hears of the critical section.
         began: when a thread began to work on the request, in seconds of `time.monotonic`.
+        generation: of the sale in which its key is claimed, and in no other is it made; empty if it claims none.
         section: the last critical section; a guard that tries again has several.
         loss: how the lock was lost, if it was.
     """
@@ -104,6 +105,7 @@ class Purchase:
     order: str = field(default_factory=lambda: uuid.uuid4().hex)
     listener: PurchaseListener = field(default=NOBODY, repr=False)
     began: float = field(default_factory=time.monotonic)
+    generation: str = ""
     section: Section | None = None
     loss: LossCause | None = None
 

@@ -49,7 +49,7 @@ _limits = threading.local()
 def answered_until(moment: float) -> Iterator[None]:
     """Inside, no answer to this thread is waited for beyond a time of `time.monotonic`, but each for `SHORTEST`."""
     before = getattr(_limits, "until", math.inf)
-    _limits.until = moment
+    _limits.until = min(before, moment)
     try:
         yield
     finally:
@@ -154,6 +154,10 @@ class Client(redis.Redis):
         """The client for all keys with this hash tag, over the same connections: this one, unless it is a cluster's."""
         return self
 
+    def node(self) -> object:
+        """The connections to the node that has its keys just now, which stand for the node; raises NotSent if none."""
+        return self.connection_pool
+
     def execute_command(self, *command: Any, **options: Any) -> Any:
         """As redis-py's; of a script as `execute_together`."""
         if self.replicas and command[0] in ("EVALSHA", "EVAL"):
@@ -195,6 +199,16 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
     )
     pool.connection_class = SecureConnection if url.startswith("rediss:") else Connection
     return pool
+
+
+def _greet(connection: Any) -> None:
+    """Log in over a new TLS connection, and wait for an answer.
+
+    Before it, the server sends TLS session tickets, which redis-py would take for the answer to an earlier command.
+    """
+    connection.on_connect()
+    connection.send_command("PING")
+    connection.read_response()
 
 
 def warm_up(client: Client) -> None:

@@ -102,8 +102,12 @@ class SlotPool:
         self._nodes = nodes
         self._slot = slot
 
+    def node(self) -> Pool:
+        """The connections to that node, for all slots that it has."""
+        return self._nodes.pool_of(self._slot)
+
     def get_connection(self, *_: Any, **__: Any) -> Any:
-        pool = self._nodes.pool_of(self._slot)
+        pool = self.node()
         connection = pool.get_connection()
         connection.home = pool
         return connection
@@ -119,11 +123,15 @@ class ClusterClient(Client):
     """The client for all keys with one hash tag; before `for_tag`, for those without one."""
 
     def __init__(self, nodes: Nodes, tag: str, replicas: int) -> None:
-        super().__init__(connection_pool=SlotPool(nodes, key_slot(tag.encode())))  # type: ignore[arg-type]
+        self._slot_pool = SlotPool(nodes, key_slot(tag.encode()))
+        super().__init__(connection_pool=self._slot_pool)  # type: ignore[arg-type]
         self.nodes, self.replicas = nodes, replicas
 
     def for_tag(self, tag: str) -> Client:
         return ClusterClient(self.nodes, tag, self.replicas)
+
+    def node(self) -> object:
+        return self._slot_pool.node()
 
     def close(self) -> None:
         """Close the connections to all nodes, which the clients for other tags share."""

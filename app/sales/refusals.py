@@ -12,10 +12,11 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from app.contract.outcomes import LossCause, Outcome
+from app.sales.advice import ETCD_USER, REDIS_USER
 from app.sales.opening import Opened
 from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Refused
-from lock import EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
+from lock import EtcdDenied, EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
 
 class PurchaseError(Exception):
@@ -77,6 +78,17 @@ class InDoubt(PurchaseError):
     """The write was sent and its answer lost; a retry with the same idempotency key finds out."""
 
 
+class Unfinished(InDoubt):
+    """The idempotency key is claimed by a purchase under this guard, which may have bought already."""
+
+    def __init__(self, guard: str) -> None:
+        super().__init__(guard)
+        self._guard = guard
+
+    def __str__(self) -> str:
+        return f"A purchase with this Idempotency-Key is unfinished under {self._guard}; retry it there"
+
+
 class ShuttingDown(PurchaseError):
     """This instance takes no more purchases; nothing was written."""
 
@@ -97,7 +109,6 @@ RETRY = "Nothing was written; try again."
 OPEN_ANEW = "Nothing was written; POST /stock/reset opens the sale anew."
 ELSEWHERE = "Nothing was written; try another instance."
 REDIS_BACK = "Nothing was written; try again when Redis is back."
-REDIS_USER = "FLASHSALE_REDIS_URL has to name a user, with the password, who may run all commands on the keys sale:*."
 ASK_AGAIN = "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice."
 REFUSALS: dict[type[Exception], Refusal] = {
     # The first match counts, so a subclass stands before its base.
@@ -114,6 +125,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     LockCancelled: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     ShuttingDown: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     EtcdUnavailable: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd is back."),
+    EtcdDenied: Refusal(Outcome.UNAVAILABLE, ETCD_USER),
     EtcdError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd takes writes."),
     InDoubt: Refusal(Outcome.UNAVAILABLE, ASK_AGAIN),
     Refused: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis takes writes."),
@@ -123,8 +135,8 @@ REFUSALS: dict[type[Exception], Refusal] = {
     redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, REDIS_BACK),
 }
 EXPECTED = tuple(REFUSALS)
-_REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
-TEMPORARY = (EtcdError, LockLost, BeingReset, SaleLost, RecordLost, SaleDamaged, ShuttingDown, *_REDIS_ERRORS)
+REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
+TEMPORARY = (EtcdError, LockLost, BeingReset, SaleLost, RecordLost, SaleDamaged, ShuttingDown, *REDIS_ERRORS)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:

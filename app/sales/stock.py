@@ -31,11 +31,21 @@ from app.contract.keys import DEFAULT_ITEM
 from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase, Receipt, Section, Token
 from app.sales.redis_client import LUA, NotSent, Script
-from app.sales.refusals import FencedOff, InDoubt, KeyReused, PurchaseError, SaleDamaged, SaleLost, SaleReset
+from app.sales.refusals import (
+    FencedOff,
+    InDoubt,
+    KeyReused,
+    PurchaseError,
+    SaleDamaged,
+    SaleLost,
+    SaleReset,
+    Unfinished,
+)
 from app.sales.sale import STALE, Sale
 from app.sales.slots import Slot
 from lock import CohortToken
 
+PENDING = "pending"  # the outcome in the claim of a key; see `app.sharding.claims`
 READ, WRITE, SELL = (Script(LUA / f"{name}.lua") for name in ("read", "write", "sell"))
 
 
@@ -134,7 +144,7 @@ class Stock:
         while True:
             generation, begun_at = self._sale.generation, self._sale.begun_at
             asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
-            current = [section for section in sections if section.purchase.began >= begun_at]
+            current = [each for each in sections if _belongs(each.purchase, generation, begun_at)]
             asked += [text for each in current for text in (each.purchase.key or "", each.purchase.entry(each.token))]
             with ExitStack() as timing, sending():
                 for section in current:
@@ -146,7 +156,7 @@ class Stock:
             self._sale.reconcile(self._item, found[0], self._slot)
         decisions = iter(zip(found[::2], found[1::2], strict=True))
         return [
-            _one_of_many(each, next(decisions)) if each.purchase.began >= begun_at else SaleReset(STALE)
+            _one_of_many(each, next(decisions)) if _belongs(each.purchase, generation, begun_at) else SaleReset(STALE)
             for each in sections
         ]
 
@@ -199,6 +209,11 @@ class Stock:
         return is_sold_out
 
 
+def _belongs(purchase: Purchase, generation: str, begun_at: float) -> bool:
+    """Whether it was clicked in this generation, and has not claimed its key in another one."""
+    return purchase.began >= begun_at and purchase.generation in ("", generation)
+
+
 def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError | None:
     """An error that concerns one purchase of a group, and not the others."""
     try:
@@ -230,11 +245,15 @@ def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
 
     Raises:
         KeyReused: the answer is for another buyer, or its entry does not name this `item`.
+        Unfinished: it is a claim.
     """
     first = json.loads(answer)
-    entry, outcome = first["entry"], Outcome(first["outcome"])
+    entry = first["entry"]
     if (entry["buyer"], entry["item"]) != (purchase.buyer, item):
         raise KeyReused("this Idempotency-Key belongs to another purchase")
+    if first["outcome"] == PENDING:
+        raise Unfinished(entry["guard"])
+    outcome = Outcome(first["outcome"])
     order = entry["order"] if outcome is Outcome.SOLD else None
     return Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
 

@@ -6,16 +6,20 @@ This divides a hot counter as the escrow method does (P. O'Neil, "The Escrow Tra
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
 from app.sales.commit_queue import CommitQueue
 from app.sales.purchase import Purchase, Receipt, Section, Token
+from app.sales.redis_client import answered_until
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.sales.stock import Stock
-from app.sharding.transfer import Transfers
+from app.sharding.transfer import Frozen, Transfers
+
+PATIENCE_S = 1.0  # for the nodes, under the mutex
 
 
 class ShardedStock:
@@ -33,6 +37,7 @@ class ShardedStock:
         self.shards = [Shard(number, shelf) for number, shelf in enumerate(shelves)]
         self.line = threading.Lock()
         self.sold_out = ""
+        self._frozen: Frozen = {}
 
     def shard_of(self, purchase: Purchase) -> Shard:
         """The same at every instance, so that a retry meets the answer to its idempotency key."""
@@ -45,21 +50,26 @@ class ShardedStock:
         """
         shard.is_empty = False
         shard.brought.clear()  # before the look, which sees what was brought until now
+        node = self._sale.slots_of[self._item][1 + shard.number].client.node() if self._frozen else None
         results = shard.stock.sell_group(sections, sold_out=self.sold_out)
+        self._frozen.pop(node, None)  # not any more
         shard.is_empty = None in results
         return results
 
     def refill(self, shard: Shard, fence: Token) -> None:
         """Bring items to the shard and all that are empty; if nothing is left anywhere, they know it then.
 
-        Raises as `Transfers`.
+        Raises as `Transfers`, if the shard itself gets nothing.
         """
-        transfers = Transfers(self._sale, self._item, fence)
+        transfers = Transfers(self._sale, self._item, fence, self._frozen)
         empty = [shard, *(each for each in self.shards if each.is_empty)]
-        if not transfers.refill({each.number: len(each.queue) for each in empty}):
-            self.sold_out = transfers.generation
-        for each in self.shards:
-            each.brought.set()
+        try:
+            with answered_until(time.monotonic() + PATIENCE_S):
+                if not transfers.refill({each.number: len(each.queue) for each in empty}):
+                    self.sold_out = transfers.generation
+        finally:
+            for each in self.shards:
+                each.brought.set()
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ import redis
 from flask import Flask, Response, current_app
 
 from app import services
+from app.sales.advice import describe
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.web.responses import json_response, problem_response
@@ -27,7 +28,7 @@ def readyz() -> Response:
     """
     made = services.of(current_app)
     states = {
-        "etcd": _state(lambda: made.sessions.client.status(timeout=services.PROBE_TIMEOUT), EtcdError),
+        "etcd": _state(made.probed.record.read, EtcdError),  # which takes a quorum, and the user's rights
         "redis": _state(lambda: _write_nothing(made.probed), redis.RedisError),
         "sale": _state(made.probed.check, PurchaseError),
     }
@@ -48,7 +49,7 @@ def _state(ask: Callable[[], object], told: type[Exception]) -> str:
         try:
             ask()
         except told as error:
-            return str(error)
+            return describe(error)
     return "ok"
 
 

@@ -1,13 +1,12 @@
 """Buyers for measurements: as many connections as buyers, driven by one thread without any framework.
 
-Locust's buyers cost several times the processor time of these (docs/performance.md has both figures), and all in one
-thread, which would hide what the guards differ in. The clicks and answers are the same as in the rush.
+Locust's buyers cost several times the CPU time of these, all in one thread, which would hide what the guards differ in.
+The clicks and answers are the same as in the rush.
 """
 
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import resource
 import selectors
 import socket
@@ -15,7 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Barrier
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -24,7 +22,6 @@ from click import ClickException
 from loadtest.results.answer import Answer
 
 PATIENCE_S = 180.0  # of buyers; the last of 5,000 under redis-lock needs 30, and more on a slow machine
-CROWD = 10_000  # connections of one process; many systems allow not many more
 _WAVE = 200  # connections opened at once: fewer than any server's backlog
 _LARGEST_READ = 65536
 _MOST_FILES = 16384
@@ -194,32 +191,6 @@ class ClientPool:
                 self._selector.unregister(connection.sock)
             if ends:
                 yield connection
-
-
-def crowd_burst(urls: Sequence[str], clicks: Sequence[Click]) -> tuple[list[Answer], float]:
-    """As `ClientPool.burst`, for more clicks than one process has connections; also the CPU seconds of the buyers."""
-    count = -(-len(clicks) // CROWD)
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(count, _await_others_at, [context.Barrier(count, timeout=PATIENCE_S)]) as processes:
-        shares = [(urls, clicks[number::count]) for number in range(count)]
-        done = processes.starmap(_share_of_burst, shares, chunksize=1)
-    return [answer for answers, _ in done for answer in answers], sum(cpu_s for _, cpu_s in done)
-
-
-_connected: Barrier  # in a process of `crowd_burst`; it comes there in no other way
-
-
-def _await_others_at(barrier: Barrier) -> None:
-    global _connected
-    _connected = barrier
-
-
-def _share_of_burst(urls: Sequence[str], clicks: Sequence[Click]) -> tuple[list[Answer], float]:
-    with without_garbage_collection(), ClientPool(urls) as clients:
-        clients.connect(len(clicks))
-        _connected.wait()
-        began = time.process_time()
-        return clients.burst(clicks), time.process_time() - began
 
 
 @contextmanager

@@ -14,84 +14,96 @@ from rich.console import Console
 from rich.table import Table
 
 from app.guards import guards as known_guards
-from labs.bench.costs import SETTINGS, measure_bounds, measure_costs
 from labs.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from labs.bench.locks.bench import measure as measure_lock
 from labs.bench.locks.bench import table as lock_table
 from labs.bench.locks.go import GoMissing, compiled
+from labs.bench.meters import measure_handover_ms
+from labs.bench.page import render_benchmark
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, Bench
 from labs.bench.suite import PARTS, Part, parts
-from labs.bench.tables import Grid, bounds, filled, grids, limits, memory, setting
+from labs.bench.tables import ResultTable, ceiling_tables, fill_blocks, part_tables, setting
 from loadtest.cli.options import SECONDS
-from loadtest.report.build import write_report_page
-from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
+from loadtest.report.build import PAGE
+from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.json_files import write_text_file
-from loadtest.results.text import pluralize
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
 
+RESULT = "bench.json"
+DOCUMENTS = [Path(__file__).with_name(name) for name in ("performance.md", "ceilings.md")]
 _NARROWEST = 150
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_KEPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command("bench")
 @click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help="Repeatable; default: all.")
 @click.option(
     "--guard", "guards", multiple=True, type=click.Choice(tuple(known_guards())), help="Repeatable; default: all."
 )
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
-def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
+@click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report. The page is written beside it.")
+@click.option("--show", type=_KEPT, help="Measure nothing: print this result again, and write its page anew.")
+def bench(
+    names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None, show: Path | None
+) -> None:
     """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
+    if show:
+        show_result(BenchResult.read(show), show, console)
+        return
     chosen = parts(names or tuple(PARTS), guards or tuple(known_guards()), rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
     with nullcontext(output.parent) if output else report_under_way() as report:
-        file = output or report / BENCHMARK
+        file = output or report / RESULT
         for part in chosen:
-            measure(part, result, console)
+            measure_part(part, result, console)
             result.write(file)
             if not output:
                 point_latest(report)
-    for grid in grids(result):
-        console.print(draw(grid))
-    console.print(f"Report: {write_report_page(file)}", soft_wrap=True)
+    show_result(result, file, console)
 
 
-def measure(part: Part, result: BenchResult, console: Console) -> None:
+def show_result(result: BenchResult, file: Path, console: Console) -> None:
+    """Print the tables of a result, and write its page beside its file."""
+    for table in (*part_tables(result), *ceiling_tables(result)):
+        console.print(terminal_table(table))
+    page = file.with_name(PAGE)
+    write_text_file(page, render_benchmark(result))
+    console.print(f"Report: {page}", soft_wrap=True)
+
+
+def measure_part(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    first, instances = part.cases[0], max(case.instances for case in part.cases)
-    sizes = {"ITEMS": max(case.items for case in part.cases), "SHARDS": part.shards, "QUEUE": first.queue}
-    env = {**STACK_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
+    env = {**STACK_SETTINGS, "FLASHSALE_SHARDS": str(part.shards)}
+    nodes, instances = part.cases[0].redis_nodes, max(case.instances for case in part.cases)
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=instances, env=env, redis_shards=first.redis_nodes) as stack,
+        Stack(directory, ports="free", instances=instances, env=env, redis_shards=nodes) as stack,
         Bench(stack, shards=part.shards) as bench,
     ):
         result.versions = bench.sale.versions()
         with console.status(f"{part.name}: warming up") as status:
             for number, case in part.schedule():
-                status.update(f"{part.name}, round {number} of {part.rounds}: {_shown(case)}")
+                status.update(f"{part.name}, round {number} of {part.rounds}: {_case_name(case)}")
                 run = bench.run(case)
                 if number:
                     runs[case].append(run)
-            if not result.bounds:
-                status.update("what no guard can beat")
-                result.bounds = measure_bounds(stack)
-            if any(case.part == "costs" for case in runs) and not result.bounds.keys() >= SETTINGS.keys():
-                status.update("what each step costs")
-                result.bounds |= measure_costs(stack, bench.meter)
-        result.peak_mib[f"{part.name}, {pluralize(instances, 'instance')}"] = bench.meter.peak_mib()
+            if part.name in ("rush", "instances"):
+                status.update("hand-overs of the lock")
+                result.handover_ms = round(measure_handover_ms(stack.etcd), 3)
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
-        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s")
+        console.print(f"[dim]{part.name:<10}[/] {_case_name(row.case)}: {row.wall_s:.3f} s")
 
 
-def _shown(case: Case) -> str:
+def _case_name(case: Case) -> str:
     return ", ".join(filter(None, (case.guard, setting(case))))
 
 
@@ -101,32 +113,34 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=_NARROWEST)
 
 
-def draw(grid: Grid) -> Table:
-    """A table for the terminal."""
-    table = Table(title=f"{grid.name}: {grid.about}", title_justify="left")
-    for heading in grid.headings:
-        table.add_column(heading, justify="left" if heading in ("guard", "setting", "verdict", "lock") else "right")
-    for row in grid.rows:
-        table.add_row(*row)
-    return table
+def terminal_table(table: ResultTable) -> Table:
+    """The table for the terminal."""
+    shown = Table(title=f"{table.name}: {table.about}", title_justify="left")
+    for heading in table.headings:
+        is_text = heading in ("guard", "setting", "verdict", "lock", "bottleneck")
+        shown.add_column(heading, justify="left" if is_text else "right")
+    for row in table.rows:
+        shown.add_row(*row)
+    return shown
 
 
 @click.command("performance")
-@click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--document", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
-def write_performance(results: tuple[Path, ...], document: Path) -> None:
-    """Replace the tables of docs/performance.md by new ones."""
+@click.argument("results", nargs=-1, required=True, type=_KEPT)
+@click.option("--document", "documents", multiple=True, type=_FILE, default=DOCUMENTS, help="Default: the lab's pages.")
+def write_performance(results: tuple[Path, ...], documents: tuple[Path, ...]) -> None:
+    """Write the tables of results into the bench lab's pages."""
     result = BenchResult.read(*results)
-    text = filled(document.read_text(encoding="utf-8"), result, [bounds(result), limits(result), memory(result)])
-    document.write_text(text, encoding="utf-8")
-    click.echo(f"written to {document}")
+    filled = {document: fill_blocks(document.read_text(encoding="utf-8"), result) for document in documents}
+    for document, text in filled.items():
+        document.write_text(text, encoding="utf-8")
+        click.echo(f"written to {document}")
 
 
 @click.command("bench-lock")
 @click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
 @click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
 @click.option("--seconds", default=4.0, type=SECONDS, show_default=True, help="To count, for each line.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
+@click.option("--output", type=_FILE, default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
     """Measure the locks: hand-overs per second, bursts, RPCs, CPU. Takes about three minutes."""
     console = wide_console()
@@ -141,7 +155,7 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                     console.print(f"{results[-1].per_s:.0f} per s", style="dim")
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
-    console.print(draw(lock_table(results)))
+    console.print(terminal_table(lock_table(results)))
     write_text_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
     console.print(f"written to {output}")
 

@@ -1,4 +1,4 @@
-"""What a run has cost: CPU and memory of each process, calls to etcd, trips to Redis; as the servers count them."""
+"""What a run costs: CPU time of each process, calls to etcd, trips to Redis; as the servers count them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psutil
 import redis
 
-from labs.bench.result import Count
+from labs.bench.result import ResourceUsage
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
+from lock import Mutex, Session, connect
 
-_MIB = 1024 * 1024
+_HANDOVERS_S = 1.0
+_ROUNDS, _WAITERS = 3, 16
+_PATIENCE_S = 60.0
 T = TypeVar("T")
 
 
@@ -30,9 +34,8 @@ class Meter:
         for node in self._nodes:
             node.ping()
         self._processes = {
-            "instances": [_family(instance) for instance in stack.instances],
-            "etcd": [_family(stack.etcd)],
-            "redis": [_family(node) for node in stack.redis.members],
+            "instances": [_with_children(instance) for instance in stack.instances],
+            "etcd": [_with_children(stack.etcd)],
         }
 
     def close(self) -> None:
@@ -40,42 +43,35 @@ class Meter:
         for node in self._nodes:
             node.close()
 
-    def spent(self, work: Callable[[], T]) -> tuple[T, Count]:
-        """The result of `work`, and what was counted meanwhile; the buyers are this process, and only at work."""
-        before, began = self._read(), time.process_time()
+    def measure(self, work: Callable[[], T]) -> tuple[T, ResourceUsage]:
+        """The result of `work`, and what was used meanwhile; the buyers are this process, and only at work."""
+        before = self._read()
+        busy_s, buyers_s, began = _busy_s(), time.process_time(), time.monotonic()
         done = work()
-        buyers_s = time.process_time() - began
-        count = self._read().since(before)
-        count.cpu_s["buyers"] = buyers_s
-        return done, count
+        lasted_s = time.monotonic() - began
+        busy_s, buyers_s = _busy_s() - busy_s, time.process_time() - buyers_s
+        used = self._read().since(before)
+        used.cpu_s["buyers"] = buyers_s
+        others_s = max(busy_s - sum(used.cpu_s.values()), 0.0)
+        return done, replace(used, others_cpus=others_s / lasted_s)
 
-    def _read(self) -> Count:
-        calls, events, puts = etcd_served(self._stack.etcd)
-        stats: list[Any] = [node.info("stats") for node in self._nodes]
-        trips = [each["total_reads_processed"] for each in stats]
+    def _read(self) -> ResourceUsage:
+        calls, _, puts = etcd_served(self._stack.etcd)
+        told: list[Any] = [node.info() for node in self._nodes]
+        trips = [each["total_reads_processed"] for each in told]
         cpu_s = {
             name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
             for name, families in self._processes.items()
         }
-        return Count(cpu_s, calls, events, trips, puts)
-
-    def peak_mib(self) -> dict[str, float]:
-        """The most memory that one instance, etcd and Redis have had since they began, in MiB."""
-        return {
-            name: round(max(sum(map(_peak_bytes, family)) for family in families) / _MIB, 1)
-            for name, families in self._processes.items()
-        }
-
-
-def etcd_metrics(etcd: Etcd) -> str:
-    """Prometheus's text."""
-    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
-        return str(response.read().decode())
+        # By microseconds, where the system's own figures go by 10 ms: a click costs Redis less than 0.1 ms.
+        cpu_s["redis"] = sum(float(each["used_cpu_user"]) + float(each["used_cpu_sys"]) for each in told)
+        return ResourceUsage(cpu_s, calls, trips, puts)
 
 
 def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
     """Calls that etcd was asked since its start, messages that it sent to watches, and keys that it wrote."""
-    text = etcd_metrics(etcd)
+    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
+        text = str(response.read().decode())
     calls = re.findall(r'^grpc_server_started_total\{.*grpc_type="unary"\} (\S+)$', text, re.MULTILINE)
     events = re.findall(r'^grpc_server_msg_sent_total\{.*grpc_method="Watch".*\} (\S+)$', text, re.MULTILINE)
     puts = re.findall(r"^etcd_mvcc_put_total (\S+)$", text, re.MULTILINE)
@@ -91,15 +87,27 @@ def repeat(step: Callable[[], object], seconds: float) -> int:
     return done
 
 
-def _family(process: ManagedProcess) -> list[psutil.Process]:
+def measure_handover_ms(etcd: Etcd) -> float:
+    """Milliseconds from one holder of a mutex to the next, where waiters of two sessions take turns.
+
+    The best of some rounds: whatever else the machine does makes it slower.
+    """
+    with connect(etcd.endpoint) as client, Session(client, ttl=10) as one, Session(client, ttl=10) as other:
+        mutexes = [Mutex(session, "bench/handover") for session in (one, other)] * (_WAITERS // 2)
+
+        def take_turns(mutex: Mutex) -> int:
+            return repeat(lambda: mutex.acquire(timeout=_PATIENCE_S).release(), _HANDOVERS_S)
+
+        with ThreadPoolExecutor(_WAITERS) as threads:
+            return min(1000 * _HANDOVERS_S / sum(threads.map(take_turns, mutexes)) for _ in range(_ROUNDS))
+
+
+def _busy_s() -> float:
+    """Seconds for which the CPUs of this machine have had something to do."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
+
+
+def _with_children(process: ManagedProcess) -> list[psutil.Process]:
     parent = psutil.Process(process.pid)
     return [parent, *parent.children(recursive=True)]
-
-
-def _peak_bytes(process: psutil.Process) -> int:
-    status = Path(f"/proc/{process.pid}/status")
-    if status.exists():
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
-        if found:
-            return int(found[1]) * 1024
-    return int(process.memory_info().rss)

@@ -1,4 +1,4 @@
-"""What `make bench` finds out, in the shape of its JSON file."""
+"""The result of `bench`, in the shape of its JSON file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from loadtest.results.json_files import KeptError, read_object, restore, write_t
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
-QUEUE = 3000  # the default of FLASHSALE_QUEUE; a test compares them
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,10 @@ class Case:
     Attributes:
         part: of the benchmark.
         buyers: clicks in one run.
-        stock: pieces of each item.
+        stock: items for sale.
         instances: at which they click; the stack may have more.
         rate: clicks per second of an open load; 0 for one burst.
         redis_nodes: 1 for a single Redis, else those of a cluster.
-        queue: clicks that an instance has room for; see FLASHSALE_QUEUE.
     """
 
     part: str
@@ -39,36 +37,33 @@ class Case:
     stock: int
     instances: int = 2
     hold_ms: int = 0
-    items: int = 1
     rate: float = 0.0
     redis_nodes: int = 1
-    queue: int = QUEUE
 
 
 @dataclass(frozen=True)
-class Count:
+class ResourceUsage:
     """Totals since the start of each process.
 
     Attributes:
         cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers".
         etcd_calls: RPCs that etcd was asked.
-        etcd_events: messages that etcd sent to watches.
-        etcd_puts: keys that were written; an acquisition of a lock is one.
         redis_trips: requests that each node of Redis has read from connections; a pipeline is one.
+        etcd_puts: keys that were written; an acquisition of a lock is one.
+        others_cpus: in a difference, how many CPUs all other programs on the machine kept busy.
     """
 
     cpu_s: dict[str, float]
     etcd_calls: float
-    etcd_events: float
     redis_trips: list[float]
     etcd_puts: float = 0.0
+    others_cpus: float = 0.0
 
-    def since(self, before: Count) -> Count:
-        """What was counted in between; reading the counter of a node costs it one trip."""
-        return Count(
+    def since(self, before: ResourceUsage) -> ResourceUsage:
+        """What was used in between; reading the counter of a node costs it one trip."""
+        return ResourceUsage(
             {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
             self.etcd_calls - before.etcd_calls,
-            self.etcd_events - before.etcd_events,
             [now - then - 1 for now, then in zip(self.redis_trips, before.redis_trips, strict=True)],
             self.etcd_puts - before.etcd_puts,
         )
@@ -81,12 +76,20 @@ class MeasuredRush:
     wall_s: float
     answers: Sequence[Answer]
     verdict: str
-    count: Count
+    usage: ResourceUsage
+
+    def locked_ms(self) -> list[float]:
+        """The length of each critical section under a fencing token; a group that shares a token is one section."""
+        longest: dict[str, float] = {}
+        for answer in self.answers:
+            if answer.token is not None and answer.held_ms is not None:
+                longest[str(answer.token)] = max(answer.held_ms, longest.get(str(answer.token), 0.0))
+        return list(longest.values())
 
 
 @dataclass(frozen=True)
 class Row:
-    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `Count`.
+    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `ResourceUsage`.
 
     Attributes:
         walls_s: seconds from the first click to the last answer, for each round.
@@ -95,6 +98,9 @@ class Row:
         purchase_ms: from click to answer, over all rounds.
         cpu_ms: CPU milliseconds by process.
         redis_trips, node_trips: requests to all nodes of Redis, and to the node that has most of them.
+        locked_ms: milliseconds in critical sections under a fencing token, each as long as the shortest tenth of them:
+            the others have waited for a CPU.
+        others_cpus: how many CPUs other programs kept busy meanwhile.
     """
 
     case: Case
@@ -104,33 +110,36 @@ class Row:
     purchase_ms: Percentiles
     cpu_ms: dict[str, float]
     etcd_calls: float
-    etcd_events: float
     redis_trips: float
     node_trips: float = 0.0
     etcd_puts: float = 0.0
+    locked_ms: float = 0.0
+    others_cpus: float = 0.0
 
     @classmethod
     def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
         """The figures of at least one run."""
         answers = [answer for run in runs for answer in run.answers]
-        counts = [run.count for run in runs]
+        used = [run.usage for run in runs]
+        sections = sorted(ms for run in runs for ms in run.locked_ms())
 
         def per_click(numbers: Iterable[float]) -> float:
             return round(sum(numbers) / len(answers), 3)
 
-        trips = [per_click(node) for node in zip(*(count.redis_trips for count in counts), strict=True)]
+        trips = [per_click(node) for node in zip(*(each.redis_trips for each in used), strict=True)]
         return cls(
             case,
             [round(run.wall_s, 4) for run in runs],
             dict(Counter(answer.outcome.value for answer in answers)),
             dict(Counter(run.verdict for run in runs)),
             Percentiles.of(answer.purchase_ms for answer in answers),
-            {name: per_click(1000 * count.cpu_s[name] for count in counts) for name in counts[0].cpu_s},
-            per_click(count.etcd_calls for count in counts),
-            per_click(count.etcd_events for count in counts),
-            per_click(sum(count.redis_trips) for count in counts),
+            {name: per_click(1000 * each.cpu_s[name] for each in used) for name in used[0].cpu_s},
+            per_click(each.etcd_calls for each in used),
+            per_click(sum(each.redis_trips) for each in used),
             max(trips),
-            per_click(count.etcd_puts for count in counts),
+            per_click(each.etcd_puts for each in used),
+            per_click([len(sections) * sections[len(sections) // 10]] if sections else []),
+            round(statistics.fmean(each.others_cpus for each in used), 3),
         )
 
     @property
@@ -155,15 +164,14 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: what no guard can beat here, and what steps cost if that was measured; see `labs.bench.costs`.
-        peak_mib: the most memory of one instance, etcd and Redis, by part.
+        handover_ms: from one holder of an etcd mutex to the next in another session; 0 where it was not measured.
+        rows: all parts, in the order in which they were measured.
     """
 
     started: str
     versions: dict[str, str]
     machine: dict[str, Any] = field(default_factory=about_machine)
-    bounds: dict[str, float] = field(default_factory=dict)
-    peak_mib: dict[str, dict[str, float]] = field(default_factory=dict)
+    handover_ms: float = 0.0
     rows: list[Row] = field(default_factory=list)
 
     def part(self, name: str) -> list[Row]:
@@ -175,6 +183,18 @@ class BenchResult:
         same = replace(row.case, guard=guard)
         return next((row.wall_s / other.wall_s for other in self.rows if other.case == same), None)
 
+    @property
+    def others_share(self) -> float:
+        """The share of all CPU time that other programs took while this was measured."""
+        measured_s = sum(sum(row.walls_s) for row in self.rows)
+        others_s = sum(sum(row.walls_s) * row.others_cpus for row in self.rows)
+        return others_s / measured_s / self.cpus if measured_s else 0.0
+
+    @property
+    def cpus(self) -> int:
+        """Of the machine."""
+        return int(self.machine.get("cpus") or 1)
+
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""
         write_text_file(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
@@ -185,8 +205,7 @@ class BenchResult:
         first, *others = map(cls._read, paths)
         for other in others:
             first.rows += other.rows
-            first.peak_mib |= other.peak_mib
-            first.bounds = other.bounds | first.bounds
+            first.handover_ms = first.handover_ms or other.handover_ms
         return first
 
     @classmethod

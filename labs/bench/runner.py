@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
-from app.contract.verdict import Verdict
-from labs.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
+from labs.bench.clients import Click, ClientPool, without_garbage_collection
 from labs.bench.meters import Meter
-from labs.bench.result import Case, Count, MeasuredRush
-from loadtest.results.answer import Answer, wall_s
+from labs.bench.result import Case, MeasuredRush
+from loadtest.results.answer import wall_s
 from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import get_json
@@ -44,44 +42,18 @@ class Bench:
         self.sale.reset(case.stock)
         for url in self.stack.urls:
             get_json(f"{url}/stock")  # as the board asks; an instance that does not know of the reset buys in two trips
-        clicks = [click(case, number) for number in range(case.buyers)]
-        urls, is_crowd = self.stack.urls[: case.instances], case.buyers > CROWD and not case.rate
-        answers, count = self._crowd(urls, clicks) if is_crowd else self._clicks(urls, clicks, case.rate)
-        return MeasuredRush(wall_s(answers), answers, self._verdict(case, answers), count)
-
-    def _clicks(self, urls: Sequence[str], clicks: Sequence[Click], rate: float) -> tuple[list[Answer], Count]:
-        with without_garbage_collection(), ClientPool(urls) as clients:
-            clients.connect(int(rate / 5) if rate else len(clicks))
-            return self.meter.spent(lambda: clients.stream(clicks, rate=rate) if rate else clients.burst(clicks))
-
-    def _crowd(self, urls: Sequence[str], clicks: Sequence[Click]) -> tuple[list[Answer], Count]:
-        """From several processes; what it costs the instances that they connect is counted, too."""
-        (answers, buyers_s), count = self.meter.spent(lambda: crowd_burst(urls, clicks))
-        count.cpu_s["buyers"] = buyers_s
-        return answers, count
-
-    def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
-        """In the words of the rush for one item; for several, the sum of what does not add up."""
-        if case.items == 1:
-            ledger, left = self.sale.ledger()
-            return judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
-        counts = [get_json(f"{self.stack.urls[0]}/stock?item={item}") for item in range(1, case.items + 1)]
-        return total_verdict(counts, len(answers))
+        clicks = [buyer_click(case, number) for number in range(case.buyers)]
+        with without_garbage_collection(), ClientPool(self.stack.urls[: case.instances]) as clients:
+            clients.connect(int(case.rate / 5) if case.rate else len(clicks))
+            answers, used = self.meter.measure(
+                lambda: clients.stream(clicks, rate=case.rate) if case.rate else clients.burst(clicks)
+            )
+        ledger, left = self.sale.ledger()
+        verdict = judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
+        return MeasuredRush(wall_s(answers), answers, verdict.sentence, used)
 
 
-def total_verdict(counts: Sequence[Mapping[str, int]], buyers: int) -> str:
-    """The sentence on many items, from what ``GET /stock`` says of each; there has to be stock for all buyers."""
-    balance = [count["orders"] + count["stock"] - count["initial"] for count in counts]
-    sold = sum(count["orders"] for count in counts)
-    return Verdict(
-        sold=sold,
-        oversold=sum(max(0, count["orders"] - count["initial"]) for count in counts),
-        undersold=max(buyers - sold, -sum(min(0, each) for each in balance)),
-        lost_updates=sum(max(0, each) for each in balance),
-    ).sentence
-
-
-def click(case: Case, number: int) -> Click:
-    """What buyer `number` does; the buyers take the items in turn."""
-    asked = {"guard": case.guard, "hold_ms": case.hold_ms, "buyer": f"buyer-{number}", "item": number % case.items + 1}
+def buyer_click(case: Case, number: int) -> Click:
+    """What buyer `number` sends."""
+    asked = {"guard": case.guard, "hold_ms": case.hold_ms, "buyer": f"buyer-{number}"}
     return Click(f"buyer-{number}", f"/stock/reduce?{urlencode(asked)}")

@@ -1,4 +1,4 @@
-"""The parts of `make bench`: which cases, on what stack, how often."""
+"""The parts of `bench`: which cases, on what stack, how often."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Part:
 
     @property
     def name(self) -> str:
-        """That of `PARTS`; the cases of `costs` come along with another part."""
-        return next(case.part for case in self.cases if case.part in PARTS)
+        """That of `PARTS`."""
+        return self.cases[0].part
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
         """Every round of every case, round by round; number 0 warms up."""
@@ -36,12 +36,12 @@ class Part:
 
 
 def _rush(guards: Sequence[str]) -> Iterator[Part]:
-    """The rush itself: 500 buyers at once for 300 pieces."""
+    """500 buyers at once for 300 items."""
     yield Part([Case("rush", guard, 500, 300) for guard in guards], rounds=7)
 
 
 def _crowd(guards: Sequence[str]) -> Iterator[Part]:
-    """5,000 buyers at once for 300 pieces: nearly every buyer has to be told that all is sold."""
+    """5,000 buyers at once for 300 items: nearly every buyer has to be told that all is sold."""
     yield Part([Case("crowd", guard, 5000, 300) for guard in guards], rounds=3)
 
 
@@ -60,14 +60,8 @@ def _hold(guards: Sequence[str]) -> Iterator[Part]:
     yield Part([Case("hold", guard, 500, 300, hold_ms=ms) for guard in guards for ms in (0, 1, 5)], rounds=3)
 
 
-def _items(guards: Sequence[str]) -> Iterator[Part]:
-    """500 buyers of one item, of five and of twenty, with stock for all: how throughput grows with the locks."""
-    wanted = [guard for guard in guards if guard in ("none", "etcd", "etcd-cohort", "etcd-batch")]
-    yield Part([Case("items", guard, 500, 500, items=items) for guard in wanted for items in (1, 5, 20)], rounds=5)
-
-
 def _shards(guards: Sequence[str]) -> Iterator[Part]:
-    """3,000 buyers and stock for all on 64 shards; then whole sales of up to 30,000 pieces on 4, at 600 clicks/s."""
+    """3,000 buyers and stock for all on 64 shards, of one Redis and of clusters; then sales of several sizes."""
     wanted = [guard for guard in guards if guard in ("etcd-sharded", "redis-lua")]
     for nodes in (1, 2, 3):
         cases = [Case("shards", guard, 3000, 30_000, redis_nodes=nodes) for guard in wanted]
@@ -82,7 +76,6 @@ PARTS = {
     "open": _open,
     "instances": _instances,
     "hold": _hold,
-    "items": _items,
     "shards": _shards,
 }
 

@@ -1,33 +1,83 @@
-"""What `make bench` found out, as tables; the marked blocks of a document show them, its text is written by hand."""
+"""The result of `bench` as tables; the marked blocks of the lab's pages show them, whose text is written by hand."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from labs.bench.ceilings import MEASURED_WITH, TOLERANCE, Demands, demands, forecasts
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.suite import PARTS
 from loadtest.results.json_files import KeptError
 from loadtest.results.text import pluralize
 
+INSTANCES = (1, 2, 4, 10, 100, 1000)
+THINK_S = 10.0
 _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
-# Guards under which no other purchase comes between the read and the write: two trips to Redis for each purchase.
-_IN_TURN = ("etcd", "etcd-unfenced", "etcd-cohort", "redis-lock", "redis-watch")
-_HTTP, _TURNS, _CPUS = "HTTP alone", "two trips to Redis in turn", "the CPUs"
-_TIMES = ("wall s", "min-max", "x none", "x redis-lua")
+_TIMES = ("wall s", "min-max", "x none")
 _CPU = ("CPU ms instances", "CPU ms etcd", "CPU ms redis")
 COLUMNS = {
-    "rush": ("guard", *_TIMES, "etcd RPCs", "etcd events", "Redis trips", *_CPU, "verdict"),
+    "rush": ("guard", *_TIMES, "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "crowd": ("guard", *_TIMES, "clicks/s", "Redis trips", *_CPU, "verdict"),
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "instances": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
     "hold": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
-    "items": ("guard", "setting", "wall s", "min-max", "clicks/s", "etcd RPCs", *_CPU, "verdict"),
     "shards": ("guard", "setting", "clicks/s", "locks", "Redis trips", "busiest node", *_CPU, "verdict"),
-    "flood": ("guard", "setting", "wall s", "min-max", "busy", "p50 ms", "p99 ms", "verdict"),
-    "scale": ("guard", "setting", "wall s", "min-max", "clicks/s", "etcd RPCs", "Redis trips", *_CPU),
 }
+
+
+class ResultTable(NamedTuple):
+    """A table of texts, for the terminal, a page or a document."""
+
+    name: str
+    about: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def part_tables(result: BenchResult) -> Iterator[ResultTable]:
+    """One table for each part that was measured."""
+    for name, headings in COLUMNS.items():
+        if cells := [_cells(result, row) for row in result.part(name)]:
+            rows = [[each[heading] for heading in headings] for each in cells]
+            yield ResultTable(name, str(PARTS[name].__doc__), headings, rows)
+
+
+def ceiling_tables(result: BenchResult) -> Iterator[ResultTable]:
+    """What each guard can reach at most, and how near the measured rows of the same run come to it."""
+    if found := demands(result):
+        yield _ceiling_table(found, result.handover_ms)
+    if rows := list(forecasts(result)):
+        close = sum(row.close for row in rows)
+        about = f"{close} of {len(rows)} measured rows are within {100 * TOLERANCE:.0f} % of the ceiling."
+        instances = sorted({row.instances for row in rows})
+        cells = {(row.guard, row.instances): f"{row.measured:.0f} of {row.ceiling:.0f}" for row in rows}
+        guards = dict.fromkeys(row.guard for row in rows)
+        headings = ["guard", *(pluralize(number, "instance") for number in instances)]
+        lines = [[guard, *(cells.get((guard, number), "-") for number in instances)] for guard in guards]
+        yield ResultTable("forecasts", about, headings, lines)
+
+
+def _ceiling_table(found: Sequence[Demands], handover_ms: float) -> ResultTable:
+    servers = list(found[0].shared)
+    headings = ["guard", "instance ms", *(f"{name} ms" for name in servers), "bottleneck", "from instances"]
+    headings += [f"N*, Z = {THINK_S:g} s", *(f"{number:,}" for number in INSTANCES)]
+    rows = []
+    for each in found:
+        row = [each.guard, f"{each.instance:.2f}", *(f"{each.shared[name]:.3f}" for name in servers)]
+        row += [each.bottleneck, str(each.enough_instances), _two_digits(each.saturation(MEASURED_WITH, THINK_S))]
+        rows.append([*row, *(_two_digits(each.ceiling(number)) for number in INSTANCES)])
+    about = (
+        "Milliseconds of each server for a click; then the clicks per second at most, by the number of instances. "
+        f"A hand-over of the lock took {handover_ms:.2f} ms."
+    )
+    return ResultTable("ceilings", about, headings, rows)
+
+
+def _two_digits(number: float) -> str:
+    """A number as exactly as it is known."""
+    return f"{float(f'{number:.2g}'):,.0f}"
 
 
 def setting(case: Case) -> str:
@@ -35,10 +85,7 @@ def setting(case: Case) -> str:
     shown = {
         "instances": pluralize(case.instances, "instance"),
         "hold": f"{case.hold_ms} ms",
-        "items": pluralize(case.items, "item"),
         "shards": f"{pluralize(case.redis_nodes, 'node')}, {pluralize(case.stock, 'item')}",
-        "flood": f"room for {case.queue:,}",
-        "scale": f"{case.buyers} buyers, {pluralize(case.instances, 'instance')}",
     }
     return shown.get(case.part, "")
 
@@ -52,15 +99,12 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
         "setting": setting(row.case),
         "wall s": f"{row.wall_s:.3f}",
         "min-max": f"{low:.2f}-{high:.2f}" if len(row.walls_s) > 1 else "one round",
-        "x none": _times(result.ratio(row, "none")),
-        "x redis-lua": _times(result.ratio(row, "redis-lua")),
+        "x none": _multiple(result.ratio(row, "none")),
         "clicks/s": f"{row.per_s:.0f}",
         "p50 ms": f"{row.purchase_ms.p50:.0f}",
         "p99 ms": f"{row.purchase_ms.p99:.0f}",
-        "busy": f"{100 * row.share('busy'):.0f} %",
         "served": f"{100 * row.share('sold', 'sold_out'):.1f} %",
         "etcd RPCs": f"{row.etcd_calls:.2f}",
-        "etcd events": f"{row.etcd_events:.2f}",
         "locks": f"{row.etcd_puts:.2f}",
         "Redis trips": f"{row.redis_trips:.2f}",
         "busiest node": f"{row.node_trips:.2f}",
@@ -69,62 +113,19 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
     }
 
 
-def _times(ratio: float | None) -> str:
+def _multiple(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
 
 
-class Grid(NamedTuple):
-    """A table, whatever it is drawn with."""
-
-    name: str
-    about: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def grids(result: BenchResult) -> Iterator[Grid]:
-    """One table for each part that was measured."""
-    for name, headings in COLUMNS.items():
-        if cells := [_cells(result, row) for row in result.part(name)]:
-            yield Grid(
-                name, str(PARTS[name].__doc__), headings, [[each[heading] for heading in headings] for each in cells]
-            )
-
-
-def memory(result: BenchResult) -> Grid:
-    """Peak memory, MiB."""
-    rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
-    return Grid("memory", str(memory.__doc__), ["part", "one instance", "etcd", "Redis"], rows)
-
-
-def limits(result: BenchResult) -> Grid:
-    """What bounds the rush under each guard, and how much of the lowest limit was reached."""
-    headings = ["guard", "clicks/s", _HTTP, _TURNS, _CPUS, "lowest", "reached"]
-    return Grid("limits", str(limits.__doc__), headings, [_limit_cells(result, row) for row in result.part("rush")])
-
-
-def _limit_cells(result: BenchResult, row: Row) -> list[str]:
-    # If the CPUs did nothing but what a click costs in instances, etcd, Redis and buyers.
-    found = {_HTTP: result.bounds["http"], _CPUS: 1000 * int(result.machine["cpus"]) / sum(row.cpu_ms.values())}
-    if row.case.guard in _IN_TURN:  # a buyer that is told "sold out" may need no turn
-        found[_TURNS] = result.bounds["trips"] / 2 / max(row.share("sold"), 0.01)
-    lowest = min(found, key=lambda name: found[name])
-    shown = [f"{found[name]:.0f}" if name in found else "-" for name in (_HTTP, _TURNS, _CPUS)]
-    return [row.case.guard, f"{row.per_s:.0f}", *shown, lowest, f"{100 * row.per_s / found[lowest]:.0f} %"]
-
-
-def bounds(result: BenchResult) -> Grid:
-    """What this machine can do at most, each alone."""
-    names = {"http": "HTTP answers/s", "trips": "Redis trips/s", "commits": "etcd commits/s"}
-    return Grid("bounds", str(bounds.__doc__), list(names.values()), [[f"{result.bounds[name]:.0f}" for name in names]])
-
-
-def filled(text: str, result: BenchResult, others: Iterable[Grid]) -> str:
-    """`text` with these tables and the result's in its marked blocks; raises KeptError for one that was not made."""
+def fill_blocks(text: str, result: BenchResult) -> str:
+    """`text` with this result's tables in its marked blocks; raises KeptError for one that was not measured."""
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-    machine = f"{result.machine['cpus']} CPUs ({result.machine['system']} {result.machine['machine']})"
-    made = {"machine": f"Measured {result.started} on {machine}; {versions}."}
-    made |= {grid.name: _markdown(grid) for grid in (*grids(result), *others)}
+    machine = f"{result.cpus} CPUs ({result.machine['system']} {result.machine['machine']})"
+    others = f"Other programs took {100 * result.others_share:.0f} % of the CPU time"
+    made = {"machine": f"Measured {result.started} on {machine}; {versions}. {others}."}
+    for table in (*part_tables(result), *ceiling_tables(result)):
+        made[table.name] = _markdown(table)
+    made |= {table.name: f"{_markdown(table)}\n\n{table.about}" for table in ceiling_tables(result)}
 
     def block(found: re.Match[str]) -> str:
         if found[2] not in made:
@@ -134,6 +135,6 @@ def filled(text: str, result: BenchResult, others: Iterable[Grid]) -> str:
     return _BLOCK.sub(block, text)
 
 
-def _markdown(grid: Grid) -> str:
-    lines = [grid.headings, ["---"] * len(grid.headings), *grid.rows]
+def _markdown(table: ResultTable) -> str:
+    lines = [table.headings, ["---"] * len(table.headings), *table.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from app.contract.orders import Order
-from app.contract.verdict import NO_VERDICT
+from app.contract.outcomes import Promise
+from app.contract.verdict import Kind
 from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import Overlap
 from loadtest.results.record import CriticalSection, Record
@@ -30,16 +31,16 @@ def audit_records(records: Sequence[Path]) -> None:
         record = Record.read(path)
         found = audit(record)
         click.echo(f"{path}: {' under '.join(filter(None, (record.scenario, record.guard)))}, {record.started}")
-        for line in lines(found):
+        for line in audit_lines(found):
             click.echo(f"  {line}")
-        if record.verdict["verdict"] == NO_VERDICT:
-            click.echo(f"  {NO_VERDICT}")
+        if record.verdict["kind"] == Kind.NONE:
+            click.echo(f"  {record.verdict['verdict']}")
         else:
-            broken |= record.promise == "exact" and bool(found.findings())
+            broken |= record.promise == Promise.EXACT and bool(found.findings())
     sys.exit(1 if broken else 0)
 
 
-def lines(found: Audit) -> Iterator[str]:
+def audit_lines(found: Audit) -> Iterator[str]:
     """The findings in words."""
     total = found.sold + found.stock_left
     lost = pluralize(found.lost_updates, "lost update")

@@ -8,12 +8,17 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from app.contract.clock import Start, utc_now
+from app.contract.outcomes import Promise
+from app.guards import guards
 from labs.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from labs.faults.monitor import Monitor, Snapshot
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
 from loadtest.results.record import Event, SectionReader
+from loadtest.shop_client.ledgers import UNREADABLE
+from loadtest.stack.process import ServerError
+from lock import LockError
 
 VICTIM = "victim"
 SHARDED = "etcd-sharded"  # most of its purchases take no lock
@@ -21,16 +26,16 @@ SOME = 20  # items
 READ_S = 0.05  # the read takes a few milliseconds from entering; whether it was over is checked afterwards
 POLL_S = 0.01
 CALM_S = 0.3
-PATIENCE_S = 10.0
+PATIENCE_S = 20.0
 
 
 class TrialListener:
     """Is told how a trial goes; a subclass overrides what it needs."""
 
-    def look(self, seen: Snapshot) -> None:
-        """What the sale looks like at this moment."""
+    def on_snapshot(self, seen: Snapshot) -> None:
+        """The sale at this moment."""
 
-    def event(self, text: str, at_ms: float) -> None:
+    def on_event(self, text: str, at_ms: float) -> None:
         """What was done to it, in milliseconds from its beginning."""
 
 
@@ -38,35 +43,37 @@ class ScenarioContext:
     """What is at hand while a scenario is played: one sale of `stock` items, which begins now.
 
     Attributes:
-        exact: whether the guard promises exactness under every fault.
-        uses_etcd: whether each purchase takes a lock in etcd.
+        is_exact: whether the guard promises exactness under every fault.
+        waits_in_etcd: whether each purchase takes a lock in etcd.
         threads: those of this trial.
         listener: is told of every event as it happens.
-        failures: what the scenario required in vain, or why it was not played.
+        failures: what the scenario required in vain.
+        delays: what did not happen in time.
         error: why the scenario could not be played as it is meant, if it could not.
     """
 
-    def __init__(self, testbed: Testbed, guard: str, listener: TrialListener, *, exact: bool, stock: int) -> None:
+    def __init__(self, testbed: Testbed, guard: str, listener: TrialListener, *, promise: str, stock: int) -> None:
         self.testbed = testbed
         self.shops = testbed.shops
         self.guard = guard
-        self.exact = exact
-        self.uses_etcd = guard.startswith("etcd") and guard != SHARDED
+        self.is_exact = promise == Promise.EXACT
+        self.waits_in_etcd = guards()[guard].waits_in_etcd
         self.listener = listener
         self.start, self.started = Start.now(), utc_now()
         self.threads = TrialThreads()
         self.buyers = Buyers(testbed.shops, guard, self.threads)
-        self.monitor = Monitor(testbed, self.start, stock, listener.look, self.threads)
+        self.monitor = Monitor(testbed, self.start, stock, listener.on_snapshot, self.threads)
         self.section_log = SectionReader(testbed.section_log, self.start)
         self.events: list[Event] = []
         self.failures: list[str] = []
-        self.error: ScenarioError | None = None
+        self.delays: list[str] = []
+        self.error: Exception | None = None
 
     def announce(self, text: str) -> None:
         """Tell, and record, what is being done."""
         event = Event(self.start.elapsed_ms(), text)
         self.events.append(event)
-        self.listener.event(event.text, event.at_ms)
+        self.listener.on_event(event.text, event.at_ms)
 
     def act(self, action: Callable[[], object], text: str) -> None:
         """Do something to the sale, and tell what was done."""
@@ -78,13 +85,18 @@ class ScenarioContext:
         if not kept:
             self.failures.append(text)
 
+    def require_in_time(self, kept: bool, text: str) -> None:
+        """There is no verdict unless `kept`: a slow machine would fail this as well as a wrong guard."""
+        if not kept:
+            self.delays.append(text)
+
     @contextmanager
-    def noting_errors(self) -> Iterator[None]:
-        """Record a ScenarioError as a failure of the run, and go on."""
+    def noting_delays(self) -> Iterator[None]:
+        """Record as a delay of the run that it could not be played as it is meant, and go on."""
         try:
             yield
-        except ScenarioError as error:
-            self.failures.append(str(error))
+        except (ScenarioError, ServerError, LockError, OSError, *UNREADABLE) as error:
+            self.delays.append(str(error))
             self.error = error
 
     def wait_for(self, what: str, happened: Callable[[], object], *, timeout: float = PATIENCE_S) -> None:
@@ -107,15 +119,10 @@ class ScenarioContext:
         The buyer asks elsewhere if the shop hangs up, with the same idempotency key. No other buyer is let in before: a
         lock that is polled for may never be had in a rush.
         """
-        answer: Future[Answer] = Future()
-        self.buyers.doors.clear()
-
-        def buy() -> None:
-            answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms, timeout=timeout))
-
-        self.threads.start(VICTIM, buy)
+        self.buyers.admission.clear()
+        answer = self.buyers.start_purchase(VICTIM, shop=shop, hold_ms=think_ms, timeout=timeout)
         self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM) or answer.done())
-        self.buyers.doors.set()
+        self.buyers.admission.set()
         time.sleep(READ_S)
         if answer.done():
             raise MistimedFault(f"the victim was answered at once: {answer.result().outcome.value}")
@@ -123,12 +130,12 @@ class ScenarioContext:
         return answer
 
     def let_others_buy(self) -> None:
-        """Wait for sales, then close the buyers' doors, and wait until no more are served.
+        """Wait for sales, then admit no more buyers, and wait until no more are served.
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """
         self.wait_for_sales()
-        self.buyers.doors.clear()
+        self.buyers.admission.clear()
         seen = -1
         while seen != self.monitor.orders:
             seen = self.monitor.orders

@@ -84,9 +84,25 @@ class Snapshot:
             return None
         return sum(participant.waiters for participant in self.participants)
 
+    def sample(self) -> Sample:
+        """What the record keeps of it."""
+        held = next((each.lease for each in self.participants if each.holds), None)
+        lease = self.redis_lock or held
+        return Sample(
+            self.at_ms,
+            self.stock,
+            self.orders,
+            self.holder,
+            self.waiters,
+            lease_s=lease.left_s if lease else None,
+            granted_s=lease.granted_s if lease else None,
+            frozen=[each.name for each in self.participants if each.state == "frozen"],
+            dead=[each.name for each in self.participants if each.state == "dead"],
+        )
+
 
 class Monitor:
-    """A thread that looks at a sale of `total` items ten times a second and tells `show`, as a context manager.
+    """A thread that looks at a sale of `total` items ten times a second and tells `listen`, as a context manager.
 
     Attributes:
         samples: what was seen.
@@ -94,14 +110,14 @@ class Monitor:
     """
 
     def __init__(
-        self, testbed: Testbed, start: Start, total: int, show: Callable[[Snapshot], None], threads: TrialThreads
+        self, testbed: Testbed, start: Start, total: int, listen: Callable[[Snapshot], None], threads: TrialThreads
     ) -> None:
         self.samples: list[Sample] = []
         self.orders = self.in_transit = 0
         self._testbed = testbed
         self._start = start
         self._total = total
-        self._show = show
+        self._listen = listen
         self._ledgers = Ledgers(testbed.redis.url, SALE, timeout=TIMEOUT_S)
         self._etcd = connect(testbed.etcd.endpoints, timeout=TIMEOUT_S)
         self._stop = threading.Event()
@@ -119,20 +135,20 @@ class Monitor:
 
     def _watch(self) -> None:
         while not self._stop.wait(PERIOD_S):
-            seen = self._look()
-            self.samples.append(Sample(seen.at_ms, seen.stock, seen.orders, seen.holder, seen.waiters))
-            self._show(seen)
+            seen = self._snapshot()
+            self.samples.append(seen.sample())
+            self._listen(seen)
 
-    def _look(self) -> Snapshot:
+    def _snapshot(self) -> Snapshot:
         at_ms = self._start.elapsed_ms()
-        stock, orders, lock_ms = self._sale()
+        stock, orders, lock_ms = self._read_sale()
         redis_lock = Lease(lock_ms / 1000, self._testbed.setup.ttl_s) if lock_ms else None
-        queue = self._queue()
+        queue = self._read_queue()
         return Snapshot(
             at_ms, stock, orders, self._total, redis_lock, self._participants(queue or []), queue is not None
         )
 
-    def _sale(self) -> tuple[int | None, int | None, int]:
+    def _read_sale(self) -> tuple[int | None, int | None, int]:
         """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
         try:
             found, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
@@ -141,16 +157,16 @@ class Monitor:
         self.orders, self.in_transit = found.orders, found.in_transit
         return found.left, found.orders, max(held_ms, 0)
 
-    def _queue(self) -> list[tuple[str, Lease]] | None:
+    def _read_queue(self) -> list[tuple[str, Lease]] | None:
         """Name and lease of each key in the queue, the holder first; None while etcd is unavailable."""
         try:
             keys = self._etcd.get_prefix(QUEUE).keys
-            leases = {lease: self._lease(lease) for lease in {key.lease_id for key in keys}}
+            leases = {lease: self._read_lease(lease) for lease in {key.lease_id for key in keys}}
         except EtcdError:
             return None
         return [(Contender.of(key).session or STRANGER, leases[key.lease_id]) for key in keys]
 
-    def _lease(self, lease: int) -> Lease:
+    def _read_lease(self, lease: int) -> Lease:
         told = self._etcd.time_to_live(lease)
         return Lease(min(told.ttl + 1, told.granted_ttl), told.granted_ttl)  # etcd tells whole seconds, rounded down
 

@@ -15,14 +15,13 @@ from rich.spinner import Spinner
 from labs.faults.context import TrialListener
 from labs.faults.monitor import Snapshot
 from labs.faults.scenario import Scenario
-from labs.faults.scenarios import scenarios
 from labs.faults.scenarios.random_sequence import RandomSequence
-from labs.faults.screen import draw
+from labs.faults.screen import sale_picture
 from labs.faults.testbed import Testbed
-from labs.faults.trial import EXACT, Trial, TrialResult
+from labs.faults.trial import Trial, TrialResult
 from loadtest.stack.process import scratch_directory
 
-BY_NAME = scenarios()
+_TOLD = {True: ("green", ", as expected"), False: ("bold red", ", NOT AS EXPECTED"), None: ("yellow", "")}
 
 
 @dataclass
@@ -48,7 +47,7 @@ class ScenarioRunner(TrialListener):
 
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
         """Play one scenario under each guard that suits it; raises ServerError or SaleError."""
-        self.console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
+        self.console.print(f"\n[bold]{scenario.name}[/]: {scenario.summary}")
         if not (suitable := scenario.suitable(guards)):
             self.console.print(f"  left out: under {', '.join(guards)} no buyer thinks inside a lock")
             return
@@ -68,13 +67,17 @@ class ScenarioRunner(TrialListener):
                 self._tell(result)
 
     def _play_random(self, scenario: type[RandomSequence], guard: str, testbed: Testbed) -> TrialResult:
-        """Sale after sale with one seed for all guards, until the time is over or one is not as expected; the worst."""
+        """Sale after sale with one seed for all guards, until the time is over or one is not as expected.
+
+        The result is the worst of them, but none without a verdict if another has one.
+        """
         random, results, until = Random(self.seed), list[TrialResult](), time.monotonic() + self.seconds
-        while not results or (results[-1].as_expected and time.monotonic() < until):
+        while not results or (results[-1].as_expected is not False and time.monotonic() < until):
             name = f"{scenario.name}-{self.seed}-{len(results) + 1}"
-            self.event(f"sale {len(results) + 1} of seed {self.seed}")
+            self.on_event(f"sale {len(results) + 1} of seed {self.seed}")
             results.append(self._perform(scenario(random), guard, testbed, name))
-        return max(results, key=lambda each: (bool(each.problems), each.observed != EXACT, each.found.longest_stall_ms))
+        judged = [each for each in results if each.as_expected is not None] or results
+        return max(judged, key=lambda each: (not each.as_expected, not each.is_exact, each.found.longest_stall_ms))
 
     def _perform(self, scenario: Scenario, guard: str, testbed: Testbed, name: str) -> TrialResult:
         self._label = f"{scenario.name}, {guard}"
@@ -83,15 +86,15 @@ class ScenarioRunner(TrialListener):
         return result
 
     def _tell(self, result: TrialResult) -> None:
-        style, word = ("green", "as expected") if result.as_expected else ("bold red", "NOT AS EXPECTED")
-        self.console.print(f"  {result.guard}: {result.observed}, {word}", style=style, markup=False)
-        for problem in result.problems:
-            self.console.print(f"    {problem}", style="red", markup=False)
+        style, word = _TOLD[result.as_expected]
+        self.console.print(f"  {result.guard}: {result.observed}{word}", style=style, markup=False)
+        for problem in result.judgement.problems:
+            self.console.print(f"    {problem}", style=style, markup=False)
 
     # What a trial shows
 
-    def look(self, seen: Snapshot) -> None:
-        self._live.update(draw(self._label, seen))
+    def on_snapshot(self, seen: Snapshot) -> None:
+        self._live.update(sale_picture(self._label, seen))
 
-    def event(self, text: str, at_ms: float = 0.0) -> None:
+    def on_event(self, text: str, at_ms: float = 0.0) -> None:
         self.console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)

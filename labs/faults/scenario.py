@@ -25,10 +25,16 @@ class Expected(str, Enum):
 class Scenario(ABC):
     """One way to disturb a sale.
 
+    The first line of a scenario's docstring says what it does, in lists, in the terminal and in the report; the rest
+    says why the sale has to survive it.
+
     Attributes:
         name: as the command line knows it.
-        what: what it does, in one line.
+        summary: the first line of the docstring, as the end of a sentence.
         order: its place among all.
+        group: the word that plays it with others about the same thing; empty for none.
+        is_stageable: whether it needs nothing but processes that are killed, frozen or started, so that it can be
+            played on a stack that runs.
         setup: what it needs of its testbed.
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
@@ -38,14 +44,20 @@ class Scenario(ABC):
     """
 
     name: ClassVar[str]
-    what: ClassVar[str]
+    summary: ClassVar[str] = ""
     order: ClassVar[int] = 1000
+    group: ClassVar[str] = ""
+    is_stageable: ClassVar[bool] = False
     setup: ClassVar[Setup] = Setup()
     fenced: ClassVar[Expected] = Expected.EXACT
     unfenced: ClassVar[Expected] = Expected.EXACT
     opens_in_s: ClassVar[int] = 0
     opens_at: float = 0.0
     sharded: ClassVar[bool | None] = None
+
+    def __init_subclass__(cls) -> None:
+        line = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
+        cls.summary = line[:1].lower() + line[1:]
 
     @classmethod
     def suitable(cls, guards: Sequence[str]) -> Sequence[str]:

@@ -11,16 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from labs.faults.monitor import Lease, Participant, Snapshot
-from labs.faults.trial import EXACT, TrialResult
+from labs.faults.trial import TrialResult
 from loadtest.terminal import DASHES
 
 _BAR = 24  # characters
 _NAME = 12
 _LOW_S = 1.0  # a lease that is renewed in time does not get there
+_AS_EXPECTED = {True: ("yes", "bold green"), False: ("NO", "bold red"), None: ("-", "yellow")}
 _GOOD, _BAD, _QUIET = "green", "bold red", "dim"
 
 
-def draw(label: str, seen: Snapshot) -> RenderableType:
+def sale_picture(label: str, seen: Snapshot) -> RenderableType:
     """A picture of at most 80 columns, as high as there are participants, and three."""
     title = Text.assemble((label, "bold"), (f"  {seen.at_ms / 1000:.1f} s", _QUIET))
     rows = Table.grid(padding=(0, 2))
@@ -67,7 +68,7 @@ def _participant(participant: Participant) -> Text:
     return Text("  ").join(Text(*each) for each in words if each[0])
 
 
-def table(results: Sequence[TrialResult], *, plain: bool) -> Table:
+def results_table(results: Sequence[TrialResult], *, plain: bool) -> Table:
     """A row for each result, in at most 80 columns; the rows of a scenario stand together, under its name.
 
     With `plain`, only characters that every terminal and log has.
@@ -91,9 +92,9 @@ def _cells(result: TrialResult) -> list[Text | str]:
     return [
         result.guard,
         result.expected.value,
-        Text(result.observed, "" if result.observed == EXACT else _BAD),
+        Text("no verdict") if result.as_expected is None else Text(result.observed, "" if result.is_exact else _BAD),
         Text(str(total), "" if total == found.stock else _BAD),
         Text(str(found.lost_updates), _BAD if found.lost_updates else _QUIET),
         f"{found.longest_stall_ms / 1000:.1f}",
-        Text("yes", "bold green") if result.as_expected else Text("NO", _BAD),
+        Text(*_AS_EXPECTED[result.as_expected]),
     ]

@@ -67,6 +67,12 @@ class Testbed(Resource):
         for process in self._processes:
             process.wait_ready()
 
+    def restart_shops(self) -> None:
+        """End every purchase under way, by kill -9 of the instances; raises ServerError."""
+        for shop in self.shops:
+            shop.instance.kill()
+        self.heal()
+
     def start(self) -> None:
         """Everything is as after `heal`."""
         self.heal()

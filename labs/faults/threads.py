@@ -1,4 +1,4 @@
-"""Threads of one trial: what one of them raises ends the scenario, instead of vanishing with its thread."""
+"""Threads of one trial, and why a scenario cannot be played as it is meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from threading import Thread
 
 
 class ScenarioError(Exception):
-    """The scenario could not be played as it is meant: what it waited for did not happen."""
+    """The scenario could not be played as it is meant: what it waited for did not happen in time."""
 
 
 class MistimedFault(ScenarioError):
@@ -15,7 +15,7 @@ class MistimedFault(ScenarioError):
 
 
 class TrialThreads:
-    """Starts threads, and remembers their errors.
+    """Starts threads, and remembers their errors: what one of them raises ends the scenario.
 
     Attributes:
         errors: of threads that ended with an exception, a line each.

@@ -6,11 +6,12 @@ Where the fault came at the wrong moment there is another sale, and only the las
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from app.contract.verdict import Verdict
+from app.contract.verdict import TOO_SLOW, Kind
 from labs.faults.buyers import HOLD_MS
 from labs.faults.context import SOME, ScenarioContext, TrialListener
+from labs.faults.judgement import Judgement, judge_trial, no_verdict
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import SALE
 from labs.faults.testbed import Testbed
@@ -21,12 +22,12 @@ from loadtest.results.record import Expectation, Record
 from loadtest.results.text import pluralize
 from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import COMPOSE_TOKEN, Sale
+from loadtest.shop_client.shops import SaleError
 
 STOCK = 300
-SALE_TIMEOUT_S = 30.0
+END_TIMEOUT_S = 60.0  # for the last purchase, once the fault is over
+SETTLE_TIMEOUT_S = 20.0
 MOST_PLAYS = 3
-EXACT = "EXACT"
-BREAKS_NOT = "it did not break: the scenario proves nothing"
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,21 @@ class TrialResult:
 
     Attributes:
         observed: the verdict's sentence.
-        problems: why it is not as expected; empty if it is.
+        is_exact: whether that is EXACT.
     """
 
     scenario: str
     guard: str
     expected: Expected
     observed: str
-    problems: list[str]
+    is_exact: bool
+    judgement: Judgement
     found: Audit
 
     @property
-    def as_expected(self) -> bool:
-        return not self.problems
+    def as_expected(self) -> bool | None:
+        """None where there is no verdict."""
+        return self.judgement.as_expected
 
 
 @dataclass(frozen=True)
@@ -68,43 +71,58 @@ class Trial:
         with closing(Sale(urls, redis_url=redis_url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)) as sale:
             promise = sale.shops.promises()[self.guard]
             for plays_left in reversed(range(MOST_PLAYS)):
-                context = self._play(sale, promise)
-                result, record = self._judge(context, sale, promise)
+                self.scenario.begin(sale, self.stock)
+                context = ScenarioContext(self.testbed, self.guard, self.listener, promise=promise, stock=self.stock)
+                has_ended = self._play(context, sale)
+                result, record = self._judge(context, sale, promise, has_ended=has_ended)
                 if not isinstance(context.error, MistimedFault) or not plays_left:
                     break
-                self.listener.event(f"{context.error}: once more", context.start.elapsed_ms())
+                self.listener.on_event(f"{context.error}: once more", context.start.elapsed_ms())
         return result, record
 
-    def _play(self, sale: Sale, promise: str) -> ScenarioContext:
-        self.scenario.begin(sale, self.stock)
-        context = ScenarioContext(self.testbed, self.guard, self.listener, exact=promise == "exact", stock=self.stock)
+    def _play(self, context: ScenarioContext, sale: Sale) -> bool:
+        """The sale, from the first click to the last doubt; whether all of its purchases have ended by themselves."""
         with context.monitor:
             try:
-                self._sell(context)
+                context.buyers.start()
+                with context.noting_delays():
+                    if not self.scenario.opens_in_s:
+                        context.wait_for("the beginning of the sale", lambda: context.monitor.orders >= SOME)
+                    self.scenario.play(context)
+                self.testbed.heal()
+                context.buyers.drain()
+                has_ended = self._wait_for_the_end(context, sale)
             finally:
                 context.buyers.close()
-        return context
+            if not has_ended:  # what is still under way would write into this ledger later, or buy in the next sale
+                self.testbed.restart_shops()
+                context.buyers.wait_ended(timeout=END_TIMEOUT_S)
+        return has_ended
 
-    def _sell(self, context: ScenarioContext) -> None:
-        """The sale, from the first click to the last doubt."""
-        context.buyers.start()
-        with context.noting_errors():
-            if not self.scenario.opens_in_s:
-                context.wait_for("the beginning of the sale", lambda: context.monitor.orders >= SOME)
-            self.scenario.play(context)
-        self.testbed.heal()
-        context.buyers.hurry()
-        sold_out = context.buyers.finish(timeout=SALE_TIMEOUT_S)
-        context.require(sold_out, f"the sale was not over {SALE_TIMEOUT_S:g} s after the fault")
-        for buyer in context.buyers.doubtful():
-            context.buyers.buy(buyer, shop=0)
-        context.failures += [error for error in context.threads.errors if error not in context.failures]
+    def _wait_for_the_end(self, context: ScenarioContext, sale: Sale) -> bool:
+        """Wait until every purchase has ended and every buyer knows of it: a sale that goes on cannot be judged."""
+        over = f"{END_TIMEOUT_S:g} s after the fault"
+        if not context.buyers.wait_ended(timeout=END_TIMEOUT_S):
+            context.delays.append(f"the sale was not over {over}")
+            return False
+        try:
+            for _ in sale.shops.until_idle(timeout=END_TIMEOUT_S):
+                pass
+        except SaleError as error:
+            context.delays.append(error.message)
+            return False
+        if doubtful := context.buyers.settle_doubts(timeout=SETTLE_TIMEOUT_S):
+            context.delays.append(f"{pluralize(len(doubtful), 'buyer')} in doubt {over}")
+        return not doubtful
 
-    def _judge(self, context: ScenarioContext, sale: Sale, promise: str) -> tuple[TrialResult, Record]:
+    def _judge(
+        self, context: ScenarioContext, sale: Sale, promise: str, *, has_ended: bool
+    ) -> tuple[TrialResult, Record]:
         ledger, stock_left = sale.ledger()
         last = list({answer.buyer: answer for answer in context.buyers.answers}.values())
         opens_at = self.scenario.opens_at
         verdict = judge_rush(stock=self.stock, stock_left=stock_left, ledger=ledger, answers=last, opens_at=opens_at)
+        run = Run.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)
         record = Record(
             kind="fault",
             scenario=self.scenario.name,
@@ -115,27 +133,27 @@ class Trial:
             hold_ms=HOLD_MS,
             started=context.started,
             versions=sale.versions(),
-            verdict=asdict(Run.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)),
+            verdict=asdict(run),
             samples=context.monitor.samples,
             events=context.events,
             source=context.section_log.source(self.guard),
         )
         record.take(context.start, answers=context.buyers.answers, ledger=ledger, sections=context.section_log.poll())
         found = audit(record)
-        if context.error is None:
-            with context.noting_errors():
+        if has_ended and context.error is None:
+            with context.noting_delays():
                 self.scenario.review(context, record)
-        expected = self.scenario.fenced if context.exact else self.scenario.unfenced
-        against = [*context.failures, *problems(expected, verdict, found)]
-        record.expectation = Expectation(expected.value, not against, against, fault=self.scenario.what)
-        return TrialResult(self.scenario.name, self.guard, expected, verdict.sentence, against, found), record
-
-
-def problems(expected: Expected, verdict: Verdict, found: Audit) -> list[str]:
-    """What speaks against a run, by its verdict and by what the audit found."""
-    if expected is Expected.EXACT:
-        sentence = [] if verdict.exact else [verdict.sentence]
-        return sentence + found.findings()
-    broke = verdict.oversold or verdict.lost_updates or verdict.missing
-    unanswered = [f"{pluralize(len(found.unanswered), 'buyer')} without an answer"] if found.unanswered else []
-    return unanswered + ([BREAKS_NOT] if expected is Expected.BREAKS and not broke else [])
+        expected = self.scenario.fenced if context.is_exact else self.scenario.unfenced
+        if errors := context.threads.errors:
+            judgement = Judgement(False, errors)
+        elif not has_ended:
+            judgement = no_verdict(context.delays)
+        else:
+            judgement = judge_trial(expected, promise, verdict, found, failures=context.failures, delays=context.delays)
+        if judgement.as_expected is None:
+            run = replace(run, verdict=TOO_SLOW, kind=Kind.NONE, exact=False, kept_promise=None)
+            record.verdict = asdict(run)
+        problems = judgement.problems
+        record.expectation = Expectation(expected.value, judgement.as_expected, problems, fault=self.scenario.summary)
+        result = TrialResult(self.scenario.name, self.guard, expected, run.verdict, run.exact, judgement, found)
+        return result, record

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from operator import attrgetter
 
 from app.contract.keys import key_prefix
+from app.contract.outcomes import Outcome
 from labs.faults.context import SHARDED, ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from loadtest.results.record import Record
-from loadtest.shop_client.shops import get_json
+from loadtest.shop_client.shops import UNANSWERED, get_json
 from loadtest.stack.proxy import REQUESTS
 
 BEFORE_S = 0.3
@@ -25,6 +27,7 @@ OPENER = f"{key_prefix(SALE)}opener".encode()  # a key of the script that opens 
 class Opening(Scenario):
     """Buyers click from the start; the sale opens once, in time, whatever becomes of the leader."""
 
+    group = "opening"
     opens_in_s = 4
     harm: attrgetter[Callable[[], None]]  # what is done to the leader, and what undoes it
     mend: attrgetter[Callable[[], None]]
@@ -47,56 +50,69 @@ class Opening(Scenario):
         context.wait_for_sales()
 
     def review(self, context: ScenarioContext, record: Record) -> None:
-        sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome == "sold")
-        context.require(any(answer.outcome == "not_open" for answer in record.answers), "no buyer came too early")
+        sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome is Outcome.SOLD)
+        if not any(answer.outcome is Outcome.NOT_OPEN for answer in record.answers):
+            raise MistimedFault("no buyer came too early")
         late_s = (sold[0] - context.start.since_epoch(self.opens_at * 1000)) / 1000 if sold else self.opens_in_s
-        context.require(late_s <= TTL_S + SLACK_S, f"the first sale was {late_s:.1f} s late, with a TTL of {TTL_S} s")
+        told = f"the first sale was {late_s:.1f} s late, with a TTL of {TTL_S} s"
+        context.require_in_time(late_s <= TTL_S + SLACK_S, told)
         stocks = [sample.stock for sample in record.samples if sample.stock is not None]
         falls = all(later <= earlier for earlier, later in pairwise(stocks))
         # Shards are not read at one moment: items that move meanwhile are seen twice, or not at all.
         context.require(falls or context.guard == SHARDED, "the sale was opened twice")
 
     def _leader(self, context: ScenarioContext) -> Shop | None:
-        name = get_json(f"{context.shops[0].url}/sale")["leader"]
-        return next((shop for shop in context.shops if shop.name == name), None)
+        """The shop that leads; None while there is none, or the shop that is asked does not answer."""
+        with suppress(*UNANSWERED):
+            name = get_json(f"{context.shops[0].url}/sale")["leader"]
+            return next((shop for shop in context.shops if shop.name == name), None)
+        return None
 
 
 class KillLeader(Opening):
-    """Its key goes with its lease, and the other instance opens the sale."""
+    """Kill -9 of the leader that is to open the sale, just before the time.
+
+    Its key goes with its lease, and the other instance opens the sale.
+    """
 
     name = "opening-kill"
     order = 120
-    what = "kill -9 of the leader that is to open the sale, just before the time"
     harm, harmed = attrgetter("instance.kill"), f"is killed {BEFORE_S:g} s before the time"
     mend, mended = attrgetter("instance.launch"), "is started again"
 
 
 class PauseLeader(Opening):
-    """It wakes up when its lease is over, the sale open, and its time long past."""
+    """Freeze the leader just before the time, thaw it when others have sold.
+
+    It wakes up when its lease is over, the sale open, and its time long past.
+    """
 
     name = "opening-pause"
     order = 130
-    what = "freeze the leader just before the time, thaw it when others have sold"
     harm, harmed = attrgetter("instance.pause"), f"is frozen {BEFORE_S:g} s before the time"
     mend, mended = attrgetter("instance.resume"), "is thawed, and believes that it leads"
 
 
 class CutLeader(Opening):
-    """It could still reach Redis, and does not open the sale: without a lease it does not lead."""
+    """Cut the leader off from etcd, not from Redis, just before its lease would be renewed.
+
+    The leader could still reach Redis, and does not open the sale: without a lease it does not lead.
+    """
 
     name = "opening-cut"
     order = 140
-    what = "cut the leader off from etcd, not from Redis, just before its lease would be renewed"
     harm, harmed = attrgetter("to_etcd.stall"), "hears nothing from etcd any more"
     mend, mended = attrgetter("to_etcd.resume"), "and etcd hear each other again"
 
 
 class LateOpening(Opening):
-    """The leader had every right to open the sale when it sent the command, which arrives when others have sold."""
+    """Cut the leader off when its opening is under way; deliver it when others have sold.
+
+    The leader had every right to open the sale when it sent the command, which arrives when others have sold.
+    """
 
     name = "opening-late"
     order = 150
-    what = "cut the leader off when its opening is under way; deliver it when others have sold"
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         leader.to_redis.hold_matching(OPENER)
@@ -105,15 +121,17 @@ class LateOpening(Opening):
         context.act(leader.to_etcd.stall, f"{leader.name} has sent the opening and is cut off from the network")
         context.let_others_buy()
         context.act(leader.lines.resume, "the network is back, and delivers the opening")
-        context.buyers.doors.set()
+        context.buyers.admission.set()
 
 
 class OpenedTwice(LateOpening):
-    """As one would write it first: the leader opens whatever it finds. What was sold is for sale once more."""
+    """The same without the fence, which has to break: the sale is opened twice.
+
+    As one would write it first: the leader opens whatever it finds. What was sold is for sale once more.
+    """
 
     name = "opening-twice"
     order = 160
-    what = "the same without the fence, which has to break: the sale is opened twice"
     setup = Setup(settings={"FLASHSALE_OPENER": "unfenced"})
     fenced = unfenced = Expected.BREAKS
 
@@ -122,9 +140,11 @@ class OpenedTwice(LateOpening):
 
 
 class RandomOpening(RandomSequence):
-    """The same while the instances elect a leader, and it opens the sale."""
+    """The same around a scheduled opening.
+
+    The same while the instances elect a leader, and it opens the sale.
+    """
 
     name = "random-opening"
     order = 240
-    what = "the same around a scheduled opening"
     opens_in_s = 2

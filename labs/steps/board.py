@@ -25,11 +25,11 @@ from app.board.sources.instances import find
 from app.board.sources.locust import DIRECT, UNREACHABLE, Locust
 from app.board.sources.stack_client import StackClient
 from app.board.web.security import authorize
+from app.config.etcd import connect_etcd
 from app.contract.keys import DEFAULT_ITEM
 from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
-from lock import connect
 
 LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你就是调度器"}}
 STATIC = Path(__file__).with_name("static")
@@ -52,7 +52,7 @@ class Scheduler:
     def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
         shop = settings.shop
         self._settings = settings
-        self._etcd = connect(shop.etcd_endpoints, timeout=1.0)
+        self._etcd = connect_etcd(shop, timeout=1.0)
         self._sale = services.sale_of(shop, self._etcd, connections=2, timeout=1.0)
         self._stack = stack if settings.on_loopback else None
         self._locust = locust

@@ -30,6 +30,7 @@ def up(free_ports: bool, redis_shards: int) -> None:
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)
+            logs.skip_old()
             click.echo("\nThe sale is open. Ctrl-C stops everything.")
             for name, place in usage_hints(stack).items():
                 click.echo(f"{name}: {place}")
@@ -52,9 +53,14 @@ class Logs:
         self._width = max(len(process.name) for process in processes)
 
     def ready(self, process: ManagedProcess) -> None:
-        """Show new lines, and that `process` is ready."""
-        self.show_new()
+        """Show that `process` is ready; what it logs as it starts is shown only if the start fails."""
         self.say(process, f"ready on port {process.port}")
+
+    def skip_old(self) -> None:
+        """Show only lines that come from now on."""
+        for process in self._processes:
+            if process.log.exists():
+                self._shown[process] = process.log.stat().st_size
 
     def follow(self) -> None:
         """Show new lines until the last process has ended."""

@@ -16,8 +16,10 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.rule import Rule
+from rich.text import Text
 
 from loadtest import REPOSITORY
+from loadtest.cli.kept_screen import run_and_keep
 from loadtest.cli.main import cli
 from loadtest.terminal import console
 
@@ -39,6 +41,7 @@ MISSING = {
     "en": "{} is left out: `{}` is a command of a lab that is not here.",
     "zh": "跳过 {}: `{}` 属于未安装的实验。",
 }
+BESIDES = 3  # lines around a text: one above, one below, and the prompt
 ENDED = {"en": "The command ended with exit code {}.", "zh": "命令以退出码 {} 结束。"}
 
 
@@ -99,9 +102,9 @@ def workshop(language: str) -> None:
         screen.print(title, Markdown(step.before), "", f"[bold]$ {step.command}[/]", "")
         answer = _asked(screen, run)
         while answer in ("", "r"):
-            _run(step, language, screen)
+            kept = _run(step, language, screen)
             for text, prompt in zip(step.after, [reveal] * (len(step.after) - 1) + [go_on], strict=True):
-                screen.print("", Markdown(text), "")
+                _speak(text, kept, screen)
                 if answer := _asked(screen, prompt):
                     break
             else:
@@ -134,12 +137,30 @@ def _asked(screen: Console, prompt: str) -> str:
             return answer
 
 
-def _run(step: Step, language: str, screen: Console) -> None:
-    """Run the command; Ctrl-C ends the command, and not the workshop."""
+def _run(step: Step, language: str, screen: Console) -> list[str]:
+    """Run the command; its last lines. Ctrl-C ends the command, and not the workshop."""
+    words, kept = [sys.executable, "-m", "loadtest", *step.words], list[str]()
     before = signal.signal(signal.SIGINT, lambda *_: None)  # the command has its own
     try:
-        code = subprocess.call([sys.executable, "-m", "loadtest", *step.words], cwd=REPOSITORY)
+        if screen.is_terminal:
+            code, kept = run_and_keep(words, directory=REPOSITORY, width=screen.width, height=screen.height)
+        else:
+            code = subprocess.call(words, cwd=REPOSITORY)
     finally:
         signal.signal(signal.SIGINT, before)
     if code:
-        screen.print(f"[red]{ENDED[language].format(code)}[/]")
+        ended = ENDED[language].format(code)
+        screen.print(f"[red]{ended}[/]")
+        kept += ["", ended] if kept else []
+    return kept
+
+
+def _speak(text: str, kept: list[str], screen: Console) -> None:
+    """Show a text below what the command has left on the screen, as much of that as there is room for."""
+    spoken = Markdown(text)
+    room = screen.height - len(screen.render_lines(spoken)) - BESIDES
+    if kept:
+        screen.clear()
+        for line in kept[max(len(kept) - room, 0) :]:
+            screen.print(Text.from_ansi(line), soft_wrap=True)
+    screen.print("", spoken, "")

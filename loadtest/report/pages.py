@@ -75,10 +75,13 @@ def _sentence(records: Sequence[Record]) -> str:
     """The heading: the verdict of a single record, or how many are as expected."""
     if len(records) == 1:
         (only,) = records
-        expected = f", {'' if only.as_expected else 'not '}as expected." if only.expectation else ""
-        return f"{only.name}, {only.guard}: {only.verdict['verdict']}{expected}"
-    unexpected = sum(not record.as_expected for record in records)
-    return f"{len(records)} sales under faults: {f'{unexpected} not' if unexpected else 'all'} as expected."
+        expected = {True: ", as expected.", False: ", not as expected.", None: "."}[only.as_expected]
+        return f"{only.name}, {only.guard}: {only.verdict['verdict']}{expected if only.expectation else ''}"
+    unexpected = sum(record.as_expected is False for record in records)
+    unknown = sum(record.as_expected is None for record in records)
+    told = [f"{unexpected} not as expected"] if unexpected else []
+    told += [f"{unknown} without a verdict"] if unknown else []
+    return f"{len(records)} sales under faults: {', '.join(told) or 'all as expected'}."
 
 
 def repeat_comparison(comparison: Comparison) -> str:

@@ -35,9 +35,9 @@ class SlowMotion:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> SlowMotion | None:
-        """The player of those records that have critical sections; None if there are none, or no player."""
+        """The player of those records that have critical sections; None if there are none."""
         films = [_film(record) for record in records if record.sections]
-        if not films or not (STATIC / SCRIPTS[-1]).exists():
+        if not films:
             return None
         style = (STATIC / "player.css").read_text(encoding="utf-8")
         parts = [(STATIC / name).read_text(encoding="utf-8") for name in SCRIPTS] + [UNPACK.read_text(encoding="utf-8")]

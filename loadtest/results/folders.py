@@ -15,9 +15,7 @@ import click
 REPORTS = Path("reports")
 LATEST = REPORTS / "latest"
 COMPARISON = "comparison.json"
-BENCHMARK = "bench.json"
 RECORDS = "records"
-RESULTS = (COMPARISON, BENCHMARK, RECORDS)
 
 
 def new_report(reports: Path = REPORTS) -> Path:
@@ -43,7 +41,7 @@ def report_under_way(reports: Path = REPORTS) -> Iterator[Path]:
     try:
         yield directory
     except KeyboardInterrupt:
-        if not any((directory / name).exists() for name in RESULTS):
+        if not (any(directory.glob("*.json")) or (directory / RECORDS).exists()):
             shutil.rmtree(directory)
         raise
     finally:

@@ -71,7 +71,7 @@ class CriticalSection:
     stock: int | None = None
     line: int | None = None
     stock_read: int | None = None
-    points: list[Point] = field(default_factory=list)
+    points: tuple[Point, ...] = ()
 
     @classmethod
     def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
@@ -89,10 +89,10 @@ class CriticalSection:
             left_ms=since_start(logged.left),
             stock=logged.stock if isinstance(logged.stock, int) else None,
             stock_read=logged.stock_read,
-            points=[
+            points=tuple(
                 Point(name, line, start.since_boot(logged.entered + after * 1000))
                 for name, line, after in logged.points
-            ],
+            ),
         )
 
 
@@ -123,13 +123,22 @@ class SectionReader:
 
 @dataclass(frozen=True)
 class Sample:
-    """The sale at one moment: items left, orders, buyers behind the holder; None where a server was out of reach."""
+    """The sale at one moment: items left, orders, buyers behind the holder; None where a server was out of reach.
+
+    Attributes:
+        lease_s, granted_s: what is left of the holder's lease, and of how much; None where that was not seen.
+        frozen, dead: names of the instances that stand still, and of those that do not run.
+    """
 
     at_ms: float
     stock: int | None
     orders: int | None
     holder: str | None
     waiters: int | None
+    lease_s: float | None = None
+    granted_s: float | None = None
+    frozen: list[str] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -147,11 +156,12 @@ class Expectation:
     Attributes:
         fault: the action, in one line.
         expected: a value of `labs.faults.scenario.Expected`.
-        problems: why the run is not as expected; empty if it is.
+        as_expected: None where there is no verdict.
+        problems: why the run is not as expected, or has no verdict; empty if it is.
     """
 
     expected: str
-    as_expected: bool
+    as_expected: bool | None
     problems: list[str]
     fault: str = ""
 
@@ -234,12 +244,13 @@ class Record:
         return self.scenario or "rush"
 
     @property
-    def as_expected(self) -> bool:
-        """Whether the fault came out as expected, or else, whether the guard kept its promise."""
+    def as_expected(self) -> bool | None:
+        """Whether the fault came out as expected, or else, whether the guard kept its promise; None: no verdict."""
         if self.expectation:
             return self.expectation.as_expected
         kept = self.promise == Promise.NONE or self.verdict["exact"]
-        return bool(self.verdict.get("kept_promise", kept))
+        found: bool | None = self.verdict.get("kept_promise", kept)
+        return found
 
     def to_json(self) -> str:
         """A line for each row, so that two records can be compared as text."""

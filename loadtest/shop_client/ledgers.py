@@ -24,16 +24,20 @@ from app.contract.keys import CLOSED, Keys, slot_names
 from app.contract.orders import Order
 
 UNREADABLE = (redis.RedisError, RedisClusterException, ValueError)  # the last of a value that is not the shop's
-_CLUSTER = "redis+cluster://"
 
 
 def connect(url: str, timeout: float) -> Any:
     """A client of the Redis at `url`, or of the cluster; `timeout` in seconds. Raises one of UNREADABLE."""
     limits: dict[str, Any] = {"decode_responses": True, "socket_timeout": timeout, "socket_connect_timeout": timeout}
-    if not url.startswith(_CLUSTER):
+    scheme, is_cluster, rest = url.partition("+cluster://")
+    if not is_cluster:
         return redis.Redis.from_url(url, **limits)
-    seeds = [ClusterNode(*node.rsplit(":", 1)) for node in url.removeprefix(_CLUSTER).split(",")]  # type: ignore[no-untyped-call]
-    return redis.RedisCluster(startup_nodes=seeds, retry=Retry(NoBackoff(), 1), **limits)
+    place, _, options = rest.partition("?")
+    login, at, nodes = place.rpartition("@")
+    first, *others = nodes.split(",")
+    seeds = [ClusterNode(*node.rsplit(":", 1)) for node in others]  # type: ignore[no-untyped-call]
+    url = f"{scheme}://{login}{at}{first}?{options}"  # which says how to log in, and its TLS
+    return redis.RedisCluster.from_url(url, startup_nodes=seeds, retry=Retry(NoBackoff(), 1), **limits)
 
 
 class _Slot(NamedTuple):

@@ -13,9 +13,9 @@ import platform
 import urllib.request
 from collections.abc import Container, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
+from app.contract.credentials import read_secret, with_password
 from app.contract.keys import queue_name
 from app.contract.orders import Order
 from loadtest.results.record import Sample
@@ -63,10 +63,10 @@ class Sale:
         """The sale that ``FLASHSALE_*`` describes, with the shop's defaults."""
         return cls(
             hosts,
-            redis_url=os.environ.get("FLASHSALE_REDIS_URL") or "redis://127.0.0.1:6379/0",
+            redis_url=_redis_url(),
             etcd=(os.environ.get("FLASHSALE_ETCD_ENDPOINTS") or "127.0.0.1:2379").split(",")[0].split("//")[-1],
             name=os.environ.get("FLASHSALE_SALE") or "demo",
-            admin_token=_admin_token(),
+            admin_token=_secret("ADMIN_TOKEN") or COMPOSE_TOKEN,
             trusted=trusted,
         )
 
@@ -136,12 +136,21 @@ class Sale:
         return found
 
 
-def _admin_token() -> str:
-    """As the instances have it: of the environment, or of the file that it names. Raises SaleError."""
-    token, file = (os.environ.get(f"FLASHSALE_ADMIN_TOKEN{end}") for end in ("", "_FILE"))
-    if token or not file:
-        return token or COMPOSE_TOKEN
+def _secret(name: str) -> str:
+    """As the instances have it: of the variable, or of the file that ``NAME_FILE`` names. Raises SaleError."""
+    secret, file = (os.environ.get(f"FLASHSALE_{name}{end}") for end in ("", "_FILE"))
+    if secret or not file:
+        return secret or ""
     try:
-        return Path(file).read_text(encoding="utf-8").strip()
+        return read_secret(file)
     except (OSError, ValueError) as error:
-        raise SaleError(f"FLASHSALE_ADMIN_TOKEN_FILE cannot be read ({error}): name the instances' file.") from error
+        raise SaleError(f"FLASHSALE_{name}_FILE cannot be read ({error}): name the instances' file.") from error
+
+
+def _redis_url() -> str:
+    """As the instances have it; raises SaleError."""
+    url, password = os.environ.get("FLASHSALE_REDIS_URL") or "redis://127.0.0.1:6379/0", _secret("REDIS_PASSWORD")
+    try:
+        return with_password(url, password) if password else url
+    except ValueError as problem:
+        raise SaleError(f"FLASHSALE_REDIS_URL {problem}.") from problem

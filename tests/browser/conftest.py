@@ -1,7 +1,4 @@
-"""The board of a real stack in a real browser: Debian's Chromium, headless, driven by Playwright.
-
-Playwright is imported only where a browser is wanted, so that these files can be collected without it.
-"""
+"""The board of a real stack in a real browser: Debian's Chromium, headless, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ import pytest
 
 from loadtest.stack.apps import LocustPage
 from loadtest.stack.stack import Stack
-from scripts.chromium import find_chromium
 from tests.support.looking import PATIENCE_MS, Looker
 from tests.support.rushing import environment
 from tests.support.selling import Sales, open_sale
@@ -32,17 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.timeout(180))
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """A browser without a window."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium())
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from typing import Any
 import click
 import pytest
 
-from labs.faults.runner import BY_NAME
-from labs.faults.screen import table
+from labs.faults.scenarios import scenarios
+from labs.faults.screen import results_table
 from loadtest.cli.main import cli
 from loadtest.cli.workshop import Step
 from tests.support.terminal import printed
@@ -81,8 +81,8 @@ def test_a_step_shows_a_command_and_ends_as_the_text_tells(
 def test_a_fault_is_shown_as_it_is_today(readme_script: ModuleType, step: str, scenario: str) -> None:
     """The scenario says what it says in the code, the table has today's columns, all is as expected."""
     shown = readme_script.part(step, WORKSHOP)
-    assert f"{scenario}: {BY_NAME[scenario].what}" in " ".join(shown.split())
-    titles = [line.split() for line in printed(table([], plain=True)).splitlines()[:2]]
+    assert f"{scenario}: {scenarios()[scenario].summary}" in " ".join(shown.split())
+    titles = [line.split() for line in printed(results_table([], plain=True)).splitlines()[:2]]
     assert all(title in [line.split() for line in shown.splitlines()] for title in titles)
     assert ": all as expected." in shown
     assert "WRONG" not in shown.split()

@@ -27,6 +27,24 @@ def overtaken(place: int, rival: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
+def overtaken_at(marker: bytes, rival: Callable[[], object]) -> Iterator[None]:
+    """Let `rival` come before the first command sent inside that contains `marker`."""
+    send, met = redis.Connection.send_packed_command, list[bytes]()
+
+    def send_after_rival(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
+        text = command if isinstance(command, bytes) else b"".join(command)
+        if marker in text and not met:
+            met.append(marker)
+            rival()
+        send(connection, command, *args, **options)  # type: ignore[no-untyped-call]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis.Connection, "send_packed_command", send_after_rival)
+        yield
+    assert met, f"nothing with {marker!r} was sent"
+
+
+@contextmanager
 def answer_lost(marker: bytes) -> Iterator[None]:
     """Let Redis execute the first command sent inside that contains `marker`, and close its connection unheard."""
     send, lost = redis.Connection.send_packed_command, list[bytes]()

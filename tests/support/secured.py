@@ -1,14 +1,21 @@
-"""etcd servers with authentication: by certificates, or by user and password."""
+"""etcd and Redis servers with authentication: by certificates, by user and password, or by both."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import ssl
 import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import redis
 
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack import binaries
-from loadtest.stack.servers import Etcd, answers_ok
+from loadtest.stack.servers import Etcd, Redis, answers_ok
 
 ROOT_PASSWORD = "root-secret"
 SHOP_PASSWORD = "shop-secret"
@@ -74,14 +81,14 @@ class LoginEtcd(Etcd):
     def command(self) -> list[str]:
         return [*super().command(), "--auth-token=simple", "--auth-token-ttl=1"]
 
-    def require_login(self) -> None:
-        """Make the users and turn authentication on."""
+    def require_login(self, *prefixes: str) -> None:
+        """Make the users, of whom `shop` may use the keys below these prefixes, and turn authentication on."""
         for command in (
             f"user add root:{ROOT_PASSWORD}",
             "user grant-role root root",
             f"user add shop:{SHOP_PASSWORD}",
             "role add shop",
-            "role grant-permission --prefix shop readwrite shop/",
+            *(f"role grant-permission --prefix shop readwrite {prefix}" for prefix in prefixes or ["shop/"]),
             "user grant-role shop shop",
             "auth enable",
         ):
@@ -90,3 +97,73 @@ class LoginEtcd(Etcd):
     def etcdctl(self, *arguments: str) -> str:
         command = [str(binaries.etcdctl()), f"--endpoints={self.endpoint}", *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
+
+
+class SecuredEtcd(TlsEtcd, LoginEtcd):
+    """An etcd that asks for a client certificate as well as for a password."""
+
+    def __init__(self, directory: Path, certificates: Certificates) -> None:
+        super().__init__(directory, certificates, mutual=True)
+        certificate, key = certificates.sign("etcdctl")
+        self._options = f"--cacert={certificates.ca}", f"--cert={certificate}", f"--key={key}"
+
+    def etcdctl(self, *arguments: str) -> str:
+        return super().etcdctl(*self._options, *arguments)
+
+
+class SecuredRedis(Redis):
+    """A Redis that knows only the user `shop`; with TLS in front of it, which the server of the wheel does not have."""
+
+    def flags(self) -> dict[str, str]:
+        (acl := self.directory / "users.acl").write_text(
+            f"user default off\nuser shop on >{SHOP_PASSWORD} ~sale:* +@all\n", encoding="utf-8"
+        )
+        return {**super().flags(), "aclfile": str(acl)}
+
+    def is_ready(self) -> bool:
+        with (
+            suppress(redis.RedisError),
+            redis.Redis(LOOPBACK, self.port, username="shop", password=SHOP_PASSWORD, socket_timeout=1.0) as client,
+        ):
+            return bool(client.ping())
+        return False
+
+
+@contextmanager
+def tls_in_front(port: int, certificates: Certificates) -> Iterator[int]:
+    """The port at which TLS, with a client's certificate, leads to a plain one of this machine."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificates.sign("redis"))
+    context.load_verify_locations(certificates.ca)
+    context.verify_mode = ssl.CERT_REQUIRED
+    loop, end = asyncio.new_event_loop(), asyncio.Event()
+    started: Future[int] = Future()
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+        writer.close()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inside_reader, inside_writer = await asyncio.open_connection(LOOPBACK, port)
+        await asyncio.gather(copy(reader, inside_writer), copy(inside_reader, writer))
+
+    async def serve() -> None:
+        server = await asyncio.start_server(handle, LOOPBACK, 0, ssl=context)
+        started.set_result(server.sockets[0].getsockname()[1])
+        await end.wait()
+        server.close()
+        connections = asyncio.all_tasks() - {asyncio.current_task()}
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    with ThreadPoolExecutor(1) as threads:
+        served = threads.submit(loop.run_until_complete, serve())
+        try:
+            yield started.result(10)
+        finally:
+            loop.call_soon_threadsafe(end.set)
+            served.result(10)
+    loop.close()

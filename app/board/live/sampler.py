@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from queue import SimpleQueue
@@ -19,6 +19,7 @@ from typing import Any
 
 import redis
 
+from app.board.live.arrival import Arrival
 from app.board.live.event_stream import EventStream
 from app.board.live.runs import MOST_SECTIONS, Run
 from app.board.settings import BoardSettings
@@ -29,16 +30,18 @@ from app.board.sources.ledger import LedgerReader, LedgerReading
 from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
+from app.config.etcd import connect_etcd
 from app.contract.clock import now_ns
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect as connect_redis
-from app.sales.refusals import SaleLost
+from app.sales.refusals import PurchaseError, SaleLost
 from lock import LockError
-from lock import connect as connect_etcd
 
 EVERY_S = 0.125
 MOST_BYTES = 4 * 1024 * 1024  # of one section log in one sample; the end of a long one has the newest sales
+LOCUST_EVERY_S = 1.0
+ARRIVING_EVERY_S = 0.25  # while buyers come, and have not begun to click
 IDLE_S = 1.0  # the longest time without an event
 OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
 
@@ -55,17 +58,17 @@ class Sampler(Poller[None]):
         shop = settings.shop
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
-        self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
+        self._etcd = connect_etcd(shop, timeout=TIMEOUT)
         self._reader = LedgerReader(self._redis, shop.sale, shards=shop.shards)
         self._readings = SimpleQueue[LedgerReading]()
         self._record = OpeningRecord(self._etcd, shop.sale)
         self._confirmed: str | None = None  # the generation that etcd knows, too
-        self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)
+        self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, PurchaseError), every_s=EVERY_S)
         queue = partial(read_queue, self._etcd, shop.queue_name)
         opening = partial(read_opening, self._etcd, shop.sale)
         self._queue = Poller("etcd", queue, errors=(LockError,), every_s=EVERY_S)
         self._opening = Poller("opening", opening, errors=(LockError,), every_s=4 * EVERY_S)
-        self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)
+        self._locust = Poller("locust", locust.status, errors=UNREACHABLE, every_s=LOCUST_EVERY_S)
         self._instances = Instances(settings.instances, stack)
         self._section_log = shop.section_log
         self._section_tail = SectionTail(shop.section_log, most_bytes=MOST_BYTES)
@@ -74,6 +77,7 @@ class Sampler(Poller[None]):
         self._run: Run | None = None
         self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
         self._early: deque[LoggedSection] = deque(maxlen=MOST_SECTIONS)  # of which run is not known yet
+        self._arrival: Arrival | None = None
         self._state: dict[str, Any] = {}
         self._published_at = 0.0
 
@@ -115,6 +119,20 @@ class Sampler(Poller[None]):
             source = GuardSource.kept(self._section_log, guard)
             told = {"source": source and asdict(source)}
             return {"sale": run.summary(), "sections": run.films(), **told} if run else None
+
+    @contextmanager
+    def expecting(self, *, guard: str, buyers: int, stock: int) -> Iterator[None]:
+        """Show these buyers as on their way until their sale begins; not if the block, which asks for them, fails."""
+        with self._data:
+            generation = self._run.generation if self._run else None
+            self._arrival = Arrival(guard=guard, buyers=buyers, stock=stock, generation=generation)
+            self._locust.every_s = ARRIVING_EVERY_S
+        try:
+            yield
+        except BaseException:
+            with self._data:
+                self._arrival = None
+            raise
 
     def snapshot(self) -> tuple[int, dict[str, Any]]:
         """All that is known, and the number of the last event that it includes."""
@@ -180,8 +198,23 @@ class Sampler(Poller[None]):
             "queue": queue.value,
             "instances": instances,
             "rates": beats.per_second(),
-            "locust": self._locust.latest.value,
+            "locust": self._locust_state(),
+            "arrival": self._look_for_arrival(),
         }
+
+    def _locust_state(self) -> dict[str, Any] | None:
+        """Locust's state and notice; None before it was asked."""
+        status, error = self._locust.latest.value, self._locust.latest.error
+        if status is None:
+            return {"state": "away", "notice": ""} if error else None
+        return {"state": status.state, "notice": status.notice}
+
+    def _look_for_arrival(self) -> dict[str, Any] | None:
+        generation = self._run.generation if self._run else None
+        arrival = self._arrival.look(self._locust.latest.value, generation) if self._arrival else None
+        if arrival is None:
+            self._arrival, self._locust.every_s = None, LOCUST_EVERY_S
+        return arrival
 
     def _moment(self, sections: Iterable[LoggedSection]) -> dict[str, Any]:
         """The last state, the time in the run, and these of its critical sections."""

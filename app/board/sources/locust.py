@@ -5,16 +5,38 @@ from __future__ import annotations
 import json
 import urllib.parse
 import urllib.request
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
 TIMEOUT = 1.0
 UNREACHABLE = (OSError, HTTPException, ValueError, LookupError, TypeError)  # no answer, or one that is not Locust's
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+SLOW = "slow"  # it takes connections, and does not answer in time: its buyers keep it busy
+BUSY = ("spawning", "running", "stopping", "cleanup", SLOW)
 
 
 class LocustBusy(Exception):
     """A rush runs already, or Locust refused to start one; the message says which."""
+
+
+@dataclass(frozen=True)
+class LocustStatus:
+    """What Locust tells of itself.
+
+    Attributes:
+        state: "ready", "stopped" or "missing", or one of `BUSY`.
+        here: buyers that have come to the barrier, or of a Locust that does not tell that, those that it has made.
+        notice: what the rush waits for, or why it has no verdict.
+    """
+
+    state: str
+    here: int = 0
+    notice: str = ""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.state in BUSY
 
 
 class Locust:
@@ -25,23 +47,29 @@ class Locust:
 
     def require_idle(self) -> None:
         """Raise LocustBusy while a rush is running."""
-        if self.state() in ("spawning", "running", "stopping", "cleanup"):
+        if self.status().is_busy:
             raise LocustBusy("A rush is running already: wait for its end, or stop it in Locust's page.")
 
-    def state(self) -> str:
-        """One of "ready", "spawning", "running", "cleanup", "stopping", "stopped" and "missing"."""
-        return str(self._ask("/stats/requests")["state"])
+    def status(self) -> LocustStatus:
+        """What it does now."""
+        try:
+            told = self._ask("/stats/requests")
+        except OSError as error:
+            if isinstance(getattr(error, "reason", error), TimeoutError):
+                return LocustStatus(SLOW)
+            raise
+        rows = [row for table in told.get("extended_stats", ()) for row in table["data"]]
+        notice = next((row["verdict"] for row in rows if "guard" not in row), "")
+        return LocustStatus(str(told["state"]), int(told.get("arrived", told.get("user_count", 0))), str(notice))
 
-    def start(self, *, guards: list[str], buyers: int, stock: int, hold_ms: int) -> None:
-        """Start a rush under each of `guards` in turn.
-
-        Raises:
-            LocustBusy: it was not started.
-        """
-        self.require_idle()
+    def start(self, *, guard: str, buyers: int, stock: int, hold_ms: int) -> None:
+        """Start a rush; raises LocustBusy if Locust refuses."""
         users = {"user_count": buyers, "spawn_rate": buyers}
-        form = {**users, "guards": ",".join(guards), "stock": stock, "hold_ms": hold_ms, "opens_in": 0}
-        answer = self._ask("/swarm", urllib.parse.urlencode(form).encode())
+        form = {**users, "guards": guard, "stock": stock, "hold_ms": hold_ms, "opens_in": 0}
+        try:
+            answer = self._ask("/swarm", urllib.parse.urlencode(form).encode())
+        except TimeoutError:  # it has the form; what comes of it, its state will tell
+            return
         if not answer.get("success"):
             raise LocustBusy(f"Locust did not start: {answer.get('message')}")
 

@@ -35,7 +35,7 @@ class Poller(threading.Thread, Generic[T]):
         super().__init__(name=name, daemon=True)
         self._ask = ask
         self._errors = errors
-        self._every_s = every_s
+        self.every_s = every_s
         self._closed = threading.Event()
         self.latest: Latest[T] = Latest()  # nothing is known before the first answer
 
@@ -49,7 +49,7 @@ class Poller(threading.Thread, Generic[T]):
             except Exception:
                 logger.exception("%s failed", self.name)
                 self.latest = Latest(error="the board failed to read it: its log says more")
-            self._closed.wait(max(0.0, began + self._every_s - time.monotonic()))
+            self._closed.wait(max(0.0, began + self.every_s - time.monotonic()))
 
     def close(self) -> None:
         """Ask no more; the thread ends after the current question."""

@@ -1,25 +1,33 @@
 // The controls. The board refuses requests of any other page.
 
-import { $, duration, plural, say } from "./dom.js";
+import { $, duration, say } from "./dom.js";
+import { language, sentences, text, TEXTS } from "./texts.js";
 
 const BUSY = ["spawning", "running", "stopping", "cleanup"]; // Locust's words
+const THINK_MS = [0, 1, 2, 5, 10, 20, 50, 100, 200, 400, 700, 1000, 2000, 5000]; // the notches of the dial
+const SAID_MS = 8000;
 
 export class Controls {
   #setup = null;
+  #saying = 0;
 
-  constructor() {
-    for (const form of document.querySelectorAll("#controls form")) form.addEventListener("submit", (event) => this.#submit(event));
+  // `expect(arrival)`: shows a rush at once that was asked for, or none.
+  constructor({ expect }) {
+    this.expect = expect;
+    for (const id of ["rush-form", "reset-form"]) $(id).addEventListener("submit", (event) => this.#submit(event));
+    $("token-form").addEventListener("submit", (event) => event.preventDefault());
     $("rush-form").addEventListener("input", () => this.#foresee());
     $("instances").addEventListener("click", ({ target }) => {
-      if (target.matches("button")) this.#send("instance", { action: target.textContent, instance: target.closest("tr").dataset.instance });
+      const { action } = target.dataset;
+      if (action) this.#send("instance", { action, instance: target.closest("tr").dataset.instance });
     });
   }
 
   setUp(setup) {
     this.#setup = setup;
-    const each = setup.guards.map(({ name, description }) => Object.assign(new Option(name), { title: description }));
-    const all = new Option("all, one after the other", each.map((option) => option.value));
-    $("rush-form").elements.guards.replaceChildren(new Option("none, and then etcd", "none,etcd"), ...each, all);
+    const options = setup.guards.map(({ name, description }) => Object.assign(new Option(name), { title: language === "en" ? description : "" }));
+    $("guard").replaceChildren(...options);
+    $("think").max = THINK_MS.length - 1;
     for (const name of ["rush-form", "reset-form"]) $(name).elements.stock.value = setup.stock;
     $("token-form").hidden = !setup.token_needed;
     this.#foresee();
@@ -27,13 +35,14 @@ export class Controls {
 
   // How long the sales will take with this think time.
   #foresee() {
-    const { hold_ms, stock, buyers } = $("rush-form").elements;
-    const [hold, sales, patience] = [hold_ms.value, Math.min(stock.value, buyers.value), this.#setup.lock_timeout_s];
+    const { stock, buyers } = $("rush-form").elements;
+    const [hold, n, patience] = [THINK_MS[$("think").value], Math.min(stock.value, buyers.value), this.#setup.lock_timeout_s];
     const fit = Math.floor((patience * 1000) / hold);
-    say(hold_ms.nextElementSibling, `${hold} ms`);
-    const late = `A buyer waits at most ${patience} s: after about ${plural(fit, "sale")} the others give up, and the sale is undersold.`;
-    say($("foreseen"), hold > 0 ? `Under a lock, ${plural(sales, "sale")} in a row take at least ${duration(sales * hold)}. ${fit < sales ? late : ""}` : "");
-    $("foreseen").dataset.late = fit < sales;
+    say($("think-time"), duration(hold));
+    const parts = hold > 0 ? [text("foreseen", { n, time: duration(n * hold) })] : [];
+    if (fit < n) parts.push(text("foreseen_late", { patience, n: fit }));
+    say($("foreseen"), sentences(parts));
+    $("foreseen").dataset.late = fit < n;
   }
 
   // Whether this board can freeze and kill instances.
@@ -41,34 +50,51 @@ export class Controls {
     return this.#setup?.can_freeze;
   }
 
-  show({ live, locust }) {
-    const rush = BUSY.includes(locust) ? "A rush is running: wait for its end, or stop it in Locust's page." : "";
-    const missing = locust == null ? "Locust is not running." : rush;
-    $("no-locust").hidden = !live || locust != null;
-    offer("start", live ? missing : "This is a recorded run: go back to live first.");
+  show({ live, locust, arrival }) {
+    const state = locust?.state;
+    const rush = BUSY.includes(state) || arrival ? text("busy.rush") : state === "slow" ? text("busy.slow") : "";
+    const why = state === "away" ? text("busy.away") : rush;
+    $("no-locust").hidden = !live || state !== "away";
+    offer("start", live ? why : text("busy.recorded"), !locust);
     offer("reset", rush);
+    if (live && locust?.notice && !rush && this.notice !== locust.notice) this.tell(locust.notice, false);
+    this.notice = locust?.notice;
   }
 
   async #submit(event) {
     event.preventDefault();
-    if (event.target.id === "token-form") return;
     const fields = Object.fromEntries(new FormData(event.target));
-    for (const name of ["stock", "buyers", "hold_ms"]) if (name in fields) fields[name] = Number(fields[name]);
-    await this.#send(event.target.id === "rush-form" ? "rush" : "reset", fields);
+    for (const name of ["stock", "buyers"]) if (name in fields) fields[name] = Number(fields[name]);
+    if (event.target.id === "reset-form") return this.#send("reset", fields);
+    const { guard, buyers, stock } = fields;
+    this.expect({ guard, buyers, stock, here: 0 });
+    const done = await this.#send("rush", { guard, buyers, stock, hold_ms: THINK_MS[$("think").value] });
+    if (!done) this.expect(null);
   }
 
+  // Whether it was done.
   async #send(control, body) {
     const headers = { "Content-Type": "application/json" };
     if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
-    say($("said"), "…");
     const answer = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) })
       .then((response) => response.json())
-      .catch(() => ({ detail: "The board does not answer." }));
-    say($("said"), answer.done ?? answer.detail);
-    $("said").dataset.ok = "done" in answer;
-    if (!answer.done && $("controls").hidden) $("toggle-controls").click();
+      .catch(() => ({ type: "no_board", detail: text("problem.no_board") }));
+    const key = `problem.${answer.type?.split(":").at(-1)}`;
+    const done = "done" in answer;
+    if (!done) this.tell(key in TEXTS.en ? text(key) : answer.detail, false);
+    else if (control === "rush") this.tell("");
+    else this.tell(text(`done.${body.action ?? control}`, { name: body.instance, n: body.stock }));
+    return done;
+  }
+
+  // Says it for a while, a failure until the next one.
+  tell(message, ok = true) {
+    clearTimeout(this.#saying);
+    say($("said"), message);
+    $("said").dataset.ok = ok;
+    if (ok) this.#saying = setTimeout(() => say($("said"), ""), SAID_MS);
   }
 }
 
 // A button can be pressed unless there is a reason against it.
-const offer = (id, reason) => Object.assign($(id), { disabled: Boolean(reason), title: reason });
+const offer = (id, reason, off = false) => Object.assign($(id), { disabled: off || Boolean(reason), title: reason });

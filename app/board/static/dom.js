@@ -1,7 +1,6 @@
 // Helpers of all panels. Text goes in as text, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const whole = new Intl.NumberFormat("en");
 
 export const $ = (id) => document.getElementById(id);
 
@@ -32,15 +31,12 @@ export function textWidth(text) {
   return pen.measureText(text).width;
 }
 
-export const count = (number) => (number == null ? "?" : whole.format(number));
-export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
-
 // The token of a turn within a hold is a pair.
 export const tokenText = (token) => [token].flat().join(".");
 
 export function duration(ms) {
   if (ms == null) return "";
-  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  if (ms < 10) return `${+ms.toFixed(1)} ms`;
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 

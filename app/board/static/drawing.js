@@ -1,6 +1,7 @@
 // The parts of the timeline as SVG: lanes, bars, shades where several were inside, events, and the axis of time.
 
 import { svgEl } from "./dom.js";
+import { text } from "./texts.js";
 
 export const EVENT_ROWS = 4;
 export const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6];
@@ -16,9 +17,9 @@ const box = (x, y, width, height) => `M${x.toFixed(1)} ${y.toFixed(1)}h${width.t
 const cross = (x, y) => `M${x - 4} ${y - 4}l8 8m0-8l-8 8`;
 const path = (name, d, more = {}) => (d ? [svgEl("path", { class: name, d, ...more })] : []);
 
-function label(name, x, y, text) {
+function label(name, x, y, content) {
   const node = svgEl("text", { class: name, x, y });
-  node.textContent = text;
+  node.textContent = content;
   return node;
 }
 
@@ -49,13 +50,13 @@ function shades({ spans, x, from, to, bottom }) {
   return path("band", shown.map(shade).join(""));
 }
 
-function lanes({ lanes, left, width, line }) {
+function lanes({ lanes, left, width, line, workers }) {
   const named = Math.ceil((1.1 * line) / (lanes[0]?.height ?? line)); // every one, or as many as there is room for
   return lanes.flatMap(({ name, pid, top, height }, index) => {
     const rule = svgEl("line", { class: "lane-line", x1: 0, x2: width, y1: top, y2: top });
     if (index % named) return [rule];
-    if (!left) return [rule, label("lane-title", 2, top + 0.8 * line, `${name} · worker ${pid}`)];
-    const note = height > 2.6 * line ? [label("lane-note", 0, top + 2.2 * line, `worker ${pid}`)] : [];
+    if (!left) return [rule, label("lane-title", 2, top + 0.8 * line, workers ? `${name} · ${text("worker", { pid: String(pid) })}` : name)];
+    const note = workers && height > 2.6 * line ? [label("lane-note", 0, top + 2.2 * line, text("worker", { pid: String(pid) }))] : [];
     return [rule, label("lane-title", 0, top + 1.1 * line, name), ...note];
   });
 }
@@ -83,20 +84,25 @@ function axis({ bars, events, x, from, to, left, width, bottom, line }) {
   const shapes = [];
   for (let tick = Math.ceil((from - zero) / step) * step; tick <= to - zero; tick += step) {
     const at = x(zero + tick);
-    const text = tick >= 1000 ? `${+(tick / 1000).toFixed(3)} s` : `${+tick.toFixed(1)} ms`;
-    shapes.push(svgEl("line", { class: "tick-line", x1: at, x2: at, y1: 0, y2: bottom }), label("tick", Math.min(at + 3, width - 3 * line), y, text));
+    const told = tick >= 1000 ? `${+(tick / 1000).toFixed(3)} s` : `${+tick.toFixed(1)} ms`;
+    const half = 0.22 * line * told.length;
+    shapes.push(svgEl("line", { class: "tick-line", x1: at, x2: at, y1: 0, y2: bottom }));
+    if (at + half > width) continue; // a label stands below its line, or nowhere
+    const name = label("tick", Math.max(at, half), y, told);
+    name.setAttribute("text-anchor", "middle");
+    shapes.push(name);
   }
   return shapes;
 }
 
 // An event is a line at its time, and a text in its own row below the lanes, to the side that has more room.
 function drawEvents({ events, x, width, bottom, line }) {
-  const drawn = events.map(({ at_ms, text }, index) => {
+  const drawn = events.map(({ at_ms, text: what }, index) => {
     const at = x(at_ms);
     const y = bottom + ((index % EVENT_ROWS) + 0.8) * line;
     const [gap, anchor] = at < width / 2 ? [6, "start"] : [-6, "end"];
     const rule = svgEl("line", { class: "event-line", x1: at, x2: at, y1: 0, y2: y });
-    const title = label("event", at + gap, y, text);
+    const title = label("event", at + gap, y, what);
     title.setAttribute("text-anchor", anchor);
     return { rule, title };
   });

@@ -8,16 +8,22 @@ import { openPlayer } from "./slow/player.js";
 import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
+import { fillTexts, language, text } from "./texts.js";
 import { Timeline } from "./timeline.js";
+import { judged, sentenceOf } from "./verdict.js";
 
-const SOURCES = { live: "live", waiting: "no connection, trying again", paused: "paused while this page is hidden" };
-const controls = new Controls();
+const EXPECTED_MS = 15_000; // for the board to tell of a rush that was asked for here
+
+fillTexts();
+const controls = new Controls({ expect });
 const stock = new Stock($("stock"));
 const timeline = new Timeline($("timeline"));
 const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
 let recorded = null; // the run that is open instead of the live sale: { name, end, at(ms) }
+let expected = null; // the rush that was asked for here, until the board tells of it
 let asked = 0;
 let order = []; // the guards, in the shop's order
+const rows = []; // the guards of the table, which keep their places
 
 // At most once for each frame that the browser draws.
 function showSoon() {
@@ -25,15 +31,33 @@ function showSoon() {
   asked = requestAnimationFrame(() => show(recorded ? recorded.at(Number($("scrub").value)) : liveView(live.model)));
 }
 
-function liveView(model) {
-  const { sale, ended } = model;
-  const guard = sale?.guard;
-  const runs = [...ended.filter((run) => run.guard !== guard), ...(guard ? [{ ...sale, current: true }] : [])];
-  runs.sort((a, b) => order.indexOf(a.guard) - order.indexOf(b.guard)); // so that a row keeps its place
-  return { ...model, live: true, guard, runs, over: sale?.over, events: [] };
+// The old verdict goes at the click; null brings it back.
+function expect(arrival) {
+  expected = arrival && { arrival, generation: live.model?.sale?.generation, until: performance.now() + EXPECTED_MS };
+  if (live.model && !recorded) show(liveView(live.model));
 }
 
-function show(view) {
+function liveView(model) {
+  const { sale, ended } = model;
+  if (model.arrival || sale?.generation !== expected?.generation || performance.now() > expected?.until) expected = null;
+  const arrival = model.arrival ?? expected?.arrival;
+  const guard = sale?.guard;
+  const last = new Map(ended.map((run) => [run.guard, run]));
+  if (guard) last.set(guard, { ...sale, current: !arrival });
+  if (arrival) last.set(arrival.guard, { ...awaited(arrival), guard: arrival.guard, current: true }); // its row is there before it begins
+  const runs = [...last.values()];
+  const begun = runs.map((run) => run.guard).filter((each) => !rows.includes(each));
+  rows.push(...begun.sort((a, b) => order.indexOf(a) - order.indexOf(b)));
+  runs.sort((a, b) => rows.indexOf(a.guard) - rows.indexOf(b.guard));
+  const view = { ...model, live: true, arrival, guard, runs, over: sale?.over, events: [] };
+  return arrival ? { ...view, sale: awaited(arrival), sections: [] } : view;
+}
+
+// The sale that those who come will find.
+const awaited = ({ stock: initial }) => ({ initial, orders: 0, stock: initial, kind: "awaited", counts: {}, by_instance: {} });
+
+function show(shown) {
+  const view = { ...shown, details: document.body.dataset.details === "on" };
   showVerdict(view);
   showUnavailable(view.unavailable);
   stock.show(view.sale);
@@ -49,8 +73,8 @@ function show(view) {
 
 function showSource(state) {
   if (recorded) return;
-  $("source").dataset.state = state;
-  say($("source"), SOURCES[state]);
+  Object.assign($("source"), { title: "" }).dataset.state = state;
+  say($("source"), text(`source.${state}`));
 }
 
 async function ask(address) {
@@ -75,13 +99,14 @@ async function openView(name, read) {
     recorded = await read();
   } catch (error) {
     toggle("open", true);
-    return say($("open-said"), `${name} cannot be shown: ${error.message}`);
+    return say($("open-said"), text("problem.cannot_show", { name, why: error.message }));
   }
   live.pause();
   say($("open-said"), "");
   toggle("open", false);
   $("source").dataset.state = "recorded";
-  say($("source"), `recorded: ${recorded.name}`);
+  say($("source"), text("source.recorded", { name: recorded.name }));
+  $("source").title = recorded.name;
   $("close-record").hidden = false;
   $("player").hidden = !recorded.end;
   Object.assign($("scrub"), { max: recorded.end, value: recorded.end }); // in this order: the old end limits the value
@@ -90,9 +115,9 @@ async function openView(name, read) {
 
 // Shows the record at the time of the slider.
 function seek() {
-  const text = `${duration(Number($("scrub").value))} of ${duration(recorded.end)}`;
-  say($("clock"), text);
-  $("scrub").setAttribute("aria-valuetext", text);
+  const told = text("clock", { now: duration(Number($("scrub").value)), end: duration(recorded.end) });
+  say($("clock"), told);
+  $("scrub").setAttribute("aria-valuetext", told);
   showSoon();
 }
 
@@ -103,29 +128,40 @@ function closeRecord() {
   live.start();
 }
 
+// One drawer is open at a time.
 function toggle(name, on = $(name).hidden) {
-  $(name).hidden = !on;
-  $(`toggle-${name}`).setAttribute("aria-expanded", on);
+  for (const each of ["controls", "open"]) {
+    if (each !== name && !on) continue;
+    $(each).hidden = each !== name || !on;
+    $(`toggle-${each}`).setAttribute("aria-expanded", !$(each).hidden);
+  }
 }
 
-const askSetup = async () => JSON.parse(await ask("/setup"));
+function toggleDetails() {
+  const on = document.body.dataset.details !== "on";
+  document.body.dataset.details = on ? "on" : "off";
+  $("toggle-details").setAttribute("aria-pressed", on);
+  if (recorded || live.model) showSoon();
+}
 
 // The list begins with no choice, so that each record can be chosen again.
-function showReports({ reports }) {
-  $("kept").hidden = !reports.length;
-  $("reports").replaceChildren(new Option("choose", ""), ...reports.map((name) => new Option(name)));
+function showReports({ records }) {
+  const told = ({ started, scenario, guard, verdict }) =>
+    [new Date(started).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" }), scenario, guard, sentenceOf(judged(verdict))].filter(Boolean).join(" · ");
+  $("kept").hidden = !records.length;
+  $("reports").replaceChildren(new Option(text("choose"), ""), ...records.map((record) => new Option(told(record), record.path)));
 }
 
 // The pages of labs.
-function showLinks({ links }) {
-  const { lang } = document.documentElement;
-  const made = links.map(({ path, text }) => Object.assign(document.createElement("a"), { href: `${path}?lang=${lang}`, textContent: text[lang] ?? text.en }));
-  $("nav").append(...made);
+function showLinks(links) {
+  const made = links.map(({ path, text: title }) => Object.assign(document.createElement("a"), { href: `${path}?lang=${language}`, textContent: title[language] ?? title.en }));
+  $("links").replaceChildren(...made);
 }
 
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
-// Runs are recorded while the page is open; an old list is better than none.
-$("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
+$("toggle-details").addEventListener("click", toggleDetails);
+// Runs are recorded while the page is open.
+$("toggle-open").addEventListener("click", () => ask("/records").then((told) => showReports(JSON.parse(told)), () => {}));
 $("runs").addEventListener("click", ({ target }) => target.matches("button") && openRun(target.textContent));
 $("file").addEventListener("change", ({ target }) => {
   if (target.files[0]) openFile(target.files[0]);
@@ -135,15 +171,16 @@ $("reports").addEventListener("change", ({ target }) => target.value && openRepo
 $("scrub").addEventListener("input", seek);
 $("slow-motion").addEventListener("click", () => openPlayer({ ...recorded.record, title: recorded.name }));
 $("close-record").addEventListener("click", closeRecord);
+$("language").href = `?lang=${language === "en" ? "zh" : "en"}`;
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);
 
-askSetup()
-  .then((setup) => {
+ask("/setup")
+  .then((told) => {
+    const setup = JSON.parse(told);
     order = setup.guards.map((guard) => guard.name);
     controls.setUp(setup);
-    showReports(setup);
-    showLinks(setup);
+    showLinks(setup.links);
   })
-  .catch(() => say($("said"), "The board does not answer."));
+  .catch(() => controls.tell(text("problem.no_board"), false));
 live.start();

@@ -1,35 +1,36 @@
 // The panels of text: verdict, runs, queue and instances.
 
-import { $, count, duration, keyed, say, setAll, tokenText } from "./dom.js";
+import { $, keyed, say, setAll, tokenText } from "./dom.js";
 import { recordedInstances } from "./record.js";
-import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
+import { count, text } from "./texts.js";
+import { headline, inWords, MARKS, sentenceOf, shortOf, toneOf } from "./verdict.js";
 
-const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
+const SHOWN_STATES = ["frozen", "down", "silent"];
 const LISTEN_MS = 4000;
-const WAITERS = 6;
+const WAITERS = 4;
 const MANY_INSTANCES = 4; // above which several stand in a row
-const MANY_RUNS = 6; // from which on rows are small and take room from the queue
+const FEW_RUNS = 5; // up to which rows are large
+const LONG_WORD = 16; // characters of a headline
 
 export function showVerdict(view) {
   const { tone, word, lead } = headline(view);
   $("verdict").dataset.tone = tone;
   setAll($("mark"), { d: MARKS[tone] });
   say($("word"), word);
+  $("word").dataset.long = word.length > LONG_WORD;
   say($("lead"), lead);
-  document.title = `${word} · Flash sale`;
-  const { sale } = view;
-  const figures = sale
+  document.title = `${word} · ${text("title")}`;
+  const { sale, arrival } = view;
+  const figures = sale && !arrival
     ? [
-        ["sold", "sold", sale.orders, sale.orders > sale.initial],
-        ["counter", "on the counter", sale.stock, false],
-        ["oversold", "oversold", Math.max(0, sale.orders - sale.initial), true],
-        ["lost", "lost updates", sale.lost_updates, true],
-        ...(sale.gave_up ? [["gave-up", "gave up", sale.gave_up, false]] : []),
-        ...(sale.busy ? [["busy", "told busy", sale.busy, false]] : []),
+        ["sold", sale.orders, sale.orders > sale.initial],
+        ["counter", sale.stock, false],
+        ["oversold", Math.max(0, sale.orders - sale.initial), true],
+        ["lost", sale.lost_updates, true],
       ]
     : [];
-  keyed($("figures"), figures, ([key]) => key, (node, [, name, number, bad]) => {
-    say(node.firstChild, name);
+  keyed($("figures"), figures, ([key]) => key, (node, [key, number, bad]) => {
+    say(node.firstChild, text(`figure.${key}`));
     say(node.lastChild, count(number));
     node.className = bad && number > 0 ? "bad" : "";
   });
@@ -41,72 +42,76 @@ export function showSlots(sale) {
   $("slots").hidden = !slots;
   if (!slots) return;
   const share = initial / slots.shards.length; // a full bar; of the treasury it is all items
-  const bars = [["treasury", slots.treasury, initial], ...slots.shards.map((left, number) => [`shard ${number}`, left, share])];
-  if (slots.in_transit) bars.push(["in transit", slots.in_transit, share]);
+  const shards = slots.shards.map((left, number) => [text("shard", { number }), left, share]);
+  const bars = [[text("treasury"), slots.treasury, initial], ...shards];
+  if (slots.in_transit) bars.push([text("in_transit"), slots.in_transit, share]);
   keyed($("slots"), bars, ([name]) => name, ({ firstChild: bar }, [name, left, full]) => {
     bar.firstChild.style.width = `${Math.min(100, (100 * left) / (full || 1))}%`;
     say(bar.lastChild, `${name} ${count(left)}`);
   });
 }
 
+// In the place of the sentence below the verdict, so that nothing moves.
 export function showUnavailable(unavailable) {
-  const lines = Object.entries(unavailable ?? {}).filter(([, why]) => why).map(([name, why]) => `${name} is unavailable: ${why}`);
+  const lines = Object.entries(unavailable ?? {}).filter(([, why]) => why).map(([name, why]) => text("unavailable", { name, why }));
   $("unavailable").hidden = !lines.length;
+  $("lead").hidden = lines.length > 0;
   say($("unavailable"), lines.join(" · "));
 }
 
 export function showRuns(runs) {
   const widest = Math.max(...runs.map((run) => Math.max(run.orders, (run.initial * 5) / 3)), 1);
   $("no-runs").hidden = runs.length > 0;
-  $("main").dataset.runs = runs.length < MANY_RUNS ? "few" : "many";
+  $("main").dataset.runs = runs.length > FEW_RUNS ? "many" : "few";
   keyed($("runs"), runs, (run) => run.guard, (row, run) => {
-    const tone = toneOf(run.verdict);
+    const tone = toneOf(run);
     row.className = run.current ? "current" : "";
     row.dataset.tone = tone;
-    const [name, number, bar, verdict, time] = row.children;
+    const [name, bar, verdict] = row.children;
     say(name.firstChild, run.guard);
-    Object.assign(name.firstChild, { title: `Open the last run under ${run.guard}`, ariaCurrent: run.current ? "true" : null });
-    const [sold, over, end] = bar.firstChild.children;
+    Object.assign(name.firstChild, { title: text("runs.open", { guard: run.guard }), ariaCurrent: run.current ? "true" : null });
+    const [sold, over, end, number] = bar.firstChild.children;
     sold.style.width = `${(100 * Math.min(run.orders, run.initial)) / widest}%`;
     over.style.left = end.style.left = `${(100 * run.initial) / widest}%`;
     over.style.width = `${(100 * Math.max(0, run.orders - run.initial)) / widest}%`;
     say(number, count(run.orders));
     setAll(verdict.firstChild.firstChild, { d: MARKS[tone] });
-    say(verdict.lastChild, sentenceOf(run, run.over));
-    say(time, duration(run.selling_ms));
+    say(verdict.lastChild, shortOf(run, run.over));
+    verdict.title = sentenceOf(run);
   });
 }
 
 export function showQueue(view) {
   const { queue, instances } = view;
   const holder = queue?.holder;
+  const frozen = instances.some(({ name, state }) => name === holder?.instance && state === "frozen");
   $("holder").dataset.held = Boolean(holder);
   const [who, token, meter, ttl] = $("holder").children;
   $("holder").className = `holder instance-${colour(instances, holder?.instance)}`;
-  say(who, holder ? `${holder.instance ?? holder.owner} holds` : queue ? "The etcd lock is free" : "Not known");
-  say(token, holder?.token == null ? "" : `token ${tokenText(holder.token)}`);
+  const name = holder && text("queue.holds", { name: holder.instance ?? holder.owner });
+  say(who, holder ? (frozen ? `${name} · ${text("state.frozen")}` : name) : text(queue ? "queue.free" : "queue.unknown"));
+  $("holder").dataset.frozen = frozen;
+  say(token, holder?.token == null ? "" : text("queue.token", { token: tokenText(holder.token) }));
   const lease = holder?.ttl_s != null;
-  meter.hidden = !lease;
-  if (lease) {
-    const left = Math.max(holder.ttl_s, 0) / holder.granted_s;
-    Object.assign(meter, { ariaValueMax: holder.granted_s, ariaValueNow: Math.max(holder.ttl_s, 0) });
-    meter.firstChild.style.width = `${100 * left}%`;
-  }
-  say(ttl, lease ? `lease: ${Math.max(holder.ttl_s, 0)} s of ${holder.granted_s} s left` : "");
-  const shown = (queue?.waiters ?? []).slice(0, view.runs.length < MANY_RUNS ? WAITERS : WAITERS / 2);
+  const left = lease ? Math.max(holder.ttl_s, 0) : 0;
+  meter.style.visibility = lease ? "visible" : "hidden";
+  if (lease) Object.assign(meter, { ariaValueMax: holder.granted_s, ariaValueNow: left });
+  meter.firstChild.style.width = lease ? `${(100 * left) / holder.granted_s}%` : "0";
+  say(ttl, lease ? text("queue.lease_left", { left, granted: holder.granted_s }) : "");
+  const shown = (queue?.waiters ?? []).slice(0, WAITERS);
   keyed($("waiters"), shown, (each) => each.token, (node, each) => {
-    say(node.firstChild, each.instance ?? "another client");
+    say(node.firstChild, each.instance ?? text("queue.another"));
     node.title = each.instance ?? each.owner;
     node.className = `instance-${colour(instances, each.instance)}`;
-    say(node.lastChild, ` #${tokenText(each.token)}`);
+    say(node.lastChild, `#${tokenText(each.token)}`);
   });
   const waiting = queue?.waiting ?? 0;
-  say($("queue-note"), waiting ? `${count(waiting)} in line` : "");
+  say($("queue-note"), waiting ? text("queue.note", { n: waiting }) : "");
   $("no-waiters").hidden = Boolean(!queue || holder || waiting);
-  const inside = instances.reduce((sum, each) => sum + (each.queued ?? 0), 0);
-  const further = waiting > shown.length && shown.length ? [`and ${count(waiting - shown.length)} more in etcd's queue`] : [];
-  if (inside) further.push(`${count(inside)} waiting for a thread`);
-  say($("more"), further.join("; "));
+  const outside = instances.reduce((sum, each) => sum + (each.queued ?? 0), 0);
+  const further = waiting > shown.length && shown.length ? [text("queue.more", { n: waiting - shown.length })] : [];
+  if (outside) further.push(text("queue.outside", { n: outside }));
+  say($("more"), further.join(" · "));
 }
 
 // The colour of an instance, of four; none for an instance that is not of this sale.
@@ -119,33 +124,49 @@ export function showInstances(view, canAct) {
   const rows = [...view.instances, ...recordedInstances(strangers)];
   const most = Math.max(...Object.values(sold), 1);
   $("instances").dataset.many = rows.length > MANY_INSTANCES && !canAct;
+  $("instances").dataset.acts = Boolean(canAct);
   keyed($("instances"), rows, (each) => each.url ?? each.name, (row, each, index) => {
     row.dataset.state = each.state;
     row.dataset.instance = row.title = each.name;
-    const [name, bar, hand, actions] = row.children;
+    const [name, bar, actions, hand] = row.children;
     const number = sold[each.name] ?? 0;
-    say(name.children[1], each.name);
+    say(name.lastChild, each.name);
     name.firstChild.className = `key instance-${index % 4}`;
-    say(name.children[2], STATES[each.state] ?? each.state);
     bar.firstChild.firstChild.style.width = `${(100 * number) / most}%`;
     bar.firstChild.firstChild.className = `fill instance-${index % 4}`;
     say(bar.firstChild.lastChild, count(number));
-    say(hand, each.queued == null ? "" : `${each.busy} of ${each.threads} busy${each.queued ? `, ${count(each.queued)} wait` : ""}`);
-    actions.hidden = !canAct || each.state === "recorded";
-    const fits = { frozen: ["thaw", "kill"], down: ["start"] }[each.state] ?? ["freeze", "kill"];
-    for (const button of actions.children) button.hidden = !fits.includes(button.textContent);
+    say(hand.firstChild, SHOWN_STATES.includes(each.state) ? text(`state.${each.state}`) : "");
+    say(hand.lastChild, handText(each, view.details));
+    // Two buttons, each with its place and size, whatever the instance does.
+    const [pause, life] = actions.children;
+    offer(pause, each.state === "frozen" ? "thaw" : "freeze", each.state === "down");
+    offer(life, each.state === "down" ? "start" : "kill");
   });
+}
+
+function offer(button, action, off = false) {
+  button.dataset.action = action;
+  button.disabled = off;
+  say(button, text(`action.${action}`));
+}
+
+// What its threads do, of which only those who look for details hear.
+function handText({ queued, busy, threads }, details) {
+  if (!details || queued == null) return "";
+  const parts = [text("hand.busy", { busy, threads })];
+  if (queued) parts.push(text("queue.outside", { n: queued }));
+  return parts.join(" · ");
 }
 
 let spoken = { kind: "", at: 0 };
 
 // Screen readers speak when the verdict changes its kind, and otherwise not more often than people can follow.
 export function speak(view) {
-  const text = inWords(view);
-  const { tone, word } = headline(view);
-  const kind = `${tone} ${word.includes("so far")} ${view.guard}`;
+  const told = inWords(view);
+  const { tone } = headline(view);
+  const kind = [tone, Boolean(view.over), Boolean(view.arrival), view.guard].join();
   const now = performance.now();
-  if ((kind === spoken.kind && now - spoken.at < LISTEN_MS) || $("live-region").textContent === text) return;
+  if ((kind === spoken.kind && now - spoken.at < LISTEN_MS) || $("live-region").textContent === told) return;
   spoken = { kind, at: now };
-  say($("live-region"), text);
+  say($("live-region"), told);
 }

@@ -1,6 +1,7 @@
 // Requests per second: of the last half minute while it is live, of the whole run when it is recorded.
 
-import { $, count, countBy, rem, say, setAll } from "./dom.js";
+import { $, countBy, duration, rem, say, setAll } from "./dom.js";
+import { count, named, text } from "./texts.js";
 
 const WINDOW_MS = 30_000;
 const BINS = 60; // of a recorded run
@@ -10,17 +11,24 @@ const history = []; // [time, requests per second], live only
 export function showRate(view) {
   const { rates, points } = view.live ? live(view) : recorded(view);
   const svg = $("rate");
-  const [area, peak] = svg.children;
+  const [area, peak, begin, end] = svg.children;
   const { clientWidth: width, clientHeight: height } = svg;
+  const [top, bottom] = [1.1 * rem(), height - 1.2 * rem()]; // the axes' texts stand above and below
   const most = Math.max(...points.map(([, rate]) => rate), 1);
-  const y = (rate) => height - 1 - (rate / most) * (height - rem());
+  const y = (rate) => bottom - (rate / most) * (bottom - top);
   const line = points.map(([at, rate]) => `${(at * width).toFixed(1)} ${y(rate).toFixed(1)}`);
   setAll(svg, { viewBox: `0 0 ${width} ${height}` });
-  setAll(area, { d: line.length > 1 ? `M${line[0].split(" ")[0]} ${height}L${line.join("L")}V${height}z` : "" });
-  setAll(peak, { x: 2, y: 0.75 * rem() });
-  say(peak, most > 1 ? `peak ${count(Math.round(most))}` : "");
-  const span = view.live ? `the last ${WINDOW_MS / 1000} s` : "mean of the run so far";
-  say($("rate-note"), view.live || view.answers ? `${sentence(rates)}; ${span}` : "not kept by the board");
+  setAll(area, { d: line.length > 1 ? `M${line[0].split(" ")[0]} ${bottom}L${line.join("L")}V${bottom}z` : "" });
+  const [highest] = points.toSorted((a, b) => b[1] - a[1]);
+  const x = highest ? highest[0] * width : 0;
+  setAll(peak, { x, y: 0.8 * rem(), "text-anchor": x < width / 3 ? "start" : x > (2 * width) / 3 ? "end" : "middle" });
+  say(peak, most > 1 ? text("rate.peak", { n: Math.round(most) }) : "");
+  setAll(begin, { x: 0, y: height - 0.2 * rem() });
+  setAll(end, { x: width, y: height - 0.2 * rem(), "text-anchor": "end" });
+  say(begin, view.live ? text("rate.ago") : points.length ? duration(0) : "");
+  say(end, view.live ? text("rate.now") : points.length ? duration(view.end) : "");
+  const span = text(view.live ? "rate.last" : "rate.mean");
+  say($("rate-note"), view.live || view.answers ? `${sentence(rates)}; ${span}` : text("rate.not_kept"));
 }
 
 function live({ rates }) {
@@ -45,7 +53,6 @@ function recorded({ answers, now_ms, end }) {
 }
 
 function sentence(rates) {
-  const words = (outcome) => (outcome === "lock_timeout" ? "gave up" : outcome.replaceAll("_", " "));
   const parts = Object.entries(rates).filter(([, rate]) => rate > 0);
-  return parts.map(([outcome, rate]) => `${count(Math.round(rate))} ${words(outcome)}`).join(", ") || "none";
+  return parts.map(([outcome, rate]) => `${count(Math.round(rate))} ${named("outcome", outcome)}`).join(", ") || text("rate.none");
 }

@@ -1,24 +1,26 @@
 // Recorded runs, as the panels show them at any moment: of a file, or one that the board has kept.
 
 import { countBy } from "./dom.js";
+import { text } from "./texts.js";
+import { judged } from "./verdict.js";
 
 const FORMAT = "stock-flash-sale/record";
 const NOBODY = { holder: null, waiters: [], waiting: 0 };
 
 const latest = (times) => times.reduce((a, b) => Math.max(a, b), 0);
 
-// The run of a record's text as { name, end, at(ms) }. Needs no server.
-export function open(text, name) {
-  const data = JSON.parse(text);
-  if (data?.format !== FORMAT) throw new Error("it is not a record of this project");
-  if (data.version !== 1) throw new Error(`it is version ${data.version}, and this page reads version 1`);
+// The run of a record's content as { name, end, at(ms) }. Needs no server.
+export function open(content, name) {
+  const data = JSON.parse(content);
+  if (data?.format !== FORMAT) throw new Error(text("problem.no_record"));
+  if (data.version !== 1) throw new Error(text("problem.version", { version: data.version }));
   const { guard, scenario, stock: initial, verdict } = data;
   const ended = {
     stock: verdict.stock_left,
     lost_updates: verdict.lost_updates,
     gave_up: verdict.outcomes?.lock_timeout,
     busy: verdict.outcomes?.busy,
-    verdict: verdict.verdict,
+    ...judged(verdict),
   };
   return { name: [scenario, guard].filter(Boolean).join(", ") || name, record: data, ...replay({ ...data, initial, ended }) };
 }
@@ -36,7 +38,8 @@ function replay({ guard, initial, ended, sections, samples, answers, events, ...
   const ledger = [...rows.ledger].sort((a, b) => a.at_ms - b.at_ms);
   const until = latest(sections.map((section) => section.left_ms ?? section.entered_ms));
   const end = latest([until, ...[...ledger, ...events].map((row) => row.at_ms), ...answers.map((answer) => answer.answered_ms)]);
-  const instances = recordedInstances([...ledger, ...sections].map((row) => row.instance));
+  const stopped = samples.flatMap(({ frozen = [], dead = [] }) => [...frozen, ...dead]);
+  const instances = recordedInstances([...[...ledger, ...sections].map((row) => row.instance), ...stopped]);
 
   function at(ms) {
     const over = ms >= end;
@@ -58,7 +61,7 @@ function replay({ guard, initial, ended, sections, samples, answers, events, ...
       guard,
       sale,
       sections: begun,
-      instances,
+      instances: over ? instances : instances.map((each) => ({ ...each, state: stateOf(each, sample) })),
       queue: over ? NOBODY : queueOf(sample),
       runs: [{ ...sale, current: true }],
       over,
@@ -76,19 +79,23 @@ function replay({ guard, initial, ended, sections, samples, answers, events, ...
 // What ledger and counter tell before the end. The counter was sampled, together with the ledger of that moment.
 function soFar(initial, orders, sample) {
   const drift = sample?.stock == null ? null : sample.orders + sample.stock - initial;
-  return { stock: sample?.stock, lost_updates: drift && Math.max(0, drift), verdict: verdictOf(initial - orders, drift) };
-}
-
-function verdictOf(unsold, drift) {
-  if (unsold < 0) return `OVERSOLD by ${-unsold}`;
-  if (drift < 0) return `UNDERSOLD by ${-drift}`;
-  return drift ? `${drift} lost update${drift > 1 ? "s" : ""}` : "EXACT";
+  const oversold = Math.max(0, orders - initial);
+  const undersold = oversold || drift === null ? 0 : Math.max(0, -drift);
+  const lost_updates = drift && Math.max(0, drift);
+  const kind = oversold ? "oversold" : undersold ? "undersold" : lost_updates ? "flawed" : "exact";
+  return { stock: sample?.stock, lost_updates, kind, counts: { oversold, undersold, lost_updates }, verdict: "" };
 }
 
 function queueOf(sample) {
   if (sample?.waiters == null) return null;
-  const holder = sample.holder && { instance: sample.holder, token: null, ttl_s: null };
+  const holder = sample.holder && { instance: sample.holder, token: null, ttl_s: sample.lease_s, granted_s: sample.granted_s };
   return { holder, waiters: [], waiting: sample.waiters };
+}
+
+// What a record has of an instance at that moment.
+function stateOf({ name, state }, sample) {
+  if (sample?.frozen?.includes(name)) return "frozen";
+  return sample?.dead?.includes(name) ? "down" : state;
 }
 
 // Instances of which nothing but the name is known.

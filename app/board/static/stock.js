@@ -1,6 +1,7 @@
 // The stock as squares that empty column by column; sales beyond the stock grow past its end.
 
-import { $, count, plural, rem, say, setAll, svgEl } from "./dom.js";
+import { $, rem, say, setAll, svgEl } from "./dom.js";
+import { text } from "./texts.js";
 
 const MOST_CELLS = 1500;
 const ROOM = 2 / 3; // of the stock, kept free past its end, so that nothing moves while it is oversold
@@ -22,8 +23,8 @@ export class Stock {
     const over = Math.max(0, sold - initial);
     const each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS)); // items that one square stands for
     // This panel counts orders; the counter is shown beside the verdict.
-    const told = over ? `${count(sold)} orders for ${plural(initial, "item")}` : `${count(sold)} of ${count(initial)} sold`;
-    say($("stock-note"), each > 1 ? `${told}; one square is ${each} items` : told);
+    const told = over ? text("stock.note_over", { n: sold, items: text("head.items", { n: initial }) }) : text("stock.note", { sold, initial });
+    say($("stock-note"), each > 1 ? `${told}; ${text("stock.each", { n: each })}` : told);
     const stock = Math.ceil(initial / each);
     const beyond = Math.ceil(over / each);
     const { clientWidth: width, clientHeight: height } = this.svg;
@@ -32,7 +33,7 @@ export class Stock {
     if (!width) return;
     if (key !== this.#key) this.#lay(stock, room, width, height);
     this.#key = key;
-    say(this.label, over ? `${count(over)} sold beyond the stock` : "end of the stock");
+    say(this.label, over ? text("stock.beyond", { n: over }) : text("stock.end"));
     this.#fill(stock, Math.min(Math.ceil(sold / each), stock), beyond);
   }
 

@@ -1,15 +1,15 @@
 // A lane for each worker process, a bar for each critical section, a shade where two were inside at once.
 
-import { $, count, countBy, duration, plural, rem, say, setAll, textWidth, tokenText } from "./dom.js";
+import { $, countBy, duration, rem, say, setAll, textWidth, tokenText } from "./dom.js";
 import { draw, EVENT_ROWS, rectOf, TICKS } from "./drawing.js";
 import { layOut, sweep } from "./overlaps.js";
+import { count, named, text } from "./texts.js";
 import { toneOf } from "./verdict.js";
 
 const MOST_BARS = 6000;
 const MOST_ZOOM = 1024;
 const NARROW = 34; // times the size of the text: up to this width names stand above the lanes
 const keyOf = ({ order, entered_ms }) => `${order} ${entered_ms}`; // all attempts of one order share its id
-const HINT = "Point at a bar, or use the arrow keys, for buyer, token and time.";
 
 export class Timeline {
   #key = "";
@@ -30,7 +30,7 @@ export class Timeline {
     $("no-sections").hidden = view.sections.length > 0;
     const inside = view.sections.filter((section) => section.left_ms == null).length;
     const { clientWidth, clientHeight } = this.svg;
-    const key = [view.sections.length, inside, view.sections[0]?.order, inside && view.now_ms, clientWidth, clientHeight, this.#zoom, view.events.length, view.sale?.verdict].join();
+    const key = [view.sections.length, inside, view.sections[0]?.order, inside && view.now_ms, clientWidth, clientHeight, this.#zoom, view.events.length, view.sale?.kind, view.details].join();
     if (key === this.#key || !clientWidth) return;
     this.#key = key;
     this.#draw(view, clientWidth, clientHeight);
@@ -44,14 +44,14 @@ export class Timeline {
     for (const lane of lanes) lane.colour = names.indexOf(lane.name) % 4; // as everywhere on the page
     const [from, to] = this.#window(bars, view);
     const line = 1.15 * rem();
-    const words = lanes.flatMap(({ name, pid }) => [name, `worker ${pid}`]);
+    const words = lanes.flatMap(({ name, pid }) => (view.details ? [name, text("worker", { pid: String(pid) })] : [name]));
     const left = width > NARROW * rem() ? Math.max(0, ...words.map(textWidth)) + line : 0;
     const x = (ms) => left + ((ms - from) / (to - from)) * (width - left);
     const events = view.events.filter((event) => event.at_ms >= from && event.at_ms <= to);
     const bottom = height - (1.3 + Math.min(events.length, EVENT_ROWS)) * line;
-    this.#place = { bars, lanes, spans: found.spans, events, x, from, to, left, width, bottom, line };
+    this.#place = { bars, lanes, spans: found.spans, events, x, from, to, left, width, bottom, line, workers: view.details };
     // A guard that is exact without excluding others may have overlaps: they are shaded as a fault only if too much was sold.
-    setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, "data-tone": toneOf(view.sale?.verdict ?? "") });
+    setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, "data-tone": toneOf(view.sale ?? {}) });
     this.svg.querySelector("g").replaceChildren(...(bars.length ? draw(this.#place) : []));
     this.#note(view, bars, found);
     this.#mark();
@@ -73,10 +73,11 @@ export class Timeline {
   }
 
   #note(view, bars, { most, overlapping }) {
-    const all = count(view.sections.length);
-    const cut = view.sections.length > MOST_BARS ? `, the last ${count(MOST_BARS)} of ${view.sale?.cut ? `the ${all} that are kept` : all}` : "";
-    const alone = overlapping ? `${overlapping} not alone, at most ${most} at once` : "never two at once";
-    say($("timeline-note"), bars.length ? `${plural(bars.length, "section")}${cut}${kinds(bars)}: ${alone}` : "");
+    const parts = bars.length ? [text("sections.note", { n: bars.length })] : [];
+    if (view.sections.length > MOST_BARS) parts.push(text("sections.cut", { last: MOST_BARS, all: view.sections.length }));
+    if (view.details) parts.push(...kinds(bars));
+    if (bars.length) parts.push(overlapping ? text("sections.together", { n: overlapping, most }) : text("sections.alone"));
+    say($("timeline-note"), parts.join(" · "));
   }
 
   #at(event) {
@@ -98,7 +99,7 @@ export class Timeline {
   #mark() {
     const { bars } = this.#place;
     const bar = bars.find((each) => keyOf(each.section) === this.#chosen);
-    say($("detail"), bar ? describe(bar, bars[0].begin) : bars.length ? HINT : "");
+    say($("detail"), bar ? describe(bar, bars[0].begin) : bars.length ? text("sections.hint") : "");
     const cursor = this.svg.lastElementChild;
     if (!bar) return setAll(cursor, { visibility: "hidden" });
     const { x, y, width, height } = rectOf(bar, this.#place);
@@ -130,18 +131,18 @@ export class Timeline {
 // The outcomes of sections, if not all of them sold.
 function kinds(bars) {
   const ended = bars.filter(({ section }) => section.left_ms != null);
-  const counts = countBy(ended, ({ section }) => (section.cause === "replayed" ? "replayed" : (section.outcome ?? "undecided").replaceAll("_", " ")));
+  const counts = countBy(ended, ({ section }) => (section.cause === "replayed" ? "replayed" : (section.outcome ?? "undecided")));
   const names = Object.keys(counts).sort((a, b) => counts[b] - counts[a]);
-  return names.length > 1 ? ` (${names.map((name) => `${count(counts[name])} ${name}`).join(", ")})` : "";
+  return names.length > 1 ? names.map((name) => `${count(counts[name])} ${named("outcome", name)}`) : [];
 }
 
 function describe({ section, open, died, begin, end, together }, zero) {
-  const parts = [section.buyer, section.instance, section.thread];
-  if (section.token != null) parts.push(`token ${tokenText(section.token)}`);
-  parts.push(`in at ${duration(begin - zero)}`);
-  parts.push(died ? "its process died inside" : open ? `inside for ${duration(end - begin)}` : `${duration(end - begin)} inside`);
-  if (section.outcome) parts.push(section.outcome.replaceAll("_", " "));
-  if (section.cause) parts.push(section.cause.replaceAll("_", " "));
-  parts.push(together ? `not alone: ${plural(together, "other")} inside` : "alone");
+  const parts = [section.buyer, section.instance];
+  if (section.token != null) parts.push(text("queue.token", { token: tokenText(section.token) }));
+  parts.push(text("bar.in_at", { time: duration(begin - zero) }));
+  parts.push(died ? text("bar.died") : text(open ? "bar.inside_for" : "bar.inside", { time: duration(end - begin) }));
+  if (section.outcome) parts.push(named("outcome", section.outcome));
+  if (section.cause) parts.push(named("outcome", section.cause));
+  parts.push(together ? text("bar.together", { n: together }) : text("bar.alone"));
   return parts.join(" · ");
 }

@@ -1,6 +1,6 @@
-// The verdict of a sale, in the words of the shop and the terminal.
+// The verdict of a sale, and the page's headline.
 
-import { count, plural } from "./dom.js";
+import { count, sentences, text } from "./texts.js";
 
 export const MARKS = {
   ready: "M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16m0 2.6a5.4 5.4 0 1 1 0 10.8a5.4 5.4 0 1 1 0-10.8",
@@ -9,47 +9,84 @@ export const MARKS = {
   under: "M12 21.5L1 3h22zm-1.3-6.5h2.6V9h-2.6zm0-7.500v-2.5h2.6v2.5z",
   lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
 };
+const TONES = { awaited: "ready", exact: "exact", oversold: "over", undersold: "under", flawed: "lost", no_verdict: "lost" };
+const FLAWS = ["oversold", "undersold", "gave_up", "busy", "lost_updates", "duplicates", "missing", "contradicted", "early"];
 
-export function toneOf(verdict) {
-  if (verdict.includes("OVERSOLD")) return "over";
-  if (verdict.includes("UNDERSOLD")) return "under";
-  return verdict.startsWith("EXACT") ? "exact" : "lost";
+export const toneOf = ({ kind }) => TONES[kind] ?? "lost";
+
+// The verdict in words, from its counts; as it was kept if an older record lacks some. The rule of app/contract/verdict.py.
+export function sentenceOf({ kind, counts, verdict }) {
+  if (kind === "awaited") return "…"; // the buyers are on their way
+  if (kind === "no_verdict") return text("verdict.none");
+  const told = { ...counts };
+  if (!told.undersold) told.gave_up = told.busy = 0;
+  if (told.oversold) told.lost_updates = 0;
+  const flaws = FLAWS.filter((name) => told[name]);
+  if (!flaws.length && kind !== "exact") return verdict;
+  const parts = (flaws.length ? flaws : ["exact"]).concat(told.in_doubt ? ["in_doubt"] : []);
+  return parts.length === verdict.split(", ").length ? parts.map((name) => text(`verdict.${name}`, { n: told[name] })).join(", ") : verdict;
+}
+
+// A kept verdict with `kind` and `counts`; of an older record they are found in it.
+export function judged({ verdict, outcomes, ...kept }) {
+  const word = /^(EXACT|OVERSOLD|UNDERSOLD)/.exec(verdict)?.[0].toLowerCase() ?? (verdict.startsWith("disturbed") ? "no_verdict" : "flawed");
+  return { verdict, kind: kept.kind ?? word, counts: { ...kept, gave_up: outcomes?.lock_timeout, busy: outcomes?.busy } };
 }
 
 // "EXACT" is not final while items are left and buyers may come.
-export const sentenceOf = ({ verdict, stock }, over) => (verdict === "EXACT" && stock !== 0 && !over ? `${verdict} so far` : verdict);
+export function sentenceSoFar(sale, over) {
+  const sentence = sentenceOf(sale);
+  return sale.kind === "exact" && sale.stock !== 0 && !over ? text("head.so_far", { verdict: sentence }) : sentence;
+}
 
-function beforeTheFirst({ initial }, { opening, unavailable }) {
-  const items = plural(initial, "item");
-  const at = (ms) => new Date(ms).toISOString().slice(11, 23);
-  if (!opening && unavailable?.etcd) return { tone: "ready", word: items, lead: "Only etcd knows whether the sale is open." };
-  if (!opening) return { tone: "ready", word: `${items} for sale`, lead: "Nothing is sold yet." };
-  if (!opening.opens_at_ms) return { tone: "ready", word: "Closed", lead: `${items} for sale after a reset or at a set time.` };
+// In a word or a number, for a row: the mark beside it says the rest.
+export function shortOf(sale, over) {
+  const { kind, counts } = sale;
+  if (kind === "oversold") return `+${count(Math.max(0, sale.orders - sale.initial))}`;
+  if (kind === "undersold" && counts.undersold) return `−${count(counts.undersold)}`;
+  if (kind === "exact") return over ? text("verdict.exact") : "…"; // not final yet
+  if (kind === "awaited") return "…";
+  return text(kind === "no_verdict" ? "short.none" : "short.flawed");
+}
+
+export const guardText = (guard) => (guard === "mixed" ? text("several_guards") : (guard ?? text("no_guard")));
+
+function beforeTheFirst({ initial: n }, { opening, unavailable }) {
+  const ready = (word, lead) => ({ tone: "ready", word, lead });
+  if (!opening && unavailable?.etcd) return ready(text("head.items", { n }), text("head.only_etcd"));
+  if (!opening) return ready(text("head.for_sale", { n }), text("head.for_sale_lead"));
+  if (!opening.opens_at_ms) return ready(text("head.closed"), text("head.closed_lead", { n }));
   const left = Math.max(0, Math.ceil((opening.opens_at_ms - Date.now()) / 1000));
-  const leader = opening.leader ? `${opening.leader} leads, and will open the sale.` : "The instances elect a leader.";
-  return { tone: "ready", word: `Opens in ${left} s`, lead: `${items}, at ${at(opening.opens_at_ms)} UTC. ${leader}` };
+  const at = new Date(opening.opens_at_ms).toISOString().slice(11, 23);
+  const leader = opening.leader ? text("head.leader", { leader: opening.leader }) : text("head.no_leader");
+  return ready(text("head.opens", { left }), sentences([text("head.opens_lead", { n, at }), leader]));
 }
 
 // The sentence of the page: { tone, word, lead }.
 export function headline(view) {
-  const { sale, guard } = view;
-  if (!sale && view.unavailable?.redis) return { tone: "ready", word: "Redis is unavailable", lead: "What was sold cannot be seen." };
-  if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
-  const under = guard ? ` under ${guard}` : "";
-  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (view.opening || sale.verdict === "EXACT")) return beforeTheFirst(sale, view);
-  const over = Math.max(0, sale.orders - sale.initial);
-  const tone = toneOf(sale.verdict);
-  const word = sentenceOf(sale, view.over);
-  const left = Math.min(sale.stock ?? Infinity, sale.initial - sale.orders); // of a recorded run the counter was only sampled
-  if (over) {
-    const counter = sale.stock > 0 ? `The counter still says ${count(sale.stock)} left.` : "The counter says 0 left, and looks right.";
-    return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}. ${sale.stock == null ? "" : counter}` };
+  const { sale, arrival } = view;
+  const guard = guardText(view.guard);
+  if (arrival) {
+    const lead = view.locust?.notice || text("head.arrival_lead", { guard: arrival.guard });
+    return { tone: "ready", word: text("head.arrival", { here: arrival.here, buyers: arrival.buyers }), lead };
   }
-  const sold = `${count(sale.orders)} of ${plural(sale.initial, "item")} sold${under}`;
-  if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} left.` };
-  const gaveUp = sale.gave_up ? ` ${plural(sale.gave_up, "buyer")} gave up waiting.` : "";
-  const busy = sale.busy ? ` ${plural(sale.busy, "buyer")} ${sale.busy > 1 ? "were" : "was"} told that the shop is busy.` : "";
-  return { tone, word, lead: `${sold}${left > 0 ? `, ${count(left)} left.` : ". Nothing is left."}${gaveUp}${busy}` };
+  if (!sale && view.unavailable?.redis) return { tone: "ready", word: text("head.redis_away"), lead: text("head.redis_away_lead") };
+  if (!sale) return { tone: "ready", word: text("head.no_sale"), lead: text("head.no_sale_lead") };
+  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (view.opening || sale.kind === "exact")) return beforeTheFirst(sale, view);
+  const tone = toneOf(sale);
+  const word = sentenceSoFar(sale, view.over);
+  const items = text("head.items", { n: sale.initial });
+  if (sale.orders > sale.initial) {
+    const counter = sale.stock == null ? "" : sale.stock > 0 ? text("head.counter", { n: sale.stock }) : text("head.counter_0");
+    return { tone, word, lead: sentences([text("head.orders", { n: sale.orders, items, guard }), counter]) };
+  }
+  const sold = { sold: sale.orders, items, guard };
+  if (tone === "lost") return { tone, word, lead: text("head.lost", { ...sold, left: sale.stock }) };
+  const n = Math.min(sale.stock ?? Infinity, sale.initial - sale.orders); // of a recorded run the counter was only sampled
+  const lead = [text("head.sold", sold), n > 0 ? text("head.left", { n }) : text("head.none_left")];
+  if (sale.gave_up) lead.push(text("head.gave_up", { n: sale.gave_up }));
+  if (sale.busy) lead.push(text("head.busy", { n: sale.busy }));
+  return { tone, word, lead: sentences(lead) };
 }
 
 // The page in words, for screen readers: the verdict, the holder, the number of waiters, and which instances stand still.
@@ -57,7 +94,7 @@ export function inWords(view) {
   const { word, lead } = headline(view);
   const parts = [`${word}. ${lead}`];
   const { queue, instances } = view;
-  if (queue?.holder) parts.push(`${queue.holder.instance ?? queue.holder.owner} holds the lock, ${count(queue.waiting)} wait for it.`);
-  for (const { name, state } of instances) if (["frozen", "down", "silent"].includes(state)) parts.push(`${name} is ${state}.`);
+  if (queue?.holder) parts.push(text("head.holder", { name: queue.holder.instance ?? queue.holder.owner, n: queue.waiting }));
+  for (const { name, state } of instances) if (["frozen", "down", "silent"].includes(state)) parts.push(text("head.state", { name, state: text(`state.${state}`) }));
   return parts.join(" ");
 }

@@ -5,36 +5,42 @@ from __future__ import annotations
 from contextlib import suppress
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import BadRequest, NotFound
+from werkzeug.exceptions import NotFound
 
+from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
 from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
 from app.board.sources.stack_client import ACTIONS, StackClient, StackRefused
 from app.board.web.security import authorize
+from app.config.etcd import connect_etcd
 from app.config.settings import MOST_ITEMS
-from app.guards import guards
+from app.guards import DEFAULT, guards
 from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from app.web.routes import LONGEST_HOLD_MS
-from lock import connect as connect_etcd
 
 MOST_BUYERS = 10_000
 
 
-def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
+def init_app(
+    app: Flask, settings: BoardSettings, sampler: Sampler, *, stack: StackClient | None, locust: Locust
+) -> None:
     """Register the routes that change the sale, Locust or an instance."""
     shop = settings.shop
-    record = OpeningRecord(connect_etcd(shop.etcd_endpoints), shop.sale)
+    record = OpeningRecord(connect_etcd(shop), shop.sale)
     client = connect(shop.redis_url, connections=1)
     sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items, shards=shop.shards)
 
     @app.errorhandler(LocustBusy)
+    def busy(error: LocustBusy) -> Response:
+        return problem_response(409, str(error), kind="locust_busy")
+
     @app.errorhandler(StackRefused)
-    def refused(error: Exception) -> Response:
-        return problem_response(409, str(error))
+    def refused(error: StackRefused) -> Response:
+        return problem_response(409, str(error), kind="stack_refused")
 
     @app.post("/control/reset")
     def reset() -> Response:
@@ -50,16 +56,18 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
     def rush() -> Response:
         """Start a rush in Locust."""
         authorize(settings)
-        asked = Parameters(request, "guards", "buyers", "stock", "hold_ms")
-        chosen = [_known(guard) for guard in asked.text("guards", "none,etcd").split(",")]
+        asked = Parameters(request, "guard", "buyers", "stock", "hold_ms")
+        guard = asked.choice("guard", DEFAULT, guards())
         buyers = asked.whole("buyers", 500, least=1, most=MOST_BUYERS)
         stock = asked.whole("stock", shop.stock, most=MOST_ITEMS)
         hold_ms = asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS)
         try:
-            locust.start(guards=chosen, buyers=buyers, stock=stock, hold_ms=hold_ms)
+            locust.require_idle()
+            with sampler.expecting(guard=guard, buyers=buyers, stock=stock):
+                locust.start(guard=guard, buyers=buyers, stock=stock, hold_ms=hold_ms)
         except UNREACHABLE as error:
             return problem_response(503, f"Locust does not answer at {locust.url} ({error}).", kind="locust_away")
-        return json_response({"done": f"The buyers come, under {' and then '.join(chosen)}."})
+        return json_response({"done": f"The buyers come, under {guard}."})
 
     @app.post("/control/instance")
     def instance() -> Response:
@@ -73,9 +81,3 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
             return json_response({"done": stack.act(action, name)})
         except (OSError, ValueError) as error:
             return problem_response(503, f"The stack does not answer ({error}).", kind="stack_away")
-
-
-def _known(guard: str) -> str:
-    if guard not in guards():
-        raise BadRequest(f"guards has {guard!a:.80}: give some of {', '.join(guards())}, separated by commas.")
-    return guard

@@ -12,11 +12,11 @@ from werkzeug.exceptions import NotFound
 from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
+from app.board.sources.reports import read_reports
 from app.guards import guards
 from app.web.responses import json_response, problem_response
 
 STATIC = Path(__file__).parents[1] / "static"
-MOST_REPORTS = 10
 
 
 def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Sequence[Mapping[str, Any]]) -> None:
@@ -40,7 +40,6 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Se
                 "lock_timeout_s": settings.shop.lock_timeout,
                 "token_needed": not settings.on_loopback or settings.shop.admin_token is not None,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
-                "reports": _reports(settings.reports) if settings.reports else [],
                 "links": links,
             }
         )
@@ -65,6 +64,11 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Se
             raise NotFound(f"There was no run under {guard!a:.80} since the board began.")
         return json_response(run)
 
+    @app.get("/records")
+    def records() -> Response:
+        """What can be opened; see `app.board.sources.reports`."""
+        return json_response({"records": [*read_reports(settings.reports)] if settings.reports else []})
+
     @app.get("/records/<path:name>")
     def recorded(name: str) -> Response:
         if settings.reports is None or not name.endswith(".json"):
@@ -74,14 +78,6 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Se
     @app.get("/livez")
     def livez() -> Response:
         return json_response({"status": "alive", "viewers": sampler.stream.viewers})
-
-
-def _reports(directory: Path) -> list[str]:
-    """Recorded runs, the newest first."""
-    times = sorted((each for each in directory.glob("*") if not each.is_symlink()), reverse=True)
-    paths = (path for time in times[:MOST_REPORTS] for path in sorted(time.glob("records/*.json")))
-    names = [path.relative_to(directory).as_posix() for path in paths]
-    return [name for name in names if name.encode(errors="replace").decode() == name]  # others cannot be sent
 
 
 def _file(directory: Path, name: str) -> Response:

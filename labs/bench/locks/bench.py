@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from labs.bench.meters import etcd_served, repeat
-from labs.bench.tables import Grid
+from labs.bench.tables import ResultTable
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
@@ -163,7 +163,7 @@ def _forget(etcd: Etcd, name: str) -> None:
             client.revoke(lease)
 
 
-def table(results: Sequence[LockResult]) -> Grid:
+def table(results: Sequence[LockResult]) -> ResultTable:
     """Hand-overs of one lock between waiters of two processes. RPCs, events (watch messages) and CPU are for each."""
     rates = {(result.candidate, result.waiters): result.per_s for result in results}
     headings = ["lock", "waiters", "per s", "x commits", "x lock RPC", "x Go"]
@@ -175,4 +175,4 @@ def table(results: Sequence[LockResult]) -> Grid:
         row += [f"{result.per_s / other:.1f}" if other else "-" for other in others]
         row += [f"{result.rpcs:.1f}", f"{result.watch_messages:.1f}", f"{result.cpu_ms:.2f}"]
         rows.append([*row, f"{result.longest_wait_s:.1f} s"])
-    return Grid("bench-lock", str(table.__doc__), headings, rows)
+    return ResultTable("bench-lock", str(table.__doc__), headings, rows)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from inspect import isabstract
+from typing import NamedTuple
 
 from app.contract import labs
 from labs.faults.scenario import Scenario
@@ -22,3 +24,28 @@ def scenarios() -> dict[str, type[Scenario]]:
         if isinstance(each, type) and issubclass(each, Scenario) and hasattr(each, "name") and not isabstract(each)
     }
     return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def groups() -> dict[str, Sequence[str]]:
+    """The names of the scenarios about one thing, by the word for it."""
+    words = dict.fromkeys(each.group for each in scenarios().values() if each.group)
+    return {word: [name for name, each in scenarios().items() if each.group == word] for word in words}
+
+
+class Scene(NamedTuple):
+    """A scenario for the board: its name, and a sentence that says what is done."""
+
+    name: str
+    sentence: str
+
+
+def scenes() -> Sequence[Scene]:
+    """The scenarios that can be played on a stack that runs, such as that of `make up`, in their order.
+
+    They need processes that are killed, frozen, stopped or started, and neither proxies nor servers of another kind.
+    """
+    return [
+        Scene(name, f"{each.summary[:1].upper()}{each.summary[1:]}.")
+        for name, each in scenarios().items()
+        if each.is_stageable
+    ]

@@ -42,13 +42,13 @@ class _Stranger:
         self._endpoints = endpoints
         self._held = ExitStack()
 
-    def come(self) -> None:
+    def acquire(self) -> None:
         with suppress(LockError):
             client = self._held.enter_context(connect(self._endpoints))
             session = self._held.enter_context(Session(client, ttl=TTL_S, name="stranger"))
             self._held.enter_context(Mutex(session, CHILD).acquire(timeout=1))
 
-    def go(self) -> None:
+    def release(self) -> None:
         with suppress(LockError):
             self._held.close()
 
@@ -64,7 +64,7 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
         if leader := leader_of(testbed.etcd):
             leader.kill()
 
-    def lose(held_back: Lines) -> None:
+    def drop_held(held_back: Lines) -> None:
         held_back.reset()
         held_back.resume()
 
@@ -84,22 +84,25 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
         ),
         # Redis does what the shop asks.
         Injection(
-            redis_line, f"Redis's answers to {name} are lost", partial(to_redis.stall, ANSWERS), partial(lose, to_redis)
+            redis_line,
+            f"Redis's answers to {name} are lost",
+            partial(to_redis.stall, ANSWERS),
+            partial(drop_held, to_redis),
         ),
         Injection(
             f"front of {name}",
             f"{name}'s answers to its buyers are lost",
             partial(front.stall, ANSWERS),
-            partial(lose, front),
+            partial(drop_held, front),
         ),
         Injection("etcd", "etcd is unavailable", testbed.etcd.stop, testbed.etcd.start),
         Injection("etcd", "etcd's leader is dead", kill_leader, testbed.etcd.start),
         Injection("Redis", "a node of Redis is dead", redis.kill, testbed.redis.start),
-        Injection("name", "a stranger holds a lock below the sale's", stranger.come, stranger.go),
+        Injection("name", "a stranger holds a lock below the sale's", stranger.acquire, stranger.release),
     ]
 
 
-def plan(random: Random, testbed: Testbed) -> list[Injection]:
+def plan_injections(random: Random, testbed: Testbed) -> list[Injection]:
     """One to four disturbances that may overlap, each of another target."""
     chosen: dict[str, Injection] = {}
     for _ in range(random.randint(1, 4)):
@@ -109,7 +112,7 @@ def plan(random: Random, testbed: Testbed) -> list[Injection]:
     return sorted(chosen.values(), key=lambda each: each.begins_s)
 
 
-def inject(context: ScenarioContext, planned: list[Injection]) -> None:
+def run_injections(context: ScenarioContext, planned: list[Injection]) -> None:
     """Disturb the sale as planned; returns when all is over."""
     threads = [context.threads.start(each.target, partial(_disturb, context, each)) for each in planned]
     for thread in threads:
@@ -124,18 +127,17 @@ def _disturb(context: ScenarioContext, planned: Injection) -> None:
         time.sleep(planned.lasts_s)
         planned.undo()
     except (ServerError, OSError) as error:
-        context.require(False, f"{planned.text}: {error}")
+        context.require_in_time(False, f"{planned.text}: {error}")
 
 
 class RandomSequence(Scenario):
-    """Sale after sale, each with up to four disturbances of random kind, time and length, which may overlap.
+    """Sale after sale, each with up to four random disturbances that may overlap, for --seconds.
 
     The seed decides what is done and when; what a process is doing at that moment, it does not.
     """
 
     name = "random"
     order = 230
-    what = "sale after sale, each with up to four random disturbances that may overlap, for --seconds"
     setup = Setup(members=3)
     unfenced = Expected.EITHER
 
@@ -143,4 +145,4 @@ class RandomSequence(Scenario):
         self._random = random
 
     def play(self, context: ScenarioContext) -> None:
-        inject(context, plan(self._random, context.testbed))
+        run_injections(context, plan_injections(self._random, context.testbed))

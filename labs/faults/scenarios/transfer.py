@@ -16,6 +16,7 @@ CREDITED = b":credited"  # a key of the script that lets items arrive
 class Transfer(Scenario):
     """The items are in the journal, and the next holder of the mutex finishes what is pending there."""
 
+    group = "transfer"
     sharded = True
 
     def play(self, context: ScenarioContext) -> None:
@@ -33,11 +34,13 @@ class Transfer(Scenario):
 
 
 class KillMover(Transfer):
-    """Its credit never arrives."""
+    """Kill -9 of the instance that moves items between shards, after the debit and before the credit.
+
+    The credit never arrives.
+    """
 
     name = "transfer-kill"
     order = 170
-    what = "kill -9 of the instance that moves items between shards, after the debit and before the credit"
 
     def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
         shop.instance.kill()
@@ -45,15 +48,17 @@ class KillMover(Transfer):
 
 
 class PauseMover(Transfer):
-    """Its credit is late: others have long finished the transfer, and Redis lets no item arrive twice."""
+    """Freeze that instance there for longer than the TTL; its credit arrives when others have sold.
+
+    Others have long finished the transfer, and Redis lets no item arrive twice.
+    """
 
     name = "transfer-pause"
     order = 180
-    what = "freeze that instance there for longer than the TTL; its credit arrives when others have sold"
 
     def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
         context.act(shop.instance.pause, f"{announcement}, and is frozen")
         context.wait_out_lease()
         context.let_others_buy()
         context.act(shop.to_redis.resume, "the network delivers its credit")
-        context.buyers.doors.set()
+        context.buyers.admission.set()

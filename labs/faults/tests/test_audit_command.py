@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
+from app.contract.outcomes import Outcome
+from app.contract.verdict import NO_VERDICT, TOO_SLOW, Kind
 from labs.faults.audit_command import audit_records
-from loadtest.results.answer import Outcome
 from loadtest.results.record import Record
-from loadtest.results.verdict import NO_VERDICT
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "tests/data"
 
 
 def judged(file: Path) -> Result:
@@ -52,13 +53,14 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     assert "1 buyer without an answer:\n    ada" in done.output
 
 
-def test_a_disturbed_record_blames_no_guard(tmp_path: Path) -> None:
-    """A purchase from outside the rush is listed, and is not a broken promise."""
+@pytest.mark.parametrize("sentence", [NO_VERDICT, TOO_SLOW])
+def test_a_record_without_a_verdict_blames_no_guard(tmp_path: Path, sentence: str) -> None:
+    """A purchase from outside the rush is listed, and is not a broken promise; nor is what came too late."""
     record = Record.read(DATA / "rush-etcd.json")
     record.ledger.append(replace(record.ledger[0], order="o", buyer="anonymous"))
-    record.verdict["verdict"] = NO_VERDICT
+    record.verdict |= {"verdict": sentence, "kind": Kind.NONE.value}
     record.write(tmp_path / "record.json")
     done = judged(tmp_path / "record.json")
     assert done.exit_code == 0
     assert "1 order stored but unacknowledged:\n    o of anonymous" in done.output
-    assert done.output.splitlines()[-1] == f"  {NO_VERDICT}"
+    assert done.output.splitlines()[-1] == f"  {sentence}"

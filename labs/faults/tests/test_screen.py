@@ -8,25 +8,32 @@ from typing import Any
 
 import pytest
 
+from app.contract.verdict import TOO_SLOW
+from labs.faults.judgement import Judgement, no_verdict
 from labs.faults.monitor import Lease, Participant, Snapshot
 from labs.faults.scenario import Expected
-from labs.faults.screen import draw, table
+from labs.faults.screen import results_table, sale_picture
 from labs.faults.trial import TrialResult
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from tests.support.terminal import printed
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "tests/data"
 FOUND = replace(audit(Record.read(DATA / "rush-etcd.json")), sold=302, stock_left=0, stock=300, longest_stall_ms=2500)
-ROW = TrialResult("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", ["OVERSOLD by 27"], FOUND)
+WRONG = Judgement(False, ["OVERSOLD by 27"])
+ROW = TrialResult("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", False, WRONG, FOUND)
 
 
 def test_the_table_says_what_is_not_as_expected() -> None:
     """The longest row fits into 80 columns and says whether it is as expected; a scenario is named once."""
-    rows = [ROW, replace(ROW, problems=[]), replace(ROW, scenario="delayed-write")]
-    text = printed(table(rows, plain=True))
-    shown = ["etcd-unfenced", "EXACT", "OVERSOLD", "by", "27", "302", "2", "2.5"]
-    expected = [["pause-holder", *shown, "NO"], [*shown, "yes"], ["delayed-write", *shown, "NO"]]
+    slow = replace(ROW, scenario="delayed-write", observed=TOO_SLOW, judgement=no_verdict(["late"]))
+    rows = [ROW, replace(ROW, judgement=Judgement(True)), slow]
+    text = printed(results_table(rows, plain=True))
+    begin, end = ["etcd-unfenced", "EXACT"], ["302", "2", "2.5"]
+    oversold = [*begin, "OVERSOLD", "by", "27", *end]
+    expected = [
+        ["pause-holder", *oversold, "NO"], [*oversold, "yes"], ["delayed-write", *begin, "no", "verdict", *end, "-"],
+    ]  # fmt: skip
     assert [line.split() for line in text.splitlines()[-3:]] == expected
     assert text.isascii()
 
@@ -56,7 +63,7 @@ def snapshot(**changes: Any) -> Snapshot:
 def test_the_room_sees_what_happens(seen: Snapshot, words: list[str], holder: str | None, waiters: int | None) -> None:
     """Sum, leases, holder, waiters, frozen and dead shops; nothing is claimed of what cannot be seen; in 80 columns."""
     assert (seen.holder, seen.waiters) == (holder, waiters)
-    lines = printed(draw("pause-holder, etcd", seen)).splitlines()
+    lines = printed(sale_picture("pause-holder, etcd", seen)).splitlines()
     assert all(any(word in line for line in lines) for word in words)
     assert max(map(len, lines)) <= 80
     assert len(lines) == 2 + len(seen.participants) + (seen.redis_lock is not None) + (not seen.etcd)

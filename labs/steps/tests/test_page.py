@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from loadtest.stack.stack import Stack
-from scripts.chromium import find_chromium
 from tests.support.looking import PATIENCE_MS
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -35,25 +34,24 @@ def stage_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def open_page(stage_stack: Stack) -> Iterator[Any]:
-    """Opens the page in a browser; at the end, the browser may not have complained."""
-    from playwright.sync_api import sync_playwright
-
+def open_page(chromium: Browser, stage_stack: Stack) -> Iterator[Any]:
+    """Opens the page for another viewer; at the end, the browser may not have complained."""
     complaints: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium())
+    pages: list[Page] = []
 
-        def open_page(locale: str = "en") -> Page:
-            page: Page = browser.new_page(locale=locale)
-            page.set_default_timeout(PATIENCE_MS)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-            assert stage_stack.board is not None
-            page.goto(f"{stage_stack.board.url}/steps")
-            return page
+    def open_page(locale: str = "en") -> Page:
+        page = chromium.new_page(locale=locale)
+        pages.append(page)
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        assert stage_stack.board is not None
+        page.goto(f"{stage_stack.board.url}/steps")
+        return page
 
-        yield open_page
-        browser.close()
+    yield open_page
+    for page in pages:
+        page.close()
     assert complaints == []
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.shops import snapshot_of
 
 DATA = Path(__file__).parents[2] / "data"
 STATIC = Path(__file__).parents[3] / "app/board/static"
@@ -42,23 +46,65 @@ def data(name: str) -> Any:
     return json.loads((DATA / name).read_text(encoding="utf-8"))
 
 
+def judged(example: dict[str, Any]) -> dict[str, Any]:
+    """The sale of an example as the board tells of it."""
+    told = {name: example.get(name, 0) for name in ("gave_up", "busy", "failed")}
+    verdict = snapshot_of(example).judge(**told)
+    sale = {"initial": example["stock"], "stock": example["stock_left"], "orders": example["sold"]}
+    return {**sale, **told, "verdict": verdict.sentence, "kind": verdict.kind.value, "counts": asdict(verdict)}
+
+
 def test_the_headline_tells_each_verdict(run: Run) -> None:
-    """A sale that sold nothing is ready only if no buyer gave up or was refused, and is open only if etcd says so."""
+    """It is that of the terminal; what sold nothing is ready unless buyers gave up, and open only if etcd says so."""
     script = """
         import { headline } from "./verdict.js";
-        const saleOf = ({ stock, stock_left, in_transit = 0, sold, ...more }) =>
-          ({ ...more, initial: stock, stock: stock_left + in_transit, orders: sold });
-        const told = (examples) => examples.map(({ unavailable, ...each }) =>
-          headline({ sale: saleOf(each), over: true, unavailable }).word);
+        const told = (sales) => sales.map(({ unavailable, ...sale }) =>
+          headline({ sale, over: true, unavailable }).word);
     """
-    examples = data("verdicts.json")
-    untouched = [each["verdict"] == "EXACT" and not each["sold"] for each in examples]
+    examples = [judged(each) for each in data("verdicts.json")]
+    untouched = [each["verdict"] == "EXACT" and not each["orders"] for each in examples]
     words = run(examples, script)
     assert [word.endswith("for sale") for word in words] == untouched
     told = zip(words, examples, untouched, strict=True)
     assert all(word == each["verdict"] for word, each, is_untouched in told if not is_untouched)
     untouched_one = {**examples[untouched.index(True)], "unavailable": {"etcd": "no member answers"}}
     assert not run([untouched_one], script)[0].endswith("for sale")
+
+
+def test_a_kept_verdict_is_told_as_it_was(run: Run) -> None:
+    """Also that of an older record, which has no kind and not all counts."""
+    script = """
+        import { judged, sentenceOf, toneOf } from "./verdict.js";
+        const told = (kept) => kept.map((each) => [toneOf(judged(each)), sentenceOf(judged(each))]);
+    """
+    tones = {
+        "EXACT": "exact",
+        "OVERSOLD by 18, 1 duplicate, 1 sold but denied": "over",
+        "UNDERSOLD by 2, gave up: 20": "under",
+        "1 acknowledged but missing": "lost",
+        "disturbed by other purchases: no verdict": "lost",
+    }
+    kept = [{"verdict": verdict, "oversold": 18 if tone == "over" else 0} for verdict, tone in tones.items()]
+    assert run(kept, script) == [[tone, verdict] for verdict, tone in tones.items()]
+
+
+def test_each_text_is_there_in_both_languages(run: Run) -> None:
+    """Both have the same keys and values, and every text that page and scripts ask for; none is left over."""
+    texts = run(None, 'import { TEXTS } from "./texts.js"; const told = () => TEXTS;')
+    assert texts["en"].keys() == texts["zh"].keys()
+    for key, text in texts["en"].items():
+        assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", texts["zh"][key])), key
+    sources = {
+        path.name: path.read_text(encoding="utf-8") for path in STATIC.iterdir() if path.suffix in (".js", ".html")
+    }
+    del sources["texts.js"]
+    everything = "\n".join(sources.values())
+    asked = set(re.findall(r'data-(?:text|label)="([^"]+)"', everything))
+    asked |= set(re.findall(r'\btext\((?:[^()"]*\? ?)?"([^"$]+)"', everything))
+    assert asked - texts["en"].keys() == set()
+    groups = {key.split(".")[0] for key in re.findall(r"`([a-z]+\.)\$", everything)} | {"outcome"}
+    unused = {key for key in texts["en"] if f'"{key}"' not in everything and key.split(".")[0] not in groups}
+    assert unused == set()
 
 
 def test_what_a_killed_process_left_open_has_died(run: Run) -> None:

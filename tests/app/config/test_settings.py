@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import subprocess
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 from app.board.settings import BoardSettings
 from app.config.settings import Settings, SettingsError
 from loadtest.ports import BOARD_PORT, LOOPBACK
+from tests.support.secured import Certificates
 
 TAKEN: dict[str, tuple[str, Any]] = {
     "ETCD_ENDPOINTS": ("a:1,b:2", "a:1,b:2"),
-    "REDIS_URL": ("rediss://user:secret@cache:6380/3?ssl_ca_certs=/ca.pem",) * 2,
+    "REDIS_URL": ("rediss://user:secret@cache:6380/3?ssl_check_hostname=false",) * 2,
     "HOST": ("0.0.0.0", "0.0.0.0"),
     "PORT": (" 8090 ", 8090),
     "NAMES": ("Shop.example, b", ("shop.example", "b")),
@@ -77,11 +79,15 @@ BAD = {
     "without scheme and port": ["NAMES=shop:8080"],
     "letters, digits": ["SALE=a/b", "SALE={x}"],
     "HOST:PORT": [f"ETCD_ENDPOINTS={value}" for value in ("localhost", "a,b:1", "a:1,b:65536", "a:0")],
-    "does not use TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
+    "PEM file with the authority's": ["ETCD_CA=/nowhere", f"ETCD_CA={__file__}"],
+    "not set: give the PEM file of the authority": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
     "redis://": [f"REDIS_URL={value}" for value in ("http://cache", "redis://a:99999/0", "redis://cache/zero")],
     "cluster://HOST:PORT": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
     "leave out 'retry_on_timeout='": ["REDIS_URL=redis://cache?retry_on_timeout=1"],
     "leave out 'socket_timeout='": ["REDIS_URL=redis://cache?socket_timeout="],
+    "leave out 'ssl_": ["REDIS_URL=redis://cache?ssl_ciphers=x", "REDIS_URL=rediss://cache?ssl_nonsense=1"],
+    "for ssl_ca_certs=.*PEM": ["REDIS_URL=rediss://cache?ssl_ca_certs=/nowhere"],
+    "ssl_certfile=.*PEM": ["REDIS_URL=rediss://cache?ssl_certfile=/nowhere"],
 }
 
 
@@ -89,8 +95,55 @@ BAD = {
 def test_a_bad_value_is_named_with_advice(variable: str, advice: str) -> None:
     """A value that cannot be used is answered by what to give instead."""
     name, _, value = variable.partition("=")
-    with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*{advice}"):
+    with pytest.raises(SettingsError, match=f"FLASHSALE_(?:{name}|ETCD_CA) is .*{advice}"):
         Settings.from_environment({f"FLASHSALE_{name}": value})
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ("ETCD_CERT", "ETCD_KEY"),
+        ("ETCD_KEY", "ETCD_CERT"),
+        ("ETCD_USER", "ETCD_PASSWORD"),
+        ("ETCD_PASSWORD", "ETCD_USER"),
+    ],
+)
+def test_half_of_a_pair_is_not_enough(given: str, missing: str) -> None:
+    """The other half is named at the start, not by a server later."""
+    with pytest.raises(SettingsError, match=f"FLASHSALE_{missing} is not set, but FLASHSALE_{given} is"):
+        Settings.from_environment({f"FLASHSALE_{given}": "x"})
+
+
+@pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
+def test_a_certificate_and_its_key_belong_together(tmp_path: Path) -> None:
+    """The key of another certificate, and one with a passphrase, stop the start."""
+    certificates = Certificates(tmp_path)
+    (certificate, key), (_, another) = certificates.sign("a"), certificates.sign("b")
+    locked = tmp_path / "locked.key"
+    command = ["openssl", "ec", "-in", key, "-aes256", "-passout", "pass:x", "-out", str(locked)]
+    subprocess.run(command, check=True, capture_output=True, timeout=20)
+    given = {"FLASHSALE_ETCD_CA": certificates.ca, "FLASHSALE_ETCD_CERT": certificate}
+    assert Settings.from_environment({**given, "FLASHSALE_ETCD_KEY": key}).etcd_key == key
+    for bad in (another, str(locked)):
+        with pytest.raises(SettingsError, match="FLASHSALE_ETCD_CERT and FLASHSALE_ETCD_KEY: give PEM files"):
+            Settings.from_environment({**given, "FLASHSALE_ETCD_KEY": bad})
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://cache/1", "redis://:p%40ss%2F1@cache/1"),
+        ("rediss://shop@cache", "rediss://shop:p%40ss%2F1@cache"),
+        ("redis+cluster://shop@a:1,b:2", "redis+cluster://shop:p%40ss%2F1@a:1,b:2"),
+    ],
+)
+def test_the_password_of_redis_may_be_in_a_file(tmp_path: Path, url: str, expected: str) -> None:
+    """It goes into the URL with the signs that a URL has no place for; a second password in the URL is a mistake."""
+    (file := tmp_path / "password").write_text("p@ss/1\n", encoding="utf-8")
+    given = {"FLASHSALE_REDIS_PASSWORD_FILE": str(file)}
+    assert Settings.from_environment({**given, "FLASHSALE_REDIS_URL": url}).redis_url == expected
+    with pytest.raises(SettingsError, match="REDIS_URL has a password, and FLASHSALE_REDIS_PASSWORD gives another"):
+        Settings.from_environment({**given, "FLASHSALE_REDIS_URL": "redis://:hunter2@cache"})
 
 
 @pytest.mark.parametrize(
@@ -123,7 +176,8 @@ def test_all_bad_values_are_told_at_once_and_no_secrets() -> None:
         Settings.from_environment({"FLASHSALE_PORT": "x", "FLASHSALE_REDIS_URL": "http://user:hunter2@cache"})
     assert len(str(caught.value).splitlines()) == 2
     assert "hunter2" not in str(caught.value)
-    assert "hunter2" not in repr(Settings(admin_token="hunter2", redis_url="redis://:hunter2@cache"))
+    settings = Settings(admin_token="hunter2", etcd_password="hunter2", redis_url="redis://:hunter2@cache")
+    assert "hunter2" not in repr(settings)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 @pytest.fixture
 def sessions(etcd: Etcd, settings: Settings) -> Iterator[EtcdSessions]:
     """Sessions with the shared etcd, under this test's own name."""
-    sessions = EtcdSessions(etcd.endpoint, f"flash-sale/{settings.sale}", ttl=5, instance="shop-a")
+    sessions = EtcdSessions(connect(etcd.endpoint), f"flash-sale/{settings.sale}", ttl=5, instance="shop-a")
     yield sessions
     sessions.close()
 
@@ -41,7 +41,7 @@ def test_all_threads_share_one_session_and_cohort(sessions: EtcdSessions, etcd: 
 
 def test_an_unavailable_etcd_fails_all_at_once(fresh_etcd: Etcd) -> None:
     """Threads that need a session from a frozen etcd share one attempt: none waits out the deadlines of the others."""
-    sessions = EtcdSessions(fresh_etcd.endpoint, "flash-sale/x", ttl=5, instance="shop-a")
+    sessions = EtcdSessions(connect(fresh_etcd.endpoint), "flash-sale/x", ttl=5, instance="shop-a")
     sessions.client.status(timeout=5)
     fresh_etcd.pause()
 

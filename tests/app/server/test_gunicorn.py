@@ -147,6 +147,25 @@ def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stran
     assert not list(temporary.iterdir())
 
 
+def test_a_killed_master_leaves_no_directory(tmp_path: Path, env: dict[str, str]) -> None:
+    """What the metrics of a master that was killed have left is removed by the next start; one in use is kept."""
+    (temporary := tmp_path / "temporary").mkdir()
+    env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}
+    with Instance(tmp_path, env=env) as other:
+        (in_use,) = temporary.iterdir()
+        with Instance(tmp_path, env=env) as killed:
+            (left,) = set(temporary.iterdir()) - {in_use}
+            processes = [psutil.Process(pid) for pid in (killed.pid, *workers(killed))]
+            os.kill(killed.pid, signal.SIGKILL)
+            wait_until(lambda: all(map(has_ended, processes)))
+        assert left.exists()
+        with Instance(tmp_path, env=env):
+            assert in_use in set(temporary.iterdir())
+            assert left not in set(temporary.iterdir())
+        assert metric(other, "flashsale_purchases_in_progress") == 0
+    assert not list(temporary.iterdir())
+
+
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:
     """A setting that cannot be used ends gunicorn with a line that says what to do, without a traceback."""
     command = [sys.executable, "-m", "gunicorn", "-c", CONFIG, "app:create_app()"]

@@ -1,10 +1,9 @@
-"""Stock on several shards: what a buyer sees of it, how rarely the lock is needed; all guards on a Redis Cluster."""
+"""Stock on several shards: what a buyer sees of it, how rarely the lock is needed."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,13 +12,10 @@ from flask import Flask
 
 from app import services
 from app.sales.purchase import Purchase, Section
-from app.sales.redis_client import Refused
-from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
 from app.sales.stock import Stock
-from loadtest.stack.redis_cluster import RedisCluster
 from lock import CohortMutex, Mutex
-from tests.support.shops import WAIT_S, WAYS, at_once, buy
+from tests.support.shops import WAIT_S, at_once, buy
 from tests.support.waiting import wait_until
 
 Make = Callable[..., Flask]
@@ -83,65 +79,3 @@ def test_another_guard_sells_what_the_treasury_has(app: Flask, sale: Sale) -> No
     now = sale.snapshot()
     assert (now.orders, now.stock, now.judge().exact) == (9, 1, True)
     assert [buy(app, "etcd-sharded")["outcome"] for _ in range(2)] == ["sold", "sold_out"]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
-    """Three masters that have the slots between them, and their data on disk."""
-    with RedisCluster(tmp_path_factory.mktemp("cluster"), masters=3, appendonly=True) as cluster:
-        yield cluster
-
-
-@pytest.mark.parametrize("guard", WAYS)
-def test_every_guard_sells_on_a_cluster(make: Make, cluster: RedisCluster, guard: str) -> None:
-    """Purchase, retry, end of the stock, reset and probes: as on one Redis."""
-    shop = make(redis_url=cluster.url, stock=2)
-    browser = shop.test_client()
-    answers = [buy(shop, guard, key=key) for key in ("a", "a", "b", "c")]
-    assert [(answer["status"], answer["replayed"]) for answer in answers] == [
-        *((200, None), (200, "true"), (200, None), (409, None))
-    ]
-    told = browser.get("/stock").get_json()
-    assert (told["orders"], told["stock"], told["verdict"]) == (2, 0, "EXACT")
-    assert browser.get("/readyz").status_code == 200
-    browser.post("/stock/reset", json={"stock": 1})
-    assert [buy(shop, guard)["status"] for _ in range(2)] == [200, 409]
-
-
-def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
-    """Its commands are refused until the nodes are asked again, although the first one asked is down."""
-    with connect(cluster.url, connections=2) as client:
-        mine = client.for_tag("moved")
-        mine.set("{moved}", "here")
-        nodes: Any = client.nodes
-        addresses = sorted({address for *_, address in nodes._owners})
-        owner = nodes.pool_of(mine.connection_pool._slot).connection_kwargs["port"]
-        wrong = next(address for address in addresses if not address.endswith(f":{owner}"))
-        nodes._owners, nodes._known = [(0, 16383, wrong)], ["127.0.0.1:1", *nodes._known]
-        nodes._fresh_until = math.inf
-        with pytest.raises(Refused, match="MOVED"):
-            mine.get("{moved}")
-        nodes._fresh_until = 0.0
-        assert mine.get("{moved}") == "here"
-        assert (len(nodes._owners), set(addresses) - set(nodes._known)) == (3, set())
-
-
-def test_without_a_node_its_shards_sell_nothing_and_the_others_do(make: Make, cluster: RedisCluster) -> None:
-    """A purchase on a dead master is refused, not in doubt; once it is back with its data, all items are sold once."""
-    shop = make(redis_url=cluster.url, stock=40)
-    buyers = [f"buyer-{number}" for number in range(16)]
-    assert {buy(shop, "etcd-sharded", buyer=buyer)["outcome"] for buyer in buyers} == {"sold"}
-    sale = services.of(shop).sale
-    away = sale.slots_of["1"][2].client.connection_pool.get_connection()
-    sale.slots_of["1"][2].client.connection_pool.release(away)
-    node = next(node for node in cluster.members if node.port == away.port)
-    node.kill()
-    answers = [buy(shop, "etcd-sharded", buyer=buyer) for buyer in buyers]
-    assert {answer["outcome"] for answer in answers} >= {"unavailable"}
-    assert not any(answer.get("in_doubt") for answer in answers)
-    node.start()
-    wait_until(lambda: buy(shop, "etcd-sharded")["outcome"] == "sold")
-    while buy(shop, "etcd-sharded")["outcome"] != "sold_out":
-        pass
-    now = sale.snapshot()
-    assert (now.orders, now.stock, now.in_transit) == (40, 0, 0)

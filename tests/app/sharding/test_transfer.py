@@ -55,8 +55,12 @@ def now(sale: Sale) -> Snapshot:
     return found
 
 
-def dying(command: int, answered: bool, patch: pytest.MonkeyPatch) -> None:
-    """Let the thread that moves items die before that command, or after it has lost the answer to it."""
+class Died(BaseException):
+    """The end of a process."""
+
+
+def dying(command: int, answered: bool, patch: pytest.MonkeyPatch, end: BaseException | None = None) -> None:
+    """Let the thread that moves items die, or meet that error, before this command, or instead of its answer."""
     sent = itertools.count(1)
 
     def of(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +68,7 @@ def dying(command: int, answered: bool, patch: pytest.MonkeyPatch) -> None:
             dies = next(sent) == command
             answer = original(*args, **options) if answered or not dies else None
             if dies:
-                raise redis.ConnectionError("died")
+                raise end or Died
             return answer
 
         return send_or_die
@@ -84,7 +88,7 @@ def test_the_next_holder_finishes_what_a_dead_one_began(
     before = now(sale)
     with monkeypatch.context() as patch:
         dying({"debit": 1, "credit": 2, "settle": 3 if together else 4}[step], answered, patch)
-        with pytest.raises(redis.ConnectionError):
+        with pytest.raises(Died):
             late.refill({2: 1, 3: 1})
     taken, arrived = step != "debit" or answered, step == "settle" or (step == "credit" and answered)
     came = 0 if not arrived else 1 if step == "credit" and not together else 2
@@ -96,6 +100,27 @@ def test_the_next_holder_finishes_what_a_dead_one_began(
     assert before.stock == now(sale).stock
 
 
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_shard_that_fails_does_not_keep_the_others_waiting(
+    sale: Sale, stock: ShardedStock, nodes: str, monkeypatch: pytest.MonkeyPatch, answered: bool
+) -> None:
+    """Its items stay in the journal, those for another node arrive; the next holder finishes, and doubles nothing."""
+    assert Transfers(sale, ITEM, 1).refill({1: 1})  # so that Redis knows the scripts
+    with monkeypatch.context() as patch:
+        dying(2, answered, patch, redis.ConnectionError("shard 2"))
+        with pytest.raises(redis.ConnectionError, match="shard 2"):
+            Transfers(sale, ITEM, 2).refill({2: 1, 3: 1})
+    here = 0 if nodes == "one node" else 1  # shard 3 gets its item
+    if answered:
+        assert [shard.stock for shard in now(sale).shards] == [0, 2, 1, 1]
+    else:
+        assert [shard.stock for shard in now(sale).shards] == [0, 2, 0, here]
+    client, keys = sale.slots_of[ITEM][0]
+    assert client.hlen(keys.transfers) == 2 - here
+    assert Transfers(sale, ITEM, 3).refill({0: 1})
+    assert [shard.stock for shard in now(sale).shards] == [1, 2, 1, 1]
+
+
 class Holder(greenlet):  # type: ignore[misc]
     """A holder of the mutex that stops before each command, and may never go on."""
 
@@ -104,9 +129,15 @@ class Holder(greenlet):  # type: ignore[misc]
         self._transfers = Transfers(sale, ITEM, token)
         self._shards = shards
         self.found_nothing = False
+        self.fault = ""  # of the next command: it does not come to Redis, or its answer is lost
+
+    def fail(self, fault: str) -> None:
+        if self.fault == fault:
+            self.fault = ""
+            raise redis.ConnectionError(fault)
 
     def _refill(self) -> None:
-        with suppress(FencedOff):
+        with suppress(FencedOff, redis.ConnectionError):
             self.found_nothing = not self._transfers.refill(dict.fromkeys(self._shards, 2))
 
 
@@ -116,10 +147,14 @@ def stop_before_commands(patch: pytest.MonkeyPatch) -> None:
     def stopping(original: Callable[..., Any]) -> Callable[..., Any]:
         def stop_and_send(*args: Any, **options: Any) -> Any:
             holder = getcurrent()
-            if isinstance(holder, Holder):
-                assert holder.parent is not None
-                holder.parent.switch()
-            return original(*args, **options)
+            if not isinstance(holder, Holder):
+                return original(*args, **options)
+            assert holder.parent is not None
+            holder.parent.switch()
+            holder.fail("unsent")
+            answer = original(*args, **options)
+            holder.fail("unheard")
+            return answer
 
         return stop_and_send
 
@@ -127,7 +162,7 @@ def stop_before_commands(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Pipeline, "execute", stopping(Pipeline.execute))
 
 
-STEPS = st.tuples(st.sampled_from(["begin", "resume", "resume", "resume", "sell"]), st.integers(0, 14))
+STEPS = st.tuples(st.sampled_from(["begin", *["resume"] * 3, "sell", "unsent", "unheard"]), st.integers(0, 14))
 
 
 @pytest.mark.usefixtures("nodes")
@@ -136,7 +171,7 @@ STEPS = st.tuples(st.sampled_from(["begin", "resume", "resume", "resume", "sell"
 def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
     sale: Sale, stock: ShardedStock, steps: list[tuple[str, int]], items: int
 ) -> None:
-    """Holders are paused and killed anywhere: sold + stock + in transit = initial, and "sold out" is true."""
+    """Holders are paused or killed, and slots fail: sold + stock + in transit = initial, and "sold out" is true."""
     sale.reset(items)
     holders = list[Holder]()
     with pytest.MonkeyPatch.context() as patch:
@@ -149,6 +184,7 @@ def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
             elif holders:
                 holder = holders[-1 - which % min(len(holders), 4)]
                 if not holder.dead:
+                    holder.fault = "" if step == "resume" else step
                     holder.switch()
             said = any(holder.found_nothing for holder in holders)
             assert now(sale).unsold == 0 or not said

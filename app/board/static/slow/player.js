@@ -129,8 +129,8 @@ export class Player {
 
   #sentence(move) {
     const { buyer, instance } = move.section;
-    const line = this.film.source.first_line ? `, ${this.t("line", { line: move.line })}` : "";
-    return this.t("at", { buyer, instance, what: `${this.#words(move)}${line}` });
+    const sentence = this.t("at", { buyer, instance, what: this.#words(move) });
+    return this.film.source.first_line ? this.t("onLine", { sentence, line: move.line }) : sentence;
   }
 
   #words({ section, point, value: known, was, lost, refused }) {

@@ -23,7 +23,7 @@ export class Stage {
   #middle = make("dl", { class: "stage-middle" });
   #reserved = new Set(); // lines that had a marker keep its place, so that no line moves again
 
-  // `t` has the texts "more" and "line".
+  // `t` has the text "more".
   constructor(root, t) {
     this.root = root;
     this.t = t;

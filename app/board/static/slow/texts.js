@@ -22,7 +22,7 @@ const TEXTS = {
   empty: ["This record has no critical sections, so nothing can be played.", "这份记录没有临界区，无法播放。"],
   more: ["+{count} more", "另有 {count} 个"],
   waiting: ["{count} waiting", "{count} 个在等待"],
-  line: ["line {line}", "第 {line} 行"],
+  onLine: ["{sentence}, line {line}", "{sentence}，第 {line} 行"],
   at: ["{buyer} at {instance}: {what}", "{buyer}（{instance}）：{what}"],
   locked: ["is inside", "进入临界区"],
   lockedToken: ["is inside with token {token}", "进入临界区，令牌 {token}"],

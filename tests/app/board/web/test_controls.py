@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +16,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from app.board import create_board
+from app.board.live.arrival import Arrival
 from app.board.settings import BoardSettings
+from app.board.sources import locust as locust_page
+from app.board.sources.locust import Locust, LocustStatus
 from app.board.web.pages import STATIC
 from app.sales.sale import Sale
 from tests.support.serving import answering, serving
@@ -60,14 +64,14 @@ def with_locust(board_settings: BoardSettings, locust: LocustPage) -> Iterator[F
         yield create_board(replace(board_settings, locust=url)).test_client()
 
 
-RUSH = {"guards": "none,etcd", "buyers": 500, "stock": 300, "hold_ms": 20}
+RUSH = {"guard": "none", "buyers": 500, "stock": 300, "hold_ms": 20}
 
 
 def test_a_rush_is_left_to_locust(with_locust: FlaskClient, locust: LocustPage) -> None:
     """Locust is sent all that its own form would send: it keeps what it was sent for the rush before."""
     answer = with_locust.post("/control/rush", json=RUSH)
-    assert answer.get_json()["done"] == "The buyers come, under none and then etcd."
-    sent = {"user_count": "500", "spawn_rate": "500", "guards": "none,etcd", "stock": "300", "hold_ms": "20"}
+    assert answer.get_json()["done"] == "The buyers come, under none."
+    sent = {"user_count": "500", "spawn_rate": "500", "guards": "none", "stock": "300", "hold_ms": "20"}
     sent["opens_in"] = "0"
     assert locust.forms == [{"path": ["/swarm"], **{name: [value] for name, value in sent.items()}}]
 
@@ -85,6 +89,30 @@ def test_one_rush_at_a_time(with_locust: FlaskClient, locust: LocustPage, sale: 
     assert (locust.forms, sale.snapshot().initial) == ([], 8)
 
 
+def test_a_slow_locust_is_busy(board_settings: BoardSettings, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locust that takes a connection and does not answer runs a rush: none is started, and no sale is reset."""
+    monkeypatch.setattr(locust_page, "TIMEOUT", 0.1)
+    before = sale.snapshot()
+    with serving(lambda *_: None) as silent:
+        locust = Locust(f"http://{silent.endpoint}")
+        assert (locust.status().state, locust.status().is_busy) == ("slow", True)
+        board = create_board(replace(board_settings, locust=locust.url)).test_client()
+        for answer in (board.post("/control/rush", json=RUSH), board.post("/control/reset", json={"stock": 7})):
+            assert (answer.status_code, answer.get_json()["type"].split(":")[-1]) == (409, "locust_busy")
+    assert sale.snapshot() == before
+
+
+def test_buyers_on_their_way_are_counted() -> None:
+    """From the click until the sale begins the board tells how many have come; not when Locust has given up."""
+    arrival = Arrival(guard="none", buyers=500, stock=300, generation="1")
+    asked = {"guard": "none", "buyers": 500, "stock": 300}
+    assert arrival.look(LocustStatus("stopped", 7), "1") == {**asked, "here": 0}  # its page tells an old state
+    assert arrival.look(LocustStatus("spawning", 312), "1") == {**asked, "here": 312}
+    assert arrival.look(LocustStatus("running", 500), "1") == {**asked, "here": 500}
+    assert arrival.look(LocustStatus("running", 500), "2") is None
+    assert arrival.look(LocustStatus("stopped", 500), "1") is None
+
+
 def test_another_server_on_locusts_port_is_no_locust(board_settings: BoardSettings, sale: Sale) -> None:
     """What does not speak HTTP starts no rush, and prevents no reset."""
     with serving(lambda connection, _: connection.sendall(b"220 not here\r\n")) as stranger:
@@ -96,7 +124,7 @@ def test_another_server_on_locusts_port_is_no_locust(board_settings: BoardSettin
 
 def test_a_rush_that_does_not_start_says_why(board: FlaskClient, with_locust: FlaskClient, locust: LocustPage) -> None:
     """Locust is not sent what makes no sense, may refuse the rest, and has to run."""
-    changes: list[dict[str, Any]] = [{"guards": "magic"}, {"guards": ""}, {"guards": 3}]
+    changes: list[dict[str, Any]] = [{"guard": "magic"}, {"guard": "none,etcd"}, {"guard": 3}]
     changes += [{"buyers": 0}, {"buyers": 10**6}, {"hold_ms": -1}]
     assert [with_locust.post("/control/rush", json={**RUSH, **change}).status_code for change in changes] == [400] * 6
     assert locust.forms == []
@@ -123,17 +151,22 @@ def test_only_a_local_stack_is_frozen(board: FlaskClient, board_settings: BoardS
 
 
 def test_recorded_runs_are_offered(board_settings: BoardSettings, tmp_path: Path) -> None:
-    """The page is told of the records of each run that it can ask for, the newest run first, and can read them."""
+    """The page is told of the records of each run what they are, the newest run first, and can read them."""
     for name in ("2026-01-01/records/etcd.json", "2026-01-02/records/none.json", "2026-01-02/records/etcd.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("{}")
+        guard, verdict = Path(name).stem, {"verdict": "EXACT", "oversold": 0}
+        record = {"guard": guard, "started": name[:10], "scenario": None, "verdict": verdict}
+        (tmp_path / name).write_text(json.dumps({**record, "answers": []}))
+    (tmp_path / "2026-01-02/records/other.json").write_text("[1]")
     with suppress(OSError):  # macOS has no such names
         (tmp_path / "2026-01-02/records" / os.fsdecode(b"\xff.json")).write_text("{}")
     (tmp_path / "latest").symlink_to("2026-01-02")
     board = create_board(replace(board_settings, reports=tmp_path)).test_client()
-    offered = board.get("/setup").get_json()["reports"]
-    assert offered == [f"2026-01-{run}.json" for run in ("02/records/etcd", "02/records/none", "01/records/etcd")]
-    assert [board.get(f"/records/{name}").status_code for name in [*offered, "settings.py"]] == [200, 200, 200, 404]
+    offered = board.get("/records").get_json()["records"]
+    told = [(each["started"], each["guard"], each["verdict"]["verdict"]) for each in offered]
+    assert told == [(f"2026-01-0{day}", guard, "EXACT") for day, guard in ((2, "etcd"), (2, "none"), (1, "etcd"))]
+    paths = [each["path"] for each in offered]
+    assert [board.get(f"/records/{path}").status_code for path in [*paths, "settings.py"]] == [200, 200, 200, 404]
 
 
 @pytest.mark.parametrize("address", ["/", "/static/main.js", "/setup", "/nowhere"])

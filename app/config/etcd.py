@@ -1,0 +1,17 @@
+"""The client of etcd that the settings describe. gunicorn's master must not import this: gRPC survives no fork."""
+
+from __future__ import annotations
+
+from app.config.settings import Settings
+from lock import Client, Tls, connect
+
+
+def connect_etcd(settings: Settings, *, timeout: float = 2.0) -> Client:
+    """A client with the certificates and the login of the settings; each of its calls ends after `timeout` seconds.
+
+    Raises:
+        OSError: a certificate file cannot be read any more.
+    """
+    tls = Tls(settings.etcd_ca, settings.etcd_cert, settings.etcd_key) if settings.etcd_ca else None
+    user, password = settings.etcd_user, settings.etcd_password
+    return connect(settings.etcd_endpoints, timeout=timeout, tls=tls, user=user, password=password)

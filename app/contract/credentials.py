@@ -1,0 +1,24 @@
+"""Secrets from files, as Docker and Kubernetes hand them over, and the password in the address of Redis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+
+def read_secret(path: str) -> str:
+    """The text in a file, without the blanks around it; raises OSError or ValueError where it cannot be read."""
+    return Path(path).read_text(encoding="utf-8").strip()
+
+
+def with_password(url: str, password: str) -> str:
+    """The URL of Redis, ``SCHEME://[USER@]...``, with this password.
+
+    Raises:
+        ValueError: it has one.
+    """
+    scheme, _, rest = url.partition("://")
+    login, _, place = rest.rpartition("@")
+    if ":" in login:
+        raise ValueError("has a password, and FLASHSALE_REDIS_PASSWORD gives another: leave one out")
+    return f"{scheme}://{login}:{quote(password, safe='')}@{place}"

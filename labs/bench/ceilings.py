@@ -1,0 +1,107 @@
+"""What a guard can reach at most, by the utilisation law: no server is busy for more than all of the time.
+
+A click needs each server for a while, its *service demand* D. So at most X = 1 / max(D) clicks are answered per second.
+Where buyers wait Z between two clicks, some queue from N* = (sum(D) + Z) / max(D) buyers on. Source: Denning and Buzen,
+"The Operational Analysis of Queueing Network Models", ACM Computing Surveys 10 (3), 1978.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from labs.bench.result import BenchResult, Row
+
+MEASURED_WITH = 2  # instances
+TOLERANCE = 0.2
+
+
+@dataclass(frozen=True)
+class Demands:
+    """Service demands of one click under a guard, in milliseconds; the mix of sold and sold out is that of the rush.
+
+    Attributes:
+        guard: under which it was measured.
+        instance: one Python process, which does one thing at a time; several instances divide it.
+        shared: of the servers that all instances share: etcd, which uses all CPUs of its machine; Redis, which
+            uses one; the lock, which is held or handed over.
+        cpu: of all processes together, the buyers included, where they share the CPUs of one machine.
+    """
+
+    guard: str
+    instance: float
+    shared: dict[str, float]
+    cpu: float
+
+    @classmethod
+    def of(cls, row: Row, *, handover_ms: float, cpus: int) -> Demands:
+        """Those that a row shows; the time of a hand-over is measured apart, since it is not CPU time."""
+        shared = {
+            "etcd": row.cpu_ms["etcd"] / cpus,
+            "Redis": row.cpu_ms["redis"],
+            "the lock": row.locked_ms + row.etcd_puts * handover_ms,
+        }
+        return cls(row.case.guard, row.cpu_ms["instances"], shared, sum(row.cpu_ms.values()))
+
+    @property
+    def bottleneck(self) -> str:
+        """The shared server that the most instances cannot relieve."""
+        return max(self.shared, key=lambda name: self.shared[name])
+
+    @property
+    def enough_instances(self) -> int:
+        """From how many on more of them do not help, because the bottleneck is shared."""
+        largest = self.shared[self.bottleneck]
+        return math.ceil(self.instance / largest) if largest else 0
+
+    def ceiling(self, instances: int) -> float:
+        """Clicks per second at most, if each server has its own machine."""
+        return 1000 / self._largest(instances)
+
+    def ceiling_on_one_machine(self, instances: int, cpus: float) -> float:
+        """Clicks per second at most, if all of them share so many CPUs."""
+        return 1000 / max(self._largest(instances), self.cpu / cpus)
+
+    def saturation(self, instances: int, think_s: float) -> float:
+        """N*: the number of buyers from which on some queue, if each waits so many seconds between two clicks."""
+        return (self.instance + sum(self.shared.values()) + 1000 * think_s) / self._largest(instances)
+
+    def _largest(self, instances: int) -> float:
+        return max(self.instance / instances, *self.shared.values())
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Clicks per second of one measured row, and the ceiling that the demands of another run give for it."""
+
+    guard: str
+    instances: int
+    measured: float
+    ceiling: float
+
+    @property
+    def close(self) -> bool:
+        """Whether the measured one is within `TOLERANCE` of the ceiling."""
+        return abs(self.measured / self.ceiling - 1) <= TOLERANCE
+
+
+def demands(result: BenchResult) -> list[Demands]:
+    """Of each guard, at two instances; none where that or the hand-over was not measured.
+
+    The part "instances" comes before the rush: its other rows were measured in the same minutes.
+    """
+    if not result.handover_ms:
+        return []
+    rows = [row for row in result.part("instances") or result.part("rush") if row.case.instances == MEASURED_WITH]
+    return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
+
+
+def forecasts(result: BenchResult) -> Iterator[Forecast]:
+    """The rows of the part "instances", against those demands and the CPUs that other programs left."""
+    by_guard = {each.guard: each for each in demands(result)}
+    for row in result.part("instances"):
+        if found := by_guard.get(row.case.guard):
+            cpus = max(result.cpus - row.others_cpus, 0.1)
+            ceiling = found.ceiling_on_one_machine(row.case.instances, cpus)
+            yield Forecast(row.case.guard, row.case.instances, row.per_s, ceiling)

@@ -1,0 +1,77 @@
+"""What came of a trial, held against what was expected of it.
+
+A machine that is too slow never makes a guard look wrong. What is written in the ledger and told to the buyers is
+judged when the last purchase has ended; what only did not happen in time gives no verdict.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from app.contract.outcomes import Promise
+from app.contract.verdict import Verdict
+from labs.faults.scenario import Expected
+from loadtest.results.audit import Audit
+from loadtest.results.text import pluralize
+
+BREAKS_NOT = "it did not break: the scenario proves nothing"
+OUTLIVED = "a holder outlived its lease by itself: the guard promises nothing then"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether a trial is as expected.
+
+    Attributes:
+        as_expected: None where there is no verdict.
+        problems: why it is not as expected, or what there was no time for; empty if it is.
+    """
+
+    as_expected: bool | None
+    problems: list[str] = field(default_factory=list)
+
+
+def no_verdict(delays: Sequence[str]) -> Judgement:
+    """There was no time for something; with the machine's load, by which that can be understood."""
+    return Judgement(None, [*delays, f"load {os.getloadavg()[0]:.1f} on {pluralize(os.cpu_count() or 1, 'CPU')}"])
+
+
+def judge_trial(
+    expected: Expected,
+    promise: str,
+    verdict: Verdict,
+    found: Audit,
+    *,
+    failures: Sequence[str] = (),
+    delays: Sequence[str] = (),
+) -> Judgement:
+    """Judge a trial whose last purchase has ended.
+
+    Args:
+        expected: what has to come of it.
+        promise: the guard's, a value of `Promise`.
+        verdict: on the ledger and the buyers' last answers.
+        found: by the audit of its record.
+        failures: what the scenario required in vain.
+        delays: what did not happen in time.
+    """
+    flaws = flaws_of(verdict, found) if expected is Expected.EXACT else []
+    if flaws and promise != Promise.EXACT and found.overlaps.count:
+        delays, flaws = [*delays, OUTLIVED], []
+    if found.unanswered:
+        delays = [*delays, f"{pluralize(len(found.unanswered), 'buyer')} without an answer"]
+    if flaws:
+        return Judgement(False, [*failures, *flaws])
+    if delays:
+        return no_verdict(delays)
+    is_broken = verdict.oversold or verdict.lost_updates or verdict.missing
+    problems = [*failures, *([BREAKS_NOT] if expected is Expected.BREAKS and not is_broken else [])]
+    return Judgement(not problems, problems)
+
+
+def flaws_of(verdict: Verdict, found: Audit) -> list[str]:
+    """What an exact sale must not show, however slow the machine was."""
+    sentence = [] if verdict.exact else [verdict.sentence]
+    return sentence + replace(found, unanswered=[]).findings()

@@ -1,0 +1,184 @@
+"""All guards on a Redis Cluster; a node dies or freezes in the middle of a transfer, and the other shards go on."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from flask import Flask
+from redis.crc import key_slot
+
+from app import services
+from app.contract.keys import slot_names
+from app.sales.purchase import Purchase
+from app.sales.redis_client import Refused
+from app.sales.redis_cluster import connect
+from app.sales.sale import Sale
+from app.sharding.shards import ShardedStock
+from app.sharding.transfer import CREDIT, DEBIT, FROZEN_S
+from loadtest.stack.redis_cluster import SLOTS, ClusterNode, RedisCluster
+from tests.support.overtaking import overtaken_at
+from tests.support.shops import WAYS, Answer, buy
+from tests.support.waiting import wait_until
+
+SHARDED = "etcd-sharded"
+STEPS = {"debit": DEBIT.sha.encode(), "credit": CREDIT.sha.encode(), "settle": b"HDEL"}
+Make = Callable[..., Flask]
+FAULTS: dict[str, Callable[[ClusterNode], None]] = {"killed": ClusterNode.kill, "frozen": ClusterNode.pause}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """Three masters that have their data on disk."""
+    with RedisCluster(tmp_path_factory.mktemp("cluster"), masters=3, appendonly=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def heal(cluster: RedisCluster) -> Iterator[None]:
+    """All nodes run again, whatever a test did to them."""
+    yield
+    for node in cluster.members:
+        revive(node)
+
+
+def revive(node: ClusterNode) -> None:
+    if node.running:
+        node.resume()
+    node.start()
+    wait_until(node.is_ready)
+
+
+@pytest.mark.parametrize("guard", WAYS)
+def test_every_guard_sells_on_a_cluster(make: Make, cluster: RedisCluster, guard: str) -> None:
+    """Purchase, retry, end of the stock, reset and probes: as on one Redis."""
+    shop = make(redis_url=cluster.url, stock=2)
+    browser = shop.test_client()
+    answers = [buy(shop, guard, key=key) for key in ("a", "a", "b", "c")]
+    assert [(answer["status"], answer["replayed"]) for answer in answers] == [
+        *((200, None), (200, "true"), (200, None), (409, None))
+    ]
+    told = browser.get("/stock").get_json()
+    assert (told["orders"], told["stock"], told["verdict"]) == (2, 0, "EXACT")
+    assert browser.get("/readyz").status_code == 200
+    browser.post("/stock/reset", json={"stock": 1})
+    assert [buy(shop, guard)["status"] for _ in range(2)] == [200, 409]
+
+
+def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
+    """Its commands are refused until the nodes are asked again, although the first one asked is down."""
+    with connect(cluster.url, connections=2) as client:
+        mine = client.for_tag("moved")
+        mine.set("{moved}", "here")
+        nodes: Any = client.nodes
+        addresses = sorted({address for *_, address in nodes._owners})
+        owner = nodes.pool_of(mine.connection_pool._slot).connection_kwargs["port"]
+        wrong = next(address for address in addresses if not address.endswith(f":{owner}"))
+        nodes._owners, nodes._known = [(0, 16383, wrong)], ["127.0.0.1:1", *nodes._known]
+        nodes._fresh_until = math.inf
+        with pytest.raises(Refused, match="MOVED"):
+            mine.get("{moved}")
+        nodes._fresh_until = 0.0
+        assert mine.get("{moved}") == "here"
+        assert (len(nodes._owners), set(addresses) - set(nodes._known)) == (3, set())
+
+
+def nodes_of(sale: str) -> list[int]:
+    """The numbers of the nodes that have its treasury and its shards."""
+    return [key_slot(slot.encode()) * 3 // SLOTS for slot in slot_names(sale, 4)]
+
+
+@pytest.fixture
+def shops(make: Make, cluster: RedisCluster) -> tuple[Flask, Flask]:
+    """Two instances; treasury and shard 0 are on the first node, shards 1 and 2 on the second, shard 3 on the third."""
+    names = iter(lambda: uuid.uuid4().hex, None)
+    name = next(name for name in names if nodes_of(name) == [0, 0, 1, 1, 2])
+    one, two = (make(redis_url=cluster.url, sale=name, stock=80, instance=each) for each in ("shop-a", "shop-b"))
+    return one, two
+
+
+class Buyers:
+    """New buyers of a shard, one at one instance and the next one at the other."""
+
+    def __init__(self, *shops: Flask) -> None:
+        self.shops = shops
+        self.stock: ShardedStock = services.of(shops[0]).guards[SHARDED].stocks["1"]  # type: ignore[attr-defined]
+        self.sale: Sale = services.of(shops[0]).sale
+        self._count = 0
+
+    def buy(self, shard: int, **query: Any) -> Answer:
+        while True:
+            self._count += 1
+            purchase = Purchase(f"buyer-{self._count}", SHARDED)
+            if self.stock.shard_of(purchase).number == shard:
+                return buy(self.shops[self._count % 2], SHARDED, buyer=purchase.buyer, **query)
+
+    def left(self, place: int) -> int:
+        """Items in the treasury, which is place 0, or a shard."""
+        slot = self.sale.slots_of["1"][place]
+        return int(slot.client.get(slot.keys.stock) or 0)
+
+
+@pytest.fixture
+def buyers(shops: tuple[Flask, Flask]) -> Buyers:
+    """Of a sale that both instances know, with items in all shards but the first and the last one."""
+    buyers = Buyers(*shops)
+    assert {buyers.buy(shard)["outcome"] for _ in range(4) for shard in range(4)} == {"sold"}
+    for shard in (0, 3):
+        while buyers.left(1 + shard):
+            assert buyers.buy(shard)["outcome"] == "sold"
+    return buyers
+
+
+def steps_at(node: ClusterNode, patch: pytest.MonkeyPatch) -> list[int]:
+    """Gets an entry for each step of a transfer that a node is asked for from now on."""
+    asked, send = list[int](), redis.Connection.send_packed_command
+
+    def note_and_send(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
+        text = command if isinstance(command, bytes) else b"".join(command)
+        if connection.port == node.port and any(marker in text for marker in STEPS.values()):
+            asked.append(node.port)
+        send(connection, command, *args, **options)  # type: ignore[no-untyped-call]
+
+    patch.setattr(redis.Connection, "send_packed_command", note_and_send)
+    return asked
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("step", "number", "shard", "living"),
+    [("debit", 0, 3, [2, 3, 4]), ("credit", 2, 3, [0, 1, 2, 3]), ("settle", 0, 3, [2, 3, 4])],
+)
+def test_the_others_go_on(
+    cluster: RedisCluster,
+    buyers: Buyers,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    number: int,
+    shard: int,
+    living: list[int],
+    fault: str,
+) -> None:
+    """Items on living nodes are sold to their buyers; they hear "sold out" when the node is back and all is sold."""
+    node, shards = cluster.members[number], [place - 1 for place in living if place]
+    with overtaken_at(STEPS[step], lambda: FAULTS[fault](node)):
+        first = buyers.buy(shard)
+    assert first["outcome"] == ("unavailable" if 1 + shard not in living else "sold")
+    items, began, asked = sum(buyers.left(place) for place in living), time.monotonic(), steps_at(node, monkeypatch)
+    assert items >= 8
+    assert [buyers.buy(shards[place % len(shards)])["outcome"] for place in range(items)] == ["sold"] * items
+    if fault == "frozen":  # a node that is dead refuses at once
+        assert len(asked) <= len(buyers.shops) * (1 + (time.monotonic() - began) / FROZEN_S)
+    for each in range(4):
+        refused = buyers.buy(each)
+        in_doubt = fault == "frozen" and each not in shards
+        assert (refused["outcome"], refused["in_doubt"]) == ("unavailable", in_doubt)
+    revive(node)
+    wait_until(lambda: {buyers.buy(each)["outcome"] for each in range(4)} == {"sold_out"})
+    now = buyers.sale.snapshot()
+    assert (now.orders, now.stock, now.in_transit) == (80, 0, 0)

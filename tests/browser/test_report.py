@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labs.bench.tests.test_bench import result as bench_result
-from loadtest.report.build import write
+from loadtest.report.build import write_report_page
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS, assert_legible
 from tests.loadtest.report.test_report import kept
-from tests.support.rushing import environment
-from tests.support.rushing import page as locusts_page
+from tests.support.rushing import environment, locust_page
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
     sources = {"rush": rush, "bench": bench, "fault": fault}
-    return {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
+    return {name: write_report_page(file, directory / f"{name}.html") for name, file in sources.items()}
 
 
 @contextmanager
@@ -130,7 +129,7 @@ def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
     """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away."""
     with (
-        locusts_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
+        locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
         opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, _),
     ):
         page.get_by_label("Number of users").fill("40")

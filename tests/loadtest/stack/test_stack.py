@@ -64,7 +64,7 @@ def test_one_click_on_the_board_rushes(stage: Stack) -> None:
     assert stage.board is not None
     assert stage.locust is not None
     page = Page(stage.locust.port)
-    post(f"{stage.board.url}/control/rush", guards="redis-lua", buyers=20, stock=7)
+    post(f"{stage.board.url}/control/rush", guard="redis-lua", buyers=20, stock=7)
     wait_until(lambda: page.is_complete(["redis-lua"], 7), timeout=60)
     (run,) = page.comparison()["runs"]
     assert (run["verdict"], {*run["by_instance"]}) == ("EXACT", {shop.name for shop in stage.instances})

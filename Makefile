@@ -75,7 +75,7 @@ docker-test: ##3 Try the Compose stack: up, buy from each shop, down
 	@scripts/docker_test.sh
 
 swarm-test: setup-dev ## Break a stack on three nodes of a swarm (docs/deploy.md)
-	@$(RUN) scripts/swarm_test.py $(ARGS)
+	@$(RUN) deploy/swarm_test.py $(ARGS)
 
 requirements: ##3 Pin the newest versions of all dependencies (needs uv)
 	@command -v uv > /dev/null || { echo "make requirements needs uv: pip install uv" >&2; exit 1; }

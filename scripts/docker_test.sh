@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Brings the Compose stack up, alone, over three etcd and over three Redis, buys an item from each shop, looks at the
 # board, sends the rush, removes and creates all containers, stops it, and takes it down.
+# Exits with 0, with 1 if something failed, and with 2 if the machine was too slow for a verdict.
 # Arguments: the variants to try, cluster or redis-cluster. It has its own project, images and ports, so a running stack
 # is safe.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export COMPOSE_PROJECT_NAME=stock-flash-sale-test COMPOSE_PROFILES=locust
 export SHOP_IMAGE=flash-sale:docker-test LOCUST_IMAGE=flash-sale-locust:docker-test
+# Nothing is paused here: a busy machine needs no short lease.
+export FLASHSALE_LEASE_TTL=30 FLASHSALE_LOCK_TIMEOUT=60
 export ETCD_PORT=12379 REDIS_PORT=16379 INSTANCE_8080_PORT=18080 INSTANCE_8090_PORT=18090 BOARD_PORT=18070 LOCUST_PORT=18089
 
 say() { printf 'docker-test: %s\n' "$*"; }
@@ -63,7 +66,11 @@ try_stack() { # COMPOSE_FILE
     docker compose up --detach --wait > /dev/null 2>&1
     curl --silent --fail http://127.0.0.1:18080/stock | has stock 298 || fail "Redis lost what was sold"
 
-    docker compose exec -T locust locust || fail "a guard broke its promise"
+    docker compose exec -T locust locust || {
+        [ $? = 2 ] || fail "a guard broke its promise"
+        say "no verdict: this machine is too slow"
+        exit 2
+    }
 
     # All containers get other addresses, those of Redis each that of another one.
     docker compose down > /dev/null 2>&1

@@ -93,15 +93,18 @@ def demands(result: BenchResult) -> list[Demands]:
     """
     if not result.handover_ms:
         return []
-    rows = [row for row in result.part("instances") or result.part("rush") if row.case.instances == MEASURED_WITH]
-    return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
+    for part in ("instances", "rush"):
+        if rows := [row for row in result.part(part) if row.case.instances == MEASURED_WITH]:
+            return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
+    return []
 
 
 def forecasts(result: BenchResult) -> Iterator[Forecast]:
-    """The rows of the part "instances", against those demands and the CPUs that other programs left."""
+    """The other rows of the part "instances", against those demands and the CPUs that other programs left."""
     by_guard = {each.guard: each for each in demands(result)}
     for row in result.part("instances"):
-        if found := by_guard.get(row.case.guard):
+        found = by_guard.get(row.case.guard)
+        if found and row.case.instances != MEASURED_WITH:
             cpus = max(result.cpus - row.others_cpus, 0.1)
             ceiling = found.ceiling_on_one_machine(row.case.instances, cpus)
             yield Forecast(row.case.guard, row.case.instances, row.per_s, ceiling)

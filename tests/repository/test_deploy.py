@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
+
+from app.board.settings import BoardSettings
+from app.contract.access import is_known_host
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +46,46 @@ def test_kubernetes_knows_every_field(thing: dict[str, Any]) -> None:
 def test_each_file_belongs_to_a_kustomization() -> None:
     """No object is forgotten."""
     assert set(LISTED) == {file for file in OBJECT_FILES if file.name != "kustomization.yaml"}
+
+
+def spec_of(kind: str, name: str) -> Any:
+    (found,) = (each["spec"] for each in OBJECTS if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def environment_of_kubernetes() -> dict[str, str]:
+    """What all pods have of the config map."""
+    text = (ROOT / "deploy/kubernetes/kustomization.yaml").read_text(encoding="utf-8")
+    (settings,) = yaml.safe_load(text)["configMapGenerator"]
+    return dict(line.split("=", 1) for line in settings["literals"])
+
+
+@pytest.mark.parametrize("name", ["shop", "board"])
+def test_names_in_the_cluster_are_served(name: str) -> None:
+    """A request for a service, however it is written, or for a host of the Ingress, is not refused."""
+    board = BoardSettings.from_environment(environment_of_kubernetes())
+    names = board.names if name == "board" else board.shop.names
+    namespaces = "", ".flash-sale", ".flash-sale.svc", ".flash-sale.svc.cluster.local"
+    rules = spec_of("Ingress", "pages")["rules"]
+    backends = {rule["host"]: rule["http"]["paths"][0]["backend"]["service"] for rule in rules}
+    hosts = [host for host, backend in backends.items() if backend["name"] == name]
+    assert hosts
+    assert all(is_known_host(f"{each}:80", names) for each in (*hosts, *(name + space for space in namespaces)))
+    assert {backend["port"]["name"] for backend in backends.values()} == {spec_of("Service", name)["ports"][0]["name"]}
+
+
+def test_prometheus_reaches_every_metrics_port() -> None:
+    """Each pod that says where its metrics are can be asked there from the namespace of Prometheus."""
+    scraped = {
+        app: int(notes["prometheus.io/port"])
+        for app, pod in PODS.items()
+        if (notes := pod["metadata"].get("annotations", {})).get("prometheus.io/scrape") == "true"
+    }
+    policies = "pages", "metrics"
+    rules = [rule for name in policies for rule in spec_of("NetworkPolicy", name)["ingress"]]
+    from_prometheus = [rule for rule in rules if all("namespaceSelector" in peer for peer in rule.get("from", []))]
+    assert scraped.keys() == {"etcd", "shop"}
+    assert set(scraped.values()) <= {port["port"] for rule in from_prometheus for port in rule["ports"]}
 
 
 def test_selectors_find_pods() -> None:
@@ -128,7 +174,7 @@ def test_images_are_pinned(file: Path) -> None:
     text = text_of(file)
     stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
     for image in re.findall(r"^(?: *image:|FROM) (\S+)", text, re.MULTILINE):
-        ours = image in stages or image.startswith("stock-flash-sale")
+        ours = image in stages or image.startswith(("${SHOP_IMAGE:-", "${LOCUST_IMAGE:-"))
         assert ours or re.search(r":v?\d+\.\d+[\w.-]*$", image), image
 
 
@@ -148,7 +194,49 @@ def test_each_service_waits_until_what_it_needs_is_healthy(file: Path) -> None:
     waits = re.findall(r"^( *)depends_on:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
     assert len(waits) == text.count("depends_on:")
     for _, needed in waits:
-        assert set(re.findall(r": *(.*)", needed)) == {"{condition: service_healthy}"}
+        assert set(re.findall(r"^ *\S+: *(.*)", needed, re.MULTILINE)) <= {
+            "{condition: service_healthy}",
+            "{condition: service_completed_successfully}",
+        }
+
+
+def services_of(file: Path) -> dict[str, dict[str, Any]]:
+    services: dict[str, dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
+    return services
+
+
+def test_each_image_is_built_once() -> None:
+    """One service builds an image, and the others, which never pull it, use that."""
+    services = services_of(ROOT / "docker-compose.yml")
+    builders = {service["image"] for service in services.values() if "build" in service}
+    assert len([service for service in services.values() if "build" in service]) == len(builders) == 2
+    for file in COMPOSE_FILES:
+        for service in services_of(file).values():
+            if service.get("image") in builders and "build" not in service:
+                assert service["pull_policy"] == "never"
+
+
+@pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: file.name)
+def test_containers_are_bounded(file: Path) -> None:
+    """They come back after a crash, write only to volumes, have no rights, and cannot take the whole machine."""
+    for name, service in services_of(file).items():
+        if "image" not in service or name == "volume-owner":  # which is root, to give volumes away, and ends
+            continue
+        assert service["restart"] == "unless-stopped"
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert {"mem_limit", "pids_limit"} <= service.keys()
+        if "/etcd:" in service["image"] or "redis:" in service["image"]:
+            assert service["user"] not in ("root", "0")
+
+
+def test_every_port_can_be_another_one() -> None:
+    """A variable for each, with the usual port as its default."""
+    ports = [port for service in services_of(ROOT / "docker-compose.yml").values() for port in service.get("ports", [])]
+    found = [re.fullmatch(r"127\.0\.0\.1:\$\{([A-Z0-9_]+):-(\d+)\}:\2", port) for port in ports]
+    assert all(found)
+    assert sorted(int(each[2]) for each in found if each) == [2379, 6379, 8070, 8080, 8089, 8090]
+    assert len({each[1] for each in found if each}) == 6
 
 
 def test_shop_and_board_know_their_names() -> None:
@@ -157,3 +245,38 @@ def test_shop_and_board_know_their_names() -> None:
     asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", COMPOSE) if host not in ("etcd", "locust")}
     assert asked
     assert asked <= set(names.split(","))
+
+
+DOCKER = f"""#!{sys.executable}
+import pathlib, json, sys
+state, words = pathlib.Path(__file__).with_name("state"), sys.argv[1:]
+said = state.read_text().splitlines() if state.exists() else []
+state.write_text("\\n".join([*said, " ".join(words)]))
+names = {{"node": ["a", "b", "c"], "secret": [line.split()[2] for line in said if line.startswith("secret create")]}}
+if words[0] == "info":
+    print("a")
+elif words[1:2] == ["ls"]:
+    for name in names.get(words[0], []):
+        print(json.dumps({{"Name": name, "Hostname": name}}))
+elif words[:2] == ["stack", "deploy"]:
+    sys.exit("no such image")
+"""
+
+
+def test_a_swarm_test_that_fails_cleans_up(tmp_path: Path) -> None:
+    """A deployment that fails leaves neither labels nor secret; what docker is told is recorded by a stand-in."""
+    program = tmp_path / "docker"
+    program.write_text(DOCKER, encoding="utf-8")
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KILL_NODE": "false", "REVIVE_NODE": "false"}
+    command = [sys.executable, str(ROOT / "deploy/swarm_test.py")]
+    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    told = (tmp_path / "state").read_text(encoding="utf-8").splitlines()
+    assert run.returncode == 1, run.stderr
+    assert "FAILED: docker stack: no such image" in run.stdout
+    added = [line.split()[3:] for line in told if "--label-add" in line]
+    removed = [line.split()[3:] for line in told if "--label-rm" in line]
+    assert len(added) == 4
+    assert [[label.removesuffix("=yes"), node] for label, node in added] == removed
+    (made,) = [line.split()[2] for line in told if line.startswith("secret create")]
+    assert f"secret rm {made}" in told

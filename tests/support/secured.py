@@ -121,10 +121,8 @@ class SecuredRedis(Redis):
         return {**super().flags(), "aclfile": str(acl)}
 
     def is_ready(self) -> bool:
-        with (
-            suppress(redis.RedisError),
-            redis.Redis(LOOPBACK, self.port, username="shop", password=SHOP_PASSWORD, socket_timeout=1.0) as client,
-        ):
+        url = f"redis://shop:{SHOP_PASSWORD}@{LOOPBACK}:{self.port}"
+        with suppress(redis.RedisError), redis.Redis.from_url(url, socket_timeout=1.0) as client:
             return bool(client.ping())
         return False
 

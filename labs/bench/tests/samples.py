@@ -29,6 +29,8 @@ def benchmark() -> BenchResult:
         handover_ms=1.5,
     )
     for part in PARTS:
-        for guard, wall_s in GUARDS.items():
-            made.rows.append(Row.of(Case(part, guard, 4, 4), [rush_of(wall_s * n) for n in (1, 2, 3)]))
+        for instances in (2, 4) if part == "instances" else (2,):
+            for guard, wall_s in GUARDS.items():
+                case = Case(part, guard, 4, 4, instances=instances)
+                made.rows.append(Row.of(case, [rush_of(wall_s * n) for n in (1, 2, 3)]))
     return made

@@ -176,8 +176,8 @@ def test_all_bad_values_are_told_at_once_and_no_secrets() -> None:
         Settings.from_environment({"FLASHSALE_PORT": "x", "FLASHSALE_REDIS_URL": "http://user:hunter2@cache"})
     assert len(str(caught.value).splitlines()) == 2
     assert "hunter2" not in str(caught.value)
-    settings = Settings(admin_token="hunter2", etcd_password="hunter2", redis_url="redis://:hunter2@cache")
-    assert "hunter2" not in repr(settings)
+    secrets = Settings(admin_token="hunter2", etcd_password="hunter2", redis_url="redis://:hunter2@cache")
+    assert "hunter2" not in repr(secrets)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-<<<<<<< HEAD
-=======
-from labs.bench.tests.test_bench import result as bench_result
->>>>>>> lab-stage
 from loadtest.report.build import write_report_page
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
@@ -61,11 +57,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     record.verdict["verdict"] = "OVERSOLD by 18, 1 duplicate, 1 sold but denied"
     record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
-<<<<<<< HEAD
     sources = {"rush": rush, "fault": fault}
-=======
-    sources = {"rush": rush, "bench": bench, "fault": fault}
->>>>>>> lab-stage
     return {name: write_report_page(file, directory / f"{name}.html") for name, file in sources.items()}
 
 

@@ -155,13 +155,8 @@ def test_recorded_runs_are_offered(board_settings: BoardSettings, tmp_path: Path
     for name in ("2026-01-01/records/etcd.json", "2026-01-02/records/none.json", "2026-01-02/records/etcd.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         guard, verdict = Path(name).stem, {"verdict": "EXACT", "oversold": 0}
-<<<<<<< HEAD
         record = {"guard": guard, "started": name[:10], "scenario": None, "verdict": verdict}
         (tmp_path / name).write_text(json.dumps({**record, "answers": []}))
-=======
-        record: dict[str, Any] = {"guard": guard, "started": name[:10], "scenario": None, "verdict": verdict, "answers": []}
-        (tmp_path / name).write_text(json.dumps(record))
->>>>>>> lab-stage
     (tmp_path / "2026-01-02/records/other.json").write_text("[1]")
     with suppress(OSError):  # macOS has no such names
         (tmp_path / "2026-01-02/records" / os.fsdecode(b"\xff.json")).write_text("{}")

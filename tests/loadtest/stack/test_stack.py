@@ -71,6 +71,15 @@ def test_one_click_on_the_board_rushes(stage: Stack) -> None:
     wait_until(page.is_idle, timeout=60)
 
 
+def test_a_killed_instance_starts_at_once(stage: Stack) -> None:
+    """The board's start waits for the port, which a worker may still keep when its instance was killed."""
+    assert stage.board is not None
+    instance = stage.instances[0]
+    for action in ("kill", "start"):
+        post(f"{stage.board.url}/control/instance", instance=instance.name, action=action)
+    assert instance.running
+
+
 def test_the_hint_is_a_line_for_a_shell(stage: Stack) -> None:
     """It sends the buyers to this stack, with the section log, without which a report would have no timelines."""
     *settings, command = shlex.split(usage_hints(stage)["Send the rush"])

@@ -89,7 +89,7 @@ class Acquisition:
         self._explains = explains
         self._keeps_place = keeps_place
         self._timeout = timeout
-        self._started = now
+        self._started = self._waits_since = now
         self._writes = 0
         self._retry_at = 0.0
         self._error: LockError | None = None
@@ -171,15 +171,19 @@ class Acquisition:
         """One of the endpoints did not answer a write: it may do it yet."""
         self._core.doubt(self.ticket)
 
-    def extend(self, deadline: float) -> None:
-        """Another thread waits on, until this time."""
-        self.deadline = deadline
+    def extend(self, deadline: float, since: float) -> None:
+        """Another thread waits on, until this time; it began to at `since`."""
+        self.deadline, self._waits_since = deadline, since
         self._error = None
         self._was_asked = False
 
     def leave(self, now: float) -> None:
         """It is over: no key and no hold is left behind."""
         self._core.leave(self.ticket, now)
+
+    def holder(self) -> KeyValue | None:
+        """The key at the head, as far as is known."""
+        return self._head or self.ticket.queue.holder()
 
     def _write(self, now: float) -> Ask | Wait:
         ticket = self.ticket
@@ -245,7 +249,7 @@ class Acquisition:
 
     def _time_out(self, now: float) -> Ask:
         """Raise an error that names the holder, after a look what its lease has left."""
-        kv = self._head or self.ticket.queue.holder()
+        kv = self.holder()
         if kv is not None and kv.lease_id and not self._was_asked:
             self._was_asked = True
             return Ask(TimeToLive(kv.lease_id), FAREWELL_S)
@@ -256,8 +260,8 @@ class Acquisition:
 
     def timed_out(self, now: float, ttl_s: int | None, since: float | None = None) -> LockTimeout:
         """The error of a wait that began at `since`; `ttl_s` is what the holder's lease has left."""
-        waited, queue = now - (self._started if since is None else since), self.ticket.queue
-        kv = self._head or queue.holder()
+        waited, queue = now - (self._waits_since if since is None else since), self.ticket.queue
+        kv = self.holder()
         if kv is None or kv.key == self.ticket.key:
             trouble = f": {queue.trouble}" if queue.trouble else ""
             return LockTimeout(f"lock {self.name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")

@@ -109,6 +109,13 @@ class Core:
         if self.failure is not None:
             raise SessionLost(str(self.failure))
 
+    def check(self, ticket: Ticket, now: float) -> None:
+        """Raise why the hold or the wait is lost, if it is."""
+        self.ensure(now)  # first: with the lease all keys go
+        failure = ticket.again()
+        if failure is not None:
+            raise failure
+
     def renewed(self, sent: float, ttl: int, now: float) -> None:
         """A renewal was answered; 0 seconds where the lease is gone."""
         if ttl == 0:
@@ -262,9 +269,7 @@ class Core:
 
         Raises where the hold was lost.
         """
-        if ticket.failure is not None:
-            raise type(ticket.failure)(str(ticket.failure))
-        self.ensure(now)
+        self.check(ticket, now)
         ticket.stage = Stage.LEAVING
         if not ticket.is_fence and self._hand_over(ticket):
             self.deletions.add(ticket, now, may_wait=True)

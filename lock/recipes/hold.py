@@ -150,8 +150,7 @@ class HeldKey(Releasable):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        self._session.client.check_process()
-        run_uninterrupted(self._release)
+        self._release_as(None)
 
     def end(self, owner: object) -> Ticket | None:
         """For the recipes: it counts as released from now on; the ticket to release, None where it is held on."""
@@ -160,15 +159,22 @@ class HeldKey(Releasable):
         self._forget()
         return self._ticket
 
+    def give_up(self) -> None:
+        """For the recipes: have the session release it, if it is not released; does not wait."""
+        if not self.released:
+            self._forget()
+            self._engine.tell(self._engine.core.leave, self._ticket)
+
     def overwriting(self, value: bytes) -> Overwrite:
         """For the recipes: the steps of giving the key another value."""
         return Overwrite(self, value)
 
-    def _owner(self) -> object:
-        return None
+    def _release_as(self, owner: object) -> None:
+        self._session.client.check_process()
+        run_uninterrupted(lambda: self._release(owner))
 
-    def _release(self) -> None:
-        ticket = self.end(self._owner())
+    def _release(self, owner: object) -> None:
+        ticket = self.end(owner)
         if ticket is not None:
             self._engine.release(ticket)
 

@@ -32,7 +32,7 @@ from lock.core.core import Core
 from lock.core.messages import Create, Delete, Follow, ListLease, ListQueues, Order, ReadKeys, Renew, Reopen, Request
 from lock.core.messages import TimeToLive, Unfollow
 from lock.core.queue import Stage, Ticket
-from lock.errors import EtcdError, EtcdUnavailable, LockLost
+from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
@@ -61,6 +61,7 @@ class Engine:
         self.lost = threading.Event()
         self.callbacks = CallbackThread()
         self._listeners: list[Callable[[], object]] = []
+        self._quick_listeners: dict[Callable[[], object], None] = {}
         self._identities: dict[Declaration, str] = {}
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
         self._watches: dict[str, Watch] = {}
@@ -169,6 +170,15 @@ class Engine:
                 self._ttls[lease_id] = now(), known
         return known
 
+    def time_out(self, acquisition: Acquisition, since: float) -> LockError:
+        """The error of a thread that has waited behind another one's acquisition, from `since` on."""
+        kv, ttl_s = acquisition.holder(), None
+        if kv is not None and kv.lease_id:
+            with contextlib.suppress(EtcdError, FutureTimeoutError):
+                ttl_s = self.time_to_live(kv.lease_id).result(FAREWELL_S).ttl
+        with self.lock:
+            return acquisition.timed_out(now(), ttl_s, since)
+
     def _ask(self, acquisition: Acquisition, request: Create | ListQueues | TimeToLive, timeout: float) -> Any:
         if not isinstance(request, TimeToLive):
             return self.client.call(self.call_of(request), timeout, acquisition.unanswered)
@@ -210,9 +220,7 @@ class Engine:
 
     def check_released(self, ticket: Ticket) -> None:
         """Raise where it was lost; the deletion may still be on its way."""
-        failure = ticket.again()
-        if failure is not None:
-            raise failure
+        self.tell(self.core.check, ticket)
         if ticket.stage is not Stage.GONE:
             logger.warning("key %s is deleted later: etcd did not confirm it in time", ticket.key)
         elif not ticket.was_there:
@@ -221,11 +229,9 @@ class Engine:
     def ensure(self, ticket: Ticket) -> None:
         """Raise where the hold is not surely ours any more."""
         moment = now()
-        if moment >= ticket.expires or moment >= self.core.deadline:
+        if moment >= ticket.expires or ticket.failure is not None or self.core.remaining(moment) <= 0.0:
             self.tell(self.core.poll)
-        failure = ticket.again()
-        if failure is not None:
-            raise failure
+            self.tell(self.core.check, ticket)
 
     def expire(self, ticket: Ticket, max_hold: float, reason: str) -> None:
         """Give the hold up after so many seconds."""
@@ -253,6 +259,14 @@ class Engine:
         return bool(self.tell(self.core.contended, ticket))
 
     # The session
+
+    def on_session_lost(self, listener: Callable[[], object]) -> bool:
+        """Call a listener, which is quick and does not raise, once the session is over; False where it is."""
+        with self.lock:
+            if self.core.failure is not None:
+                return False
+            self._quick_listeners[listener] = None  # once, if given twice
+            return True
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's callback called when the session is over; at once and from here if it is already."""
@@ -313,6 +327,9 @@ class Engine:
                 return
             self.lost.set()
             listeners, self._listeners = self._listeners, []
+            quick, self._quick_listeners = self._quick_listeners, {}
+        for listener in quick:
+            listener()
         for callback in listeners:
             self.callbacks.send(callback)
         self._lease.wake()

@@ -13,7 +13,6 @@ from pathlib import Path
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, Mutex
 from lock.model import KeyValue
-from lock.queue.wait_queue import WaitQueue
 from tests.support.waiting import in_thread, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -24,12 +23,6 @@ AT_ONCE_S = 4.0  # what "at once" may take on a busy machine: less than an audit
 def keys(client: Client, name: str) -> list[str]:
     """The keys of a name's queue in etcd, holder first."""
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
-
-
-def length(queue: WaitQueue) -> int:
-    """How many hold and wait, as far as this process knows."""
-    with queue._lock:
-        return len(queue._view.in_order())
 
 
 def await_keys(client: Client, name: str, number: int) -> None:
@@ -46,7 +39,7 @@ def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyV
 
 def delete(client: Client, key: str, create_revision: int | None = None) -> bool:
     """Delete a key by hand, as etcdctl does, or one that was created at this revision; whether it was there."""
-    [was_there] = client.answer(client.requests.delete((key, create_revision)), WAIT_S)
+    [was_there] = client.call(client.requests.delete((key, create_revision)), WAIT_S)
     return was_there
 
 

@@ -190,6 +190,8 @@ class Core:
         kv = answer.kv
         if kv is None:  # the lock is not free, so nothing was written
             ticket.may_exist = ticket.in_doubt
+            if ticket.stage is Stage.LEAVING:
+                self.deletions.add(ticket, now)
             self.leave(ticket, now)
             return True
         if kv.create_revision <= ticket.floor or kv.lease_id != self.lease_id:

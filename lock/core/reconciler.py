@@ -105,7 +105,7 @@ class Reconciler:
         there = set(answer.keys)
         strays = [
             key
-            for key in there - asked.keys() - core.tickets.keys()
+            for key in sorted(there - asked.keys() - core.tickets.keys())
             if self._named.fullmatch(key.rpartition("/")[2])
         ]
         missing = [

@@ -172,6 +172,9 @@ class Engine:
 
     def time_out(self, acquisition: Acquisition, since: float) -> LockError:
         """The error of a thread that has waited behind another one's acquisition, from `since` on."""
+        if acquisition.ticket.created is None:
+            waited = now() - since
+            return EtcdUnavailable(f"lock {acquisition.name!r}: etcd confirmed no place in the queue in {waited:.1f} s")
         kv, ttl_s = acquisition.holder(), None
         if kv is not None and kv.lease_id:
             with contextlib.suppress(EtcdError, FutureTimeoutError):

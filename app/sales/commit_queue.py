@@ -19,7 +19,7 @@ from app.sales.tokens import Token
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128
-_RESULT_S = 1.0  # how much longer than its own time a purchase waits for the result of its leader
+_RESULT_S = 3.0  # how much longer than its own time a purchase waits for its leader, who may ask etcd once more
 
 Result = Receipt | Exception
 Sell = Callable[[Sequence[Purchase]], Sequence[Result | None]]

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -166,7 +167,8 @@ async def _deletion(engine: Engine, request: Delete) -> EtcdError | None:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(lambda: outcome.done() or outcome.set_result(failure))
 
-    engine.client.send(engine.call_of(request)).add_done_callback(tell)
+    unanswered = partial(engine.core.deletions.doubt, request)
+    engine.client.send(engine.call_of(request), unanswered=unanswered).add_done_callback(tell)
     return await outcome
 
 

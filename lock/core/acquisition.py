@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 from lock.core.core import Core
 from lock.core.messages import Create, Created, ListQueues, TimeToLive
 from lock.core.queue import Stage
-from lock.errors import AdmissionConflict, EtcdError, EtcdUnavailable, LockError, LockLost, LockTimeout, SessionLost
+from lock.errors import (
+    AdmissionConflict,
+    EtcdError,
+    EtcdUnavailable,
+    LeaseNotFound,
+    LockError,
+    LockLost,
+    LockTimeout,
+    SessionLost,
+)
 from lock.model import UNDECLARED, Contender, Declaration, KeyValue
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 
@@ -157,6 +166,9 @@ class Acquisition:
         is_unavailable = isinstance(error, EtcdUnavailable)
         if isinstance(request, Create):
             self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+            if isinstance(error, LeaseNotFound):
+                self._core.lose("has expired or was revoked")
+                return
             if is_unavailable and self._has_time(now + _RETRY_S):
                 self._retry_at = now + _RETRY_S
                 return
@@ -182,8 +194,12 @@ class Acquisition:
         self._core.leave(self.ticket, now)
 
     def holder(self) -> KeyValue | None:
-        """The key at the head, as far as is known."""
-        return self._head or self.ticket.queue.holder()
+        """The key that holds, as far as is known."""
+        ticket = self.ticket
+        if ticket.stage is Stage.HELD and ticket.created is not None:  # for threads that wait behind this one
+            return KeyValue(ticket.key, self._value, ticket.created, ticket.created, self._core.lease_id)
+        kv = self._head or ticket.queue.holder()
+        return None if kv is None or kv.key == ticket.key else kv
 
     def _write(self, now: float) -> Ask | Wait:
         ticket = self.ticket
@@ -262,7 +278,7 @@ class Acquisition:
         """The error of a wait that began at `since`; `ttl_s` is what the holder's lease has left."""
         waited, queue = now - (self._waits_since if since is None else since), self.ticket.queue
         kv = self.holder()
-        if kv is None or kv.key == self.ticket.key:
+        if kv is None:
             trouble = f": {queue.trouble}" if queue.trouble else ""
             return LockTimeout(f"lock {self.name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")
         holder = Contender.of(kv, ttl_s, holds=True)

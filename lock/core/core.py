@@ -49,6 +49,7 @@ from lock.errors import (
     LockCancelled,
     LockError,
     LockLost,
+    NotHeld,
     SessionLost,
 )
 from lock.model import Event, KeyValue, Snapshot
@@ -272,6 +273,8 @@ class Core:
         Raises where the hold was lost.
         """
         self.check(ticket, now)
+        if ticket.stage is not Stage.HELD:
+            raise NotHeld(f"key {ticket.key!r} was given up before")
         ticket.stage = Stage.LEAVING
         if not ticket.is_fence and self._hand_over(ticket):
             self.deletions.add(ticket, now, may_wait=True)

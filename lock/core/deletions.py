@@ -103,6 +103,12 @@ class Deletions:
                 self._waiting[key] = ticket
         self._core.is_early = True
 
+    def doubt(self, request: Delete) -> None:
+        """One of the endpoints that were asked did not answer: it may have deleted the keys, or may do it yet."""
+        for ticket in request.tickets:
+            if ticket is not None:
+                ticket.deletion_in_doubt = True
+
     def _take(self, keys: list[Key]) -> Delete:
         tickets = tuple(self._waiting.pop(key) for key in keys)
         if not self._waiting:

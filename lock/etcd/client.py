@@ -57,6 +57,8 @@ def connect(
         OSError: a certificate file cannot be read.
     """
     require_threads()
+    if not isinstance(endpoints, str):
+        raise TypeError(f"endpoints is one text, with addresses separated by commas; got {endpoints!r}")
     check_number(timeout, lambda s: 0 < s < math.inf, "timeout is seconds, a finite number of more than 0, such as 2.0")
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")

@@ -8,6 +8,8 @@ An `Observation` outlives broken connections, and ends only by `close`, its own 
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import queue
 import threading
 from typing import Any, NamedTuple
@@ -114,8 +116,8 @@ class Observation:
     """Each leader, and each value a leader proclaims, from the present one on: an iterator that waits for the next.
 
     Of changes that follow each other faster than they are read, only the latest is seen; a time without a leader is
-    passed over. It needs no session, and goes on when one is lost. `close`, from any thread, or
-    leaving ``with`` ends it; closing its client ends a wait with `EtcdUnavailable`.
+    passed over. It needs no session, and goes on when one is lost. `close`, from any thread, leaving ``with`` or
+    dropping it ends it; closing its client ends a wait with `EtcdUnavailable`.
     """
 
     def __init__(self, client: Client, prefix: str) -> None:
@@ -158,6 +160,13 @@ class Observation:
         watch = self._watch
         if watch is not None:
             run_uninterrupted(watch.close)
+
+    def __del__(self) -> None:
+        watch = getattr(self, "_watch", None)
+        if watch is None or self._closed or self._client.forked():
+            return
+        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no threads any more
+            _thread.start_new_thread(watch.close, ())  # this may run inside the very lock that closing takes
 
     def _read(self) -> None:
         """Take what the watch tells next; list when it stands, and now and then, for a watch may keep silent."""

@@ -55,8 +55,8 @@ class Releasable(ABC):
         self._holds = holds
         holds.append(self)
 
-    def _forget(self) -> None:
-        """It is released, wherever that was done."""
+    def forget(self) -> None:
+        """For the recipes: it counts as released, wherever that was done."""
         self.released = True
         if self._holds is not None:
             try:
@@ -156,13 +156,13 @@ class HeldKey(Releasable):
         """For the recipes: it counts as released from now on; the ticket to release, None where it is held on."""
         self._session.client.check_process()
         self._check_held()
-        self._forget()
+        self.forget()
         return self._ticket
 
     def give_up(self) -> None:
         """For the recipes: have the session release it, if it is not released; does not wait."""
         if not self.released:
-            self._forget()
+            self.forget()
             self._engine.tell(self._engine.core.leave, self._ticket)
 
     def overwriting(self, value: bytes) -> Overwrite:
@@ -183,7 +183,7 @@ class HeldKey(Releasable):
         other = kind.__new__(kind)
         other.__dict__.update(self.__dict__)
         holds = self._holds
-        self._forget()
+        self.forget()
         if holds is not None:
             other.keep_in(holds)
         return other

@@ -156,12 +156,12 @@ class MultiHold(Releasable):
         self._session.client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
-        self._forget()
+        self.forget()
         return self._holds_of_all
 
     def give_up(self) -> None:
         """For the recipes: as `HeldKey.give_up`."""
-        self._forget()
+        self.forget()
         give_up_all(self._holds_of_all)
 
     def _release(self) -> None:

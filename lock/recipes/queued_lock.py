@@ -189,19 +189,26 @@ class QueuedLock(Acquirable[HoldT]):
             self._engine.tell(self._engine.core.cancel, acquisition.ticket, failure)
 
     def _acquire(self, acquisition: Acquisition, owner: object, cancel: CancelToken | None) -> HoldT | None:
+        held: HoldT | None = None
         try:
             if cancel is not None:
                 cancel.add(acquisition, lambda: self.cancel_all([acquisition]))
             if not self._engine.acquire(acquisition):
                 return None
-            return self.finish(acquisition, owner, self._holds())
-        except BaseException:
-            run_uninterrupted(lambda: self._engine.abandon(acquisition))
+            held = self.finish(acquisition, owner, self._holds())
+            return held
+        except BaseException:  # KeyboardInterrupt may come after the last step, too
+            run_uninterrupted(lambda: self._abandon(acquisition, held))
             raise
         finally:
             self._waiting.discard(acquisition)
             if cancel is not None:
                 cancel.discard(acquisition)
+
+    def _abandon(self, acquisition: Acquisition, held: HoldT | None) -> None:
+        self._engine.abandon(acquisition)
+        if held is not None:
+            held.forget()
 
     def _label(self) -> str:
         return f"lock {self.name!r}"

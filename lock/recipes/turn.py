@@ -64,10 +64,6 @@ class Turn(Releasable):
         self._session.client.check_process()
         run_uninterrupted(lambda: self.turns.end(self))
 
-    def forget(self) -> None:
-        """For `CohortMutex`: it counts as released."""
-        self._forget()
-
 
 class Waiter:
     """A thread that waits for its turn, or to be told to lead."""

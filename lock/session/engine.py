@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
 from typing import Any
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
@@ -38,6 +39,7 @@ from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
 from lock.etcd.watches import Watch, WatchListener
 from lock.model import Declaration, Event, LeaseStatus
+from lock.queue.admission import EXCLUSIVE
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
@@ -103,8 +105,21 @@ class Engine:
             if woken is None:
                 woken = InterruptSafeEvent()
                 acquisition.ticket.wake = woken.set
+                self._warn_of_itself(acquisition)
                 continue  # its turn may have come before there was something to wake
             woken.wait(step.until - now())
+
+    def _warn_of_itself(self, acquisition: Acquisition) -> None:
+        """Log a wait for a hold of the same thread, which nothing but that thread can end."""
+        mine = acquisition.ticket
+        with self.lock:
+            tickets = list(mine.queue.tickets.values()) if mine.rule == EXCLUSIVE else []
+        held = [each.where for each in tickets if each.stage is Stage.HELD and each.owner is mine.owner]
+        if held:
+            logger.warning(
+                "lock %r: a thread that holds it, acquired at %s, acquires it again at %s and waits for itself",
+                acquisition.name, held[0], mine.where,
+            )  # fmt: skip
 
     def advance(self, acquisition: Acquisition) -> Wait | None:
         """Do the steps until there is something to wait for, or until it is over."""
@@ -201,7 +216,7 @@ class Engine:
         request = self.tell(self.core.release, ticket)
         if request is not None:
             try:
-                answer = self.client.call(self.call_of(request))
+                answer = self.client.call(self.call_of(request), unanswered=lambda: self.core.deletions.doubt(request))
             except EtcdError as error:
                 self.tell(self.core.deletions.failed, request, error)
                 self.check_deletion(ticket, error)
@@ -400,7 +415,8 @@ class Engine:
     def _send(self, request: Request) -> None:
         answer: Future[Any]
         try:
-            answer = self.client.send(self.call_of(request))
+            unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, Delete) else None
+            answer = self.client.send(self.call_of(request), unanswered=unanswered)
         except Exception as error:
             answer = Future()
             answer.set_exception(error)

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from loadtest.stack.servers import Etcd
-from lock import Client, Hold, Mutex
+from lock import Client, Hold, Mutex, Session
 from lock.model import KeyValue
 from tests.support.waiting import in_thread, wait_until
 
@@ -23,6 +23,17 @@ AT_ONCE_S = 4.0  # what "at once" may take on a busy machine: less than an audit
 def keys(client: Client, name: str) -> list[str]:
     """The keys of a name's queue in etcd, holder first."""
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
+
+
+def followed(session: Session, name: str) -> int | None:
+    """How many hold and wait under a name as far as this session knows; None where it does not follow the queue."""
+    queue = session._engine.core.queues.get(f"{name}/")
+    return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
+
+
+def await_followed(session: Session, name: str, number: int) -> None:
+    """Until a session knows of so many under a name."""
+    wait_until(lambda: followed(session, name) == number, timeout=WAIT_S)
 
 
 def await_keys(client: Client, name: str, number: int) -> None:

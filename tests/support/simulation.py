@@ -297,7 +297,7 @@ class Process:
     def call(self, do: Callable[[], Any], answered: Any, failed: Any, unanswered: Any = lambda: None) -> None:
         """A call of etcd and what becomes of it."""
         world, chance, core = self.world, self.world.chance, self.core
-        fate = chance.choice(["before", "after", "late", "twice"]) if world.trouble and chance.random() < world.loss else ""
+        fate = chance.choice(["before", "after", "late", "twice", "slow"]) if world.trouble and chance.random() < world.loss else ""
 
         def arrive() -> None:
             try:
@@ -306,13 +306,14 @@ class Process:
                 told, what = failed, error
             else:
                 told, what = answered, answer
-            world.at(world.delay(), lambda: self.deliver(lambda: told(what) if self.core is core else None))
+            slowly = chance.random() * TIMEOUT_S if fate == "slow" else 0.0
+            world.at(world.delay() + slowly, lambda: self.deliver(lambda: told(what) if self.core is core else None))
 
         def give_up() -> None:
             unanswered()
             failed(EtcdUnavailable("lost"))
 
-        if fate == "":
+        if fate in ("", "slow"):
             world.at(world.delay(), arrive)
             return
         if fate == "after" or fate == "late":
@@ -391,7 +392,8 @@ class Watch:
         self._life += 1
         again = self._life
         world.at(world.delay(), lambda: self.tell(again, lambda now: core.broken(self._prefix, EtcdUnavailable("cut"), now)))
-        world.at(0.1 + world.chance.random(), lambda: None if again != self._life else self.open())
+        pause = world.chance.choice([0.0, 0.1 + world.chance.random()])
+        world.at(pause, lambda: None if again != self._life else self.open())
 
     def tell(self, life: int, do: Callable[[float], object]) -> None:
         process = self._process

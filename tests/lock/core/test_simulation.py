@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from lock.core import deletions, reconciler
+from lock.core import reconciler
 from lock.core.acquisition import Acquisition
 from lock.core.core import Core
 from lock.core.queue import Queue, Stage, Ticket
-from lock.queue.admission import Exclusive
-from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.support.simulation import Violation, simulate
 from tests.support.waiting import Patch
@@ -84,12 +82,6 @@ def hand_over_blindly(core: Core, ticket: Ticket) -> bool:
     return bool(waiting)
 
 
-def hand_over_unlisted(queue: Queue, ticket: Ticket) -> bool:
-    """A view that has been left is as good as one that is followed."""
-    view = queue.view
-    return view is not None and view.create_revision(ticket.key) is not None
-
-
 def grant_any(core: Core, ticket: Ticket, token: int | None) -> None:
     """Without a look at the create revision."""
     if ticket.stage in (Stage.WRITING, Stage.QUEUED) and ticket.failure is None:
@@ -135,10 +127,12 @@ def apply_at_once(queue: Queue, events: Any) -> bool:
     return True
 
 
-def take_any(core: Core, request: Any, lists: Any, now: float) -> None:
-    """A list that was asked for before the watch stood."""
-    epochs = tuple(core.queues[prefix].epoch if prefix in core.queues and core.queues[prefix].view else 0 for prefix in request.prefixes)
-    TAKE(core, request._replace(epochs=epochs), lists, now)
+def watch_alone(queue: Queue) -> None:
+    """A view that was listed once needs no list after a break."""
+    assert queue.view is not None
+    queue.epoch += 1
+    queue.is_watched, queue.is_listed = True, queue.view.revision > 0
+    queue.wants_list = not queue.is_listed
 
 
 def forget_fences(core: Core, ticket: Ticket, now: float) -> Any:
@@ -154,22 +148,11 @@ def look_away(acquisition: Acquisition, now: float) -> Any:
     return NEXT(acquisition, now)
 
 
-def drop_withdrawn(core: Core, ticket: Ticket, now: float) -> None:
-    """A wait that is over leaves its key behind."""
-    if ticket.stage not in (Stage.LEAVING, Stage.GONE):
-        core._drop(ticket)
-
-
 def keep_going(watcher: reconciler.Reconciler, now: float) -> None:
     """What an interrupt left behind is nobody's business."""
 
 
-def delete_any(ticket: Ticket) -> Any:
-    """By its name alone."""
-    return ticket.key, None
-
-
-PLACE, TAKE, RELEASE, NEXT = Core._place, Core._take_lists, Core.release, Acquisition.next
+PLACE, RELEASE, NEXT = Core._place, Core.release, Acquisition.next
 MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a hold is handed over only where the view admits the next": (Core, "_hand_over", hand_over_blindly),
     "a ticket is granted by its create revision": (Core, "_grant", grant_any),
@@ -179,10 +162,9 @@ MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "the lease's keys are compared": (reconciler.Reconciler, "poll", never_compare),
     "only a count of one is a hold": (Core, "_place", place_second),
     "events wait for the list": (Queue, "apply", apply_at_once),
-    "the list is asked for after the watch": (Core, "_take_lists", take_any),
+    "a new watch is followed by a list": (Queue, "watching", watch_alone),
     "a fence is not handed over": (Core, "release", forget_fences),
     "a grant is followed by a look at the lease": (Acquisition, "next", look_away),
-    "a wait that is over deletes its key": (Core, "leave", drop_withdrawn),
     "abandoned tickets are left": (reconciler.Reconciler, "_leave_abandoned", keep_going),
     "a writer waits for all before it": (ReadersTogether, "kind", lambda rule, kv: "read"),
 }

@@ -72,7 +72,9 @@ class Script:
         revision, word = response.header.revision, self._word(put.key)
         self._tokens[revision] = f"$TOKEN_{who}"
         lines.append(f"TOKEN_{who}=$(etcdctl get {word} -w fields | awk '/CreateRevision/ {{ print $NF }}')")
-        return [f"queues {put.key.decode()}, unless it exists: create revision {revision}", *lines]
+        first = [each.response_range.count for each in response.responses if each.HasField("response_range")] == [1]
+        place = "holds, for it is alone" if first else "others stand before it"
+        return [f"queues {put.key.decode()}, unless it exists: create revision {revision}; {place}", *lines]
 
     def _operation(self, operation: Any) -> str:
         kind = operation.WhichOneof("request")
@@ -80,6 +82,8 @@ class Script:
         key = self._quoted(body.key)
         if kind == "request_put":
             return f"put {key} {self._quoted(body.value)} --lease=${self._leases[f'{body.lease:x}']}"
+        if kind == "request_range" and body.count_only:
+            return f"get --prefix --count-only {key}"
         return f"{'get' if kind == 'request_range' else 'del'} {key}"
 
     def _revision(self, compare: Any) -> str:

@@ -122,7 +122,7 @@ class Queue:
         if self._free:
             return heapq.heappop(self._free)
         self._next += 1
-        return self._next - 1
+        return self._next
 
     def give_back(self, ticket: Ticket) -> None:
         """The ticket's key is deleted, or was never written; its name may be used again unless a write is in doubt."""

@@ -78,7 +78,7 @@ class CohortMutex(Acquirable[Turn]):
             run_uninterrupted(lambda: self._queue(waiter))
             waiter.called.wait(until - now())
             turn = self._proceed(waiter, until)
-            turn.keep_in(self._holds())
+            turn.keep_in(self.holds_here())
             return turn
         except BaseException:
             run_uninterrupted(lambda: self._leave(waiter))

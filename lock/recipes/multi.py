@@ -78,17 +78,20 @@ class MultiLock(Acquirable["MultiHold"]):
         return {mutex.name: mutex.contenders() for mutex in self.mutexes}
 
     def _acquire(self, acquire: Callable[[Mutex], Hold | None]) -> MultiHold | None:
-        holds: list[Hold] = []
+        stacks = [mutex.holds_here() for mutex in self.mutexes]  # of this thread: an interrupt may come between
+        before = list(map(len, stacks))
+
+        def taken() -> list[Hold]:
+            return [hold for stack, count in zip(stacks, before, strict=True) for hold in stack[count:]]
+
         try:
             for mutex in self.mutexes:
-                hold = acquire(mutex)
-                if hold is None:
-                    run_uninterrupted(lambda: release_all(holds))
+                if acquire(mutex) is None:
+                    run_uninterrupted(lambda: release_all(taken()))
                     return None
-                holds.append(hold)
-            return self.finish(holds, self._holds())
+            return self.finish(taken(), self.holds_here())
         except BaseException:
-            run_uninterrupted(lambda: give_up_all(holds))
+            run_uninterrupted(lambda: give_up_all(taken()))
             raise
 
     def finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:

@@ -7,6 +7,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
+from weakref import ref
 
 from lock.core.acquisition import Acquisition, Terms
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockError, NotHeld
@@ -61,7 +62,7 @@ class Acquirable(ABC, Generic[HeldT]):
     def release(self) -> None:
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
         self.session.client.check_process()
-        holds = self._holds()
+        holds = self.holds_here()
         if not holds:
             raise NotHeld(f"this thread holds {self._label()} by no acquisition of this object")
         holds[-1].release()
@@ -88,8 +89,8 @@ class Acquirable(ABC, Generic[HeldT]):
     def _label(self) -> str:
         """What it is, in an error message."""
 
-    def _holds(self) -> list[HeldT]:
-        """Those of this thread that are not released."""
+    def holds_here(self) -> list[HeldT]:
+        """For the recipes: those of this thread that are not released."""
         try:
             holds: list[HeldT] = self._mine.holds
         except AttributeError:
@@ -115,7 +116,7 @@ class QueuedLock(Acquirable[HoldT]):
         self._terms = terms
         self._make = hold
         self._max_hold = max_hold
-        self._waiting: set[Acquisition] = set()
+        self._waiting: set[ref[Acquisition]] = set()
 
     def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
         check_keywords(wrong)
@@ -145,7 +146,7 @@ class QueuedLock(Acquirable[HoldT]):
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
         self.session.client.check_process()
-        run_uninterrupted(lambda: self.cancel_all(list(self._waiting)))
+        self.cancel_all([acquisition for each in list(self._waiting) if (acquisition := each()) is not None])
 
     def locked(self) -> bool:
         """Whether it is held at this moment, by any client; asks etcd, so it may raise `EtcdUnavailable`."""
@@ -163,12 +164,18 @@ class QueuedLock(Acquirable[HoldT]):
 
     def start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
         """An acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
-        acquisition = self._engine.begin(
-            self.name, self._prefix, self._terms, value, deadline=until, owner=owner, **options
-        )
-        acquisition.ticket.where = _caller()
-        self._waiting.add(acquisition)
-        return acquisition
+        engine, where = self._engine, _caller()
+        value = engine.identity(self._terms.declared) if value is None else value
+
+        def begin() -> Acquisition:
+            acquisition = engine.begin(
+                self.name, self._prefix, self._terms, value, deadline=until, owner=owner, **options
+            )
+            acquisition.ticket.where = where
+            self._waiting.add(ref(acquisition))  # weak: an interrupt may come before it is known to its caller
+            return acquisition
+
+        return run_uninterrupted(begin)
 
     def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
         """The hold of an acquisition that has ended with one; it is kept in `holds`."""
@@ -180,7 +187,7 @@ class QueuedLock(Acquirable[HoldT]):
 
     def stop(self, acquisition: Acquisition) -> None:
         """The acquisition waits no more."""
-        self._waiting.discard(acquisition)
+        self._waiting.discard(ref(acquisition))
 
     def cancel_all(self, acquisitions: list[Acquisition]) -> None:
         """End these waits."""
@@ -195,13 +202,13 @@ class QueuedLock(Acquirable[HoldT]):
                 cancel.add(acquisition, lambda: self.cancel_all([acquisition]))
             if not self._engine.acquire(acquisition):
                 return None
-            held = self.finish(acquisition, owner, self._holds())
+            held = self.finish(acquisition, owner, self.holds_here())
             return held
         except BaseException:  # KeyboardInterrupt may come after the last step, too
             run_uninterrupted(lambda: self._abandon(acquisition, held))
             raise
         finally:
-            self._waiting.discard(acquisition)
+            self._waiting.discard(ref(acquisition))
             if cancel is not None:
                 cancel.discard(acquisition)
 

@@ -64,14 +64,15 @@ def run_uninterrupted(call: Callable[[], T]) -> T:
     """What `call` returns or raises; a KeyboardInterrupt does not stop it."""
     if threading.get_ident() != threading.main_thread().ident or _runs_a_loop():
         return call()
-    idle = next((thread for thread in _kept if not thread.is_busy), None)
-    if idle is None:
-        try:
-            idle = _KeptThread()
-        except RuntimeError:  # the interpreter ends, and starts no threads any more
-            return call()
-        _kept.append(idle)
-    return idle.run(call)
+    for thread in _kept:
+        if not thread.is_busy:
+            return thread.run(call)
+    try:
+        thread = _KeptThread()
+    except RuntimeError:  # the interpreter ends, and starts no threads any more
+        return call()
+    _kept.append(thread)
+    return thread.run(call)
 
 
 def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:

@@ -85,11 +85,9 @@ class Engine:
         thread = json.dumps(threading.current_thread().name)
         return f'{who}, "thread": {thread}, "since": {time.time():.3f}}}'.encode()
 
-    def begin(self, name: str, prefix: str, terms: Terms, value: bytes | None, **options: Any) -> Acquisition:
+    def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
         """An acquisition, not yet sent; `options` are those of `Acquisition`."""
         self.client.check_process()
-        if value is None:
-            value = self.identity(terms.declared)
         with self.lock:
             if self._worker is None:
                 self._start()
@@ -145,6 +143,9 @@ class Engine:
 
     def tell(self, method: Callable[..., Any], *args: Any) -> Any:
         """Tell the core something, and the time."""
+        return run_uninterrupted(lambda: self._tell(method, *args))
+
+    def _tell(self, method: Callable[..., Any], *args: Any) -> Any:
         try:
             with self.lock:
                 return method(*args, now())

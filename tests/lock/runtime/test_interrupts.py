@@ -41,7 +41,7 @@ def test_an_interrupt_at_any_call_leaves_no_key(
 ) -> None:
     """However far acquire, `with` and release have come: in the end the name is free, and its queue empty."""
     locks = []  # they live on, and with them what they know of their holds
-    for number, interrupt in at_each_call(more_than=50):
+    for number, interrupt in at_each_call(more_than=20):
         locks.append(make(session, f"{name}/{number}"))
         interrupt(partial(lock_and_release, locks[-1]))
         with contextlib.suppress(NotHeld):  # as with `threading.Lock`: it may have come right after the acquisition

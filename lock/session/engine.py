@@ -22,6 +22,7 @@ import queue
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -359,15 +360,18 @@ class Engine:
         self._worker.start()
 
     def _work(self) -> None:
+        orders: deque[Order] = deque()
         while True:
             try:
                 with self.lock:
                     due = self.core.poll(now())
-                    orders, self.core.orders = self.core.orders, []
+                    orders += self.core.orders
+                    self.core.orders.clear()
                     self.core.is_early = False
                 self.flush()
-                for order in orders:
-                    self._carry_out(order)
+                while orders:
+                    self._carry_out(orders[0])
+                    orders.popleft()
                 if self.core.failure is not None:
                     return
                 if self._watches:

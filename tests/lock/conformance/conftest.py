@@ -143,6 +143,7 @@ KNOWN_FAILURES = {
     "test_p_nothing_is_left": "leaves its lease to expire",
 }
 FAIL_QUICKLY = {"test_p_nothing_is_left"}
+FEW = {"mutex-threads", "cohort-threads", "multi-threads", "reader-threads", "mutex-tasks"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
@@ -199,6 +200,14 @@ def make(request: pytest.FixtureRequest, name: str) -> Make:
     recipe, tasks = request.param
     loop = request.getfixturevalue("loop") if tasks else None
     return lambda session, at=name: Face(recipe, tasks, session, at, loop)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The cases of cancellation, m, run over five recipes: one engine ends the waits of all."""
+    if metafunc.function.__name__.startswith("test_m_") and "make" in metafunc.fixturenames:
+        few = [place for place, name in enumerate(IDS) if name in FEW]
+        metafunc.parametrize("make", [USES[place] for place in few], ids=[IDS[place] for place in few], indirect=True)
 
 
 @pytest.fixture

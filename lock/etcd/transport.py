@@ -24,7 +24,7 @@ from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
 
 protobuf_compat.install()
 
@@ -198,7 +198,10 @@ class Transport:
         """
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
-        return run_uninterrupted(lambda: self._run(self._attempts(call, deadline, unanswered)))
+        attempts = self._attempts(call, deadline, unanswered)
+        if threading.get_ident() != MAIN_THREAD:
+            return self._run(attempts)
+        return run_uninterrupted(lambda: self._run(attempts))
 
     def send(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> Future[T]:
         """As `call`, and returns at once; the future's callbacks run in a thread of gRPC."""

@@ -18,7 +18,7 @@ from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import HeldKey, Hold, Releasable
 from lock.runtime.clock import check_number, deadline, now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
 from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -120,7 +120,8 @@ class QueuedLock(Acquirable[HoldT]):
 
     def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
         check_keywords(wrong)
-        until, owner = deadline(timeout), threading.current_thread()
+        until = now() + timeout if type(timeout) in (int, float) and timeout >= 0 else deadline(timeout)
+        owner = threading.current_thread()
         held = self.enter_again(owner)
         if held is None:
             acquisition = self.start(owner, until, tries=timeout == 0, explains=True)
@@ -175,7 +176,7 @@ class QueuedLock(Acquirable[HoldT]):
             self._waiting.add(ref(acquisition))  # weak: an interrupt may come before it is known to its caller
             return acquisition
 
-        return run_uninterrupted(begin)
+        return begin() if threading.get_ident() != MAIN_THREAD else run_uninterrupted(begin)
 
     def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
         """The hold of an acquisition that has ended with one; it is kept in `holds`."""

@@ -24,6 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _WAKE_S = 1.0
+MAIN_THREAD = threading.main_thread().ident  # the only one that needs `run_uninterrupted`; others may call at once
 
 _Job = tuple[Callable[[], Any], "queue.SimpleQueue[Future[Any]]"]
 
@@ -62,7 +63,7 @@ os.register_at_fork(after_in_child=_kept.clear)
 
 def run_uninterrupted(call: Callable[[], T]) -> T:
     """What `call` returns or raises; a KeyboardInterrupt does not stop it."""
-    if threading.get_ident() != threading.main_thread().ident or _runs_a_loop():
+    if threading.get_ident() != MAIN_THREAD or _runs_a_loop():
         return call()
     for thread in _kept:
         if not thread.is_busy:

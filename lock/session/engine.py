@@ -43,7 +43,7 @@ from lock.model import Declaration, Event, LeaseStatus
 from lock.queue.admission import EXCLUSIVE
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
-from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import MAIN_THREAD, InterruptSafeEvent, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,8 @@ class Engine:
         """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
-            step = run_uninterrupted(lambda: self.advance(acquisition))
+            is_main = threading.get_ident() == MAIN_THREAD
+            step = run_uninterrupted(lambda: self.advance(acquisition)) if is_main else self.advance(acquisition)
             if step is None:
                 return acquisition.is_held
             if woken is None:
@@ -144,6 +145,8 @@ class Engine:
 
     def tell(self, method: Callable[..., Any], *args: Any) -> Any:
         """Tell the core something, and the time."""
+        if threading.get_ident() != MAIN_THREAD:
+            return self._tell(method, *args)
         return run_uninterrupted(lambda: self._tell(method, *args))
 
     def _tell(self, method: Callable[..., Any], *args: Any) -> Any:
@@ -211,9 +214,6 @@ class Engine:
 
     def release(self, ticket: Ticket) -> None:
         """Free the lock; returns when the key is deleted, or the client's timeout is over. `LockLost`: it was lost."""
-        run_uninterrupted(lambda: self._release(ticket))
-
-    def _release(self, ticket: Ticket) -> None:
         until = now() + self.client.timeout
         request = self.tell(self.core.release, ticket)
         if request is not None:

@@ -25,8 +25,7 @@ from lock.errors import (
 )
 from lock.etcd.client import Client, connect
 from lock.etcd.requests import Created
-from lock.etcd.stream import Observer
-from lock.etcd.transport import Tls
+from lock.etcd.transport import Observer, Tls
 from lock.model import Contender, KeyValue
 from lock.queue.admission import Admission
 from lock.recipes.cancellation import CancelToken

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import socket
-import threading
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -123,19 +120,6 @@ def declaration(kv: KeyValue) -> Declaration:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # other clients may write anything
         return UNDECLARED
     return Declaration(kind, limit if isinstance(limit, int) else None) if isinstance(kind, str) else UNDECLARED
-
-
-def identity(session: str, declared: Declaration = UNDECLARED) -> bytes:
-    """The value of a queue key: session, host, process, thread, and the time (JSON)."""
-    who: dict[str, object] = {
-        "session": session,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "thread": threading.current_thread().name,
-        "since": round(time.time(), 3),
-    }
-    who.update((name, value) for name, value in declared._asdict().items() if value is not None)
-    return json.dumps(who).encode()
 
 
 def cut(text: str) -> str:

@@ -18,7 +18,7 @@ from app.sales.refusals import InDoubt, again
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128
-_RESULT_S = 1.0  # how much longer than its own time a purchase waits for the result of its leader
+_RESULT_S = 3.0  # how much longer than its own time a purchase waits for its leader, who may ask etcd once more
 
 Result = Receipt | Exception
 Sell = Callable[[Sequence[Section]], Sequence[Result | None]]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 import lock as sync
-from lock.aio.execution import Suspending
+from lock.aio import driver
+from lock.recipes.election import encode
+from lock.recipes.multi import give_up_all
 
 HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.MultiHold")
 KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit")
@@ -23,7 +25,8 @@ class Lost:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._lost = held.lost
-        held.add_listener(self._set)
+        if not held.add_listener(self._set):
+            self._event.set()
 
     def is_set(self) -> bool:
         """Whether it is lost."""
@@ -45,13 +48,20 @@ class AsyncHold(Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it.
 
     Attributes:
-        lost: a `Lost`, set as soon as it is known that the lock is not ours any more; can be awaited.
-        released: whether it was released, or was dropped.
+        released: whether it was released.
     """
 
-    def __init__(self, held: HeldT) -> None:
+    def __init__(self, held: HeldT, owner: object) -> None:
         self._held = held
-        self.lost = Lost(held)
+        self._owner = owner  # the task that called `acquire`, whichever runs it
+        self._lost: Lost | None = None
+
+    @property
+    def lost(self) -> Lost:
+        """Set as soon as it is known that the lock is not ours any more; can be awaited."""
+        if self._lost is None:
+            self._lost = Lost(self._held)
+        return self._lost
 
     @property
     def released(self) -> bool:
@@ -69,9 +79,9 @@ class AsyncHold(Generic[HeldT]):
         """Call `callback` once, from a thread of the session, when the lock is lost; at once if it is already."""
         self._held.on_lost(callback)
 
-    async def release(self) -> None:
-        """Free the lock; returns and raises as `lock.Hold.release`. A task that is cancelled here has released it."""
-        await self._held.releasing(Suspending())
+    def release(self) -> Coroutine[Any, Any, None]:
+        """Free the lock; to be awaited. Raises as `lock.Hold.release`. A task that is cancelled here has released it."""
+        return release_held(self._held, driver.calling_task())
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         return self
@@ -92,8 +102,8 @@ class HeldKey(AsyncHold[KeyT]):
         key: the key in etcd that holds.
     """
 
-    def __init__(self, held: KeyT) -> None:
-        super().__init__(held)
+    def __init__(self, held: KeyT, owner: object) -> None:
+        super().__init__(held, owner)
         self.name, self.key = held.name, held.key
 
     def is_owner(self) -> sync.Created:
@@ -116,8 +126,8 @@ class Hold(HeldKey[HoldT]):
         token: the fencing token, as that of `lock.Hold`.
     """
 
-    def __init__(self, held: HoldT) -> None:
-        super().__init__(held)
+    def __init__(self, held: HoldT, owner: object) -> None:
+        super().__init__(held, owner)
         self.token = held.token
 
 
@@ -130,7 +140,13 @@ class WriteHold(Hold[sync.WriteHold]):
 
     async def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place: see `lock.WriteHold.downgrade`."""
-        return ReadHold(await self._held.downgrading(Suspending()))
+        reader, steps = self._held.begin_downgrade()
+        try:
+            await driver.overwrite(self._held._engine, steps)
+        except BaseException:
+            reader.give_up()
+            raise
+        return ReadHold(reader, self._owner)
 
 
 class Leadership(Hold[sync.Leadership]):
@@ -138,7 +154,8 @@ class Leadership(Hold[sync.Leadership]):
 
     async def proclaim(self, value: str) -> None:
         """Let all observers see another value: see `lock.Leadership.proclaim`."""
-        await self._held.proclaiming(Suspending(), value)
+        self._held.ensure()
+        await driver.overwrite(self._held._engine, self._held.overwriting(encode(value)))
 
 
 class MultiHold(AsyncHold[sync.MultiHold]):
@@ -148,10 +165,29 @@ class MultiHold(AsyncHold[sync.MultiHold]):
         tokens: the fencing token of each name.
     """
 
-    def __init__(self, held: sync.MultiHold) -> None:
-        super().__init__(held)
+    def __init__(self, held: sync.MultiHold, owner: object) -> None:
+        super().__init__(held, owner)
         self.tokens = held.tokens
 
     def is_owner(self) -> list[sync.Created]:
         """See `lock.MultiHold.is_owner`."""
         return self._held.is_owner()
+
+
+async def release_held(held: sync.Hold | sync.Permit | sync.MultiHold, owner: object) -> None:
+    """Free what is held; a task that is cancelled here has freed it."""
+    owner = owner or driver.calling_task()
+    if not isinstance(held, sync.MultiHold):
+        await driver.release(held, owner)
+        return
+    holds, failures = held.end(), list[sync.LockError]()
+    try:
+        for hold in reversed(holds):
+            try:
+                await driver.release(hold, owner)
+            except sync.LockError as error:
+                failures.append(error)
+    finally:  # a cancellation may have kept some of them from it
+        give_up_all(holds)
+    if failures:
+        raise failures[0]

@@ -1,38 +1,42 @@
 """The recipes of `lock` for tasks, on the same sessions and queues, with the same errors.
 
 A task may be cancelled at any moment: its key is deleted and a hold that came too late is given back, in the background
-where etcd does not answer at once.
+where etcd does not answer at once. What is acquired belongs to the task that called `acquire`, whichever task runs it:
+``wait_for`` and ``gather`` make tasks of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import math
+import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic
+from weakref import WeakKeyDictionary
 
 import lock as sync
-from lock.aio.execution import Suspending
-from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold
-from lock.recipes.queued_lock import Acquirable
-from lock.runtime.clock import deadline
-from lock.runtime.execution import Execution
+from lock.aio import driver
+from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold, release_held
+from lock.recipes.election import Candidates, encode
+from lock.recipes.multi import give_up_all
+from lock.recipes.queued_lock import QueuedLock, check_keywords
+from lock.runtime.clock import deadline, now
 
-_FAREWELL_S = 0.05  # how long a task that is cancelled waits until its key is deleted
-
-Steps = Callable[[Execution, sync.CancelToken], Coroutine[Any, Any, Any]]
+Wrap = Callable[[Any, Any], AsyncHoldT]
 
 
 class Acquiring(Generic[AsyncHoldT]):
     """A wait: ``await`` it for a hold, or use it in ``async with``, which releases."""
 
-    def __init__(self, steps: Steps, wrap: Callable[[Any], AsyncHoldT]) -> None:
+    def __init__(self, steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]], name: str) -> None:
         self._steps = steps
-        self._wrap = wrap
+        self._name = name
+        self._is_awaited = False
         self._hold: AsyncHoldT | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncHoldT]:
-        return self._acquire().__await__()
+        self._is_awaited = True
+        return self._steps().__await__()
 
     async def __aenter__(self) -> AsyncHoldT:
         self._hold = await self
@@ -42,37 +46,91 @@ class Acquiring(Generic[AsyncHoldT]):
         assert self._hold is not None
         await self._hold.__aexit__(*exc_info)
 
-    async def _acquire(self) -> AsyncHoldT:
-        return self._wrap(await complete(self._steps))
+    def __del__(self) -> None:
+        if not getattr(self, "_is_awaited", True):
+            text = f"an acquisition of {self._name} was never awaited: write `await`, or `async with`"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-class AsyncLock(Generic[HeldT, AsyncHoldT]):
+class _Owned(Generic[HeldT, AsyncHoldT]):
+    """What tasks acquire, each for itself."""
+
+    def __init__(self, wrap: Wrap[AsyncHoldT], name: str) -> None:
+        self._wrap = wrap
+        self._name = name
+        self._mine: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
+
+    def release(self) -> Coroutine[Any, Any, None]:
+        """Release what this task has acquired last by this object; to be awaited. Raises as `lock.Hold.release`."""
+        return self._release(driver.calling_task())
+
+    async def _release(self, owner: Any) -> None:
+        owner = owner or driver.calling_task()
+        holds = self._holds(owner)
+        if not holds:
+            raise sync.NotHeld(f"this task holds {self._name} by no acquisition of this object")
+        await release_held(holds[-1], owner)
+
+    async def __aenter__(self) -> AsyncHoldT:
+        return await self._take(asyncio.current_task(), math.inf, None)
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        try:
+            await self.release()
+        except sync.LockError:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
+
+    def _acquiring(self, timeout: float | None, wrong: tuple[Any, ...], value: str | None = None) -> Any:
+        check_keywords(wrong)
+        owner, until = driver.calling_task(), deadline(timeout)
+        if timeout == 0:
+            until = -math.inf
+        return Acquiring(lambda: self._take(owner or driver.calling_task(), until, value), self._name)
+
+    def _holds(self, owner: Any) -> list[HeldT]:
+        return self._mine.setdefault(owner, [])
+
+    async def _take(self, owner: Any, until: float, value: str | None) -> AsyncHoldT:
+        raise NotImplementedError
+
+
+class AsyncLock(_Owned[HeldT, AsyncHoldT]):
     """A name to be locked by any task, through a recipe of `lock`; costs nothing until used and may be shared."""
 
-    def __init__(self, recipe: Acquirable[HeldT], wrap: Callable[[HeldT], AsyncHoldT]) -> None:
+    def __init__(self, recipe: QueuedLock[Any], wrap: Wrap[AsyncHoldT]) -> None:
+        super().__init__(wrap, f"lock {recipe.name!r}")
         self._recipe = recipe
-        self._wrap = wrap
 
-    def acquire(self, *, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
+    def acquire(self, *wrong: Any, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
         """Wait for the lock: ``async with x.acquire(timeout=5) as hold``, or ``hold = await x.acquire()``.
 
-        `timeout` and errors are those of `lock.Mutex.acquire`.
+        ``async with x as hold`` waits without an end. `timeout` and errors are those of `lock.Mutex.acquire`.
         """
-        until = deadline(timeout)
-        return Acquiring(lambda execution, cancel: self._recipe.acquiring(execution, until, cancel), self._wrap)
+        acquiring: Acquiring[AsyncHoldT] = self._acquiring(timeout, wrong)
+        return acquiring
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
-        held = await complete(lambda execution, _: self._recipe.attempting(execution))
-        return None if held is None else self._wrap(held)
+        owner = asyncio.current_task()
+        held = await take(self._recipe, owner, self._holds(owner), now(), tries=True)
+        return None if held is None else self._wrap(held, owner)
 
-    async def contenders(self) -> Any:
+    def cancel(self) -> None:
+        """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
+        self._recipe.cancel()
+
+    async def contenders(self) -> list[sync.Contender]:
         """Holders and waiters, as the `contenders` of the recipe in `lock`."""
-        return await Suspending().call(self._recipe.contenders)
+        return await driver.call(self._recipe.contenders)
 
     async def locked(self) -> bool:
         """Whether it is held at this moment, by any client; see `lock.Mutex.locked`."""
-        return await Suspending().call(self._recipe.locked)
+        return await driver.call(self._recipe.locked)
+
+    async def _take(self, owner: Any, until: float, value: str | None) -> AsyncHoldT:
+        held = await take(self._recipe, owner, self._holds(owner), until, value=None if value is None else encode(value))
+        return self._wrap(held, owner)
 
 
 class Mutex(AsyncLock[sync.Hold, Hold[sync.Hold]]):
@@ -115,54 +173,86 @@ class ReadWriteLock:
 
     def __init__(self, session: sync.Session, name: str, *, max_hold: float | None = None) -> None:
         both = sync.ReadWriteLock(session, name, max_hold=max_hold)
-        self.read = AsyncLock(both.read, ReadHold)
-        self.write = AsyncLock(both.write, WriteHold)
+        self.read: AsyncLock[sync.ReadHold, ReadHold] = AsyncLock(both.read, ReadHold)
+        self.write: AsyncLock[sync.WriteHold, WriteHold] = AsyncLock(both.write, WriteHold)
 
     async def contenders(self) -> list[sync.Contender]:
         """Holders and waiters, holders first; raises as `lock.Mutex.contenders`."""
-        found: list[sync.Contender] = await self.read.contenders()
-        return found
+        return await self.read.contenders()
 
 
-class MultiLock(AsyncLock[sync.MultiHold, MultiHold]):
+class MultiLock(_Owned[sync.MultiHold, MultiHold]):
     """`lock.MultiLock` for tasks."""
 
     def __init__(self, session: sync.Session, names: Iterable[str]) -> None:
-        super().__init__(sync.MultiLock(session, names), MultiHold)
+        self._recipe = sync.MultiLock(session, names)
+        super().__init__(MultiHold, f"locks {', '.join(self._recipe.names)}")
+
+    def acquire(self, *wrong: Any, timeout: float | None = None) -> Acquiring[MultiHold]:
+        """As `AsyncLock.acquire`, for all of them."""
+        acquiring: Acquiring[MultiHold] = self._acquiring(timeout, wrong)
+        return acquiring
+
+    async def try_acquire(self) -> MultiHold | None:
+        """All of the locks if they are free at this moment, else None."""
+        return await self._take_all(asyncio.current_task(), now(), tries=True)
+
+    def cancel(self) -> None:
+        """As `AsyncLock.cancel`."""
+        self._recipe.cancel()
+
+    async def contenders(self) -> dict[str, list[sync.Contender]]:
+        """Holder and waiters of each name, as those of `lock.MultiLock`."""
+        return await driver.call(self._recipe.contenders)
+
+    async def locked(self) -> bool:
+        """Whether one of them is held at this moment, by any client."""
+        return await driver.call(self._recipe.locked)
+
+    async def _take(self, owner: Any, until: float, value: str | None) -> MultiHold:
+        held = await self._take_all(owner, until, tries=False)
+        assert held is not None
+        return held
+
+    async def _take_all(self, owner: Any, until: float, *, tries: bool) -> MultiHold | None:
+        holds: list[sync.Hold] = []
+        try:
+            for mutex in self._recipe.mutexes:
+                hold = await take(mutex, owner, [], until, tries=tries)
+                if hold is None:
+                    for taken in reversed(holds):
+                        await driver.release(taken, owner)
+                    return None
+                holds.append(hold)
+            return self._wrap(self._recipe.finish(holds, self._holds(owner)), owner)
+        except BaseException:
+            give_up_all(holds)
+            raise
 
 
 class Election:
     """`lock.Election` for tasks that campaign."""
 
     def __init__(self, session: sync.Session, name: str) -> None:
-        self._election = sync.Election(session, name)
+        self._candidates = AsyncLock[sync.Leadership, Leadership](Candidates(session, name), Leadership)
 
-    def campaign(self, value: str, *, timeout: float | None = None) -> Acquiring[Leadership]:
+    def campaign(self, value: str, *wrong: Any, timeout: float | None = None) -> Acquiring[Leadership]:
         """Wait until elected, and proclaim `value`; as `AsyncLock.acquire`."""
-        until, campaigning = deadline(timeout), self._election.campaigning
-        return Acquiring(lambda execution, cancel: campaigning(execution, value, until, cancel), Leadership)
+        acquiring: Acquiring[Leadership] = self._candidates._acquiring(timeout, wrong, value)
+        return acquiring
+
+    def cancel(self) -> None:
+        """As `AsyncLock.cancel`, for campaigns."""
+        self._candidates.cancel()
 
 
-async def complete(steps: Steps) -> Any:
-    """What these steps return, done by their own task, which ends even if this one is cancelled at any moment.
-
-    Then the steps give their wait up; what they bring all the same is released.
-    """
-    cancel = sync.CancelToken()
-    task = asyncio.create_task(steps(Suspending(), cancel))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        cancel.cancel()
-        with contextlib.suppress(asyncio.CancelledError):  # the second one: it is cancelled anyway
-            await asyncio.wait({task}, timeout=_FAREWELL_S)
-        task.add_done_callback(_give_back)
-        raise
-
-
-def _give_back(task: asyncio.Task[Any]) -> None:
-    if task.cancelled() or task.exception() is not None:
-        return
-    late = task.result()
-    if late is not None:
-        late.drop()
+async def take(
+    recipe: QueuedLock[Any], owner: Any, holds: list[Any], until: float, *, tries: bool = False, value: bytes | None = None
+) -> Any:
+    """Acquire a recipe for a task; `until` is a time, `-math.inf` to write nothing where the lock is taken."""
+    held = recipe.enter_again(owner)
+    if held is not None:
+        return held
+    is_try = tries or until == -math.inf
+    acquisition = recipe.start(owner, max(until, now()), value=value, tries=is_try, explains=not tries)
+    return await driver.acquire(recipe, owner, acquisition, holds)

@@ -74,7 +74,9 @@ class Script:
         self._tokens[revision] = f"$TOKEN_{who}"
         find = "awk '/^\"CreateRevision\"/ { print $NF }'"
         lines.append(f"TOKEN_{who}=$(etcdctl get {self._word(put.key)} -w fields | {find})")
-        return [f"queues {key}, unless it exists: create revision {revision}", *lines]
+        first = [each.response_range.count for each in response.responses if each.HasField("response_range")] == [1]
+        place = "holds, for it is alone" if first else "others stand before it"
+        return [f"queues {key}, unless it exists: create revision {revision}; {place}", *lines]
 
     def _operation(self, operation: Any) -> str:
         kind = operation.WhichOneof("request")

@@ -12,7 +12,7 @@ import click
 
 from lock.cli.etcdctl import Script, shell_word, shown
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
-from lock.etcd.stream import Observer
+from lock.etcd.transport import Observer
 from lock.recipes.mutex import Mutex
 from lock.recipes.read_write import ReadWriteLock
 from lock.session.session import Session

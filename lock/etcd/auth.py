@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-
-from lock.runtime.clock import now
+from concurrent.futures import Future
 
 
 class Login:
@@ -15,24 +14,34 @@ class Login:
         self.user = user
         self.password = password
         self.known: str | None = None
+        self._asked: Future[str] | None = None
         self._lock = threading.Lock()
 
-    def token(self, authenticate: Callable[[float], str], deadline: float) -> str:
-        """The token; `authenticate` asks etcd for one within that many seconds. TimeoutError at the deadline.
+    def token(self, authenticate: Callable[[Future[str]], object]) -> Future[str]:
+        """The token; `authenticate` asks etcd for one, and sets the result of the future that it is given.
 
-        One thread asks for all, because etcd makes checking a password expensive on purpose.
+        It is asked once for all threads, because etcd makes checking a password expensive on purpose.
         """
-        if not self._lock.acquire(timeout=max(deadline - now(), 0.0)):
-            raise TimeoutError("logging in took too long")
-        try:
-            token = self.known
-            if token is None:
-                token = self.known = authenticate(max(deadline - now(), 0.0))
-            return token
-        finally:
-            self._lock.release()
+        with self._lock:
+            asked, is_first = self._asked, self._asked is None
+            if asked is None:
+                asked = Future()
+                if self.known is not None:  # another thread has got one just now
+                    asked.set_result(self.known)
+                    return asked
+                self._asked = asked
+        if is_first:
+            asked.add_done_callback(self._learn)
+            authenticate(asked)
+        return asked
 
     def forget(self, token: str | None = None) -> None:
         """`token` is not good any more, or none is; it stays if another thread has got a new one already."""
         if token is None or self.known == token:
             self.known = None
+
+    def _learn(self, asked: Future[str]) -> None:
+        with self._lock:
+            if asked.exception() is None:
+                self.known = asked.result()
+            self._asked = None

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
+from lock.core.messages import ReadKeys
 from lock.errors import LeaseNotFound
 from lock.etcd.auth import Login
-from lock.etcd.requests import Requests
-from lock.etcd.stream import Observer, Watch, first_answer
-from lock.etcd.transport import Call, Tls, Transport, Unanswered, parse_endpoints, rpc
+from lock.etcd.requests import Created, Requests
+from lock.etcd.stream import first_answer
+from lock.etcd.transport import Call, Observer, Tls, Transport, parse_endpoints, rpc
+from lock.etcd.watches import WatchIterator, Watches
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
-from lock.runtime.execution import BLOCKING, run_blocking
-from lock.runtime.interrupts import require_threads
+from lock.runtime.interrupts import require_threads, run_uninterrupted
 
-T = TypeVar("T")
+Conditions = Created | Iterable[Created]
 
 
 def connect(
@@ -55,6 +57,8 @@ def connect(
         OSError: a certificate file cannot be read.
     """
     require_threads()
+    if not isinstance(endpoints, str):
+        raise TypeError(f"endpoints is one text, with addresses separated by commas; got {endpoints!r}")
     check_number(timeout, lambda s: 0 < s < math.inf, "timeout is seconds, a finite number of more than 0, such as 2.0")
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")
@@ -75,6 +79,7 @@ class Client(Transport):
     def __init__(self, addresses: list[str], *, namespace: str, **options: Any) -> None:
         super().__init__(addresses, **options)
         self.requests = Requests(namespace.encode())
+        self.watches = Watches(self, self.requests)
 
     def __enter__(self) -> Client:
         return self
@@ -88,59 +93,84 @@ class Client(Transport):
         """A new lease of at least `ttl` seconds."""
         request = rpc.LeaseGrantRequest(TTL=ttl)
         call = Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
-        return self.answer(call, timeout)
+        return self.call(call, timeout)
 
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
         request = rpc.LeaseKeepAliveRequest(ID=lease_id)
         call = Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
-        return self.answer(call, timeout)
+        return self.call(call, timeout)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
-        return self.answer(self.requests.time_to_live(lease_id), timeout)
+        return self.call(self.requests.time_to_live(lease_id), timeout)
 
     def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
         """The keys that are bound to a lease; none where it is gone."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
         call = Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: self.requests.own(told.keys))
-        return self.answer(call, timeout)
+        return self.call(call, timeout)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):
             request = rpc.LeaseRevokeRequest(ID=lease_id)
-            self.answer(Call(lambda to: to.lease.LeaseRevoke, request, lambda told: None), timeout)
+            self.call(Call(lambda to: to.lease.LeaseRevoke, request, lambda told: None), timeout)
 
     # Keys
 
     def create(self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None) -> KeyValue | None:
         """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound where the lease is gone."""
-        return self.answer(self.requests.create(key, value, lease_id), timeout)
+        return self.call(self.requests.create(key, value, lease_id), timeout)
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
-        return self.answer(self.requests.replace(kv, value), timeout)
+        return self.call(self.requests.replace(kv, value), timeout)
 
     def get_prefix(self, prefix: str, *, limit: int = 0, timeout: float | None = None) -> Snapshot:
         """The keys under `prefix`, by a linearizable read: all, or at most `limit`, the first by name."""
-        return self.answer(self.requests.get_prefix(prefix, limit=limit), timeout)
+        return self.call(self.requests.get_prefix(prefix, limit=limit), timeout)
 
-    def watch(self, prefix: str) -> Watch:
+    def get(self, key: str, *, timeout: float | None = None) -> KeyValue | None:
+        """A key, by a linearizable read; None if it does not exist."""
+        found = self.call(self.requests.read_keys(ReadKeys({key: None}, 0)), timeout)
+        return found.kvs.get(key)
+
+    def put(
+        self, key: str, value: bytes | str, *, if_: Conditions = (), lease_id: int = 0, timeout: float | None = None
+    ) -> bool:
+        """Write a key where each condition holds at that very moment; whether it was written.
+
+        >>> client.put("flash-sale/price", "7", if_=hold.is_owner())
+
+        `if_` is a condition, or several: those of `Hold.is_owner` and `MultiHold.is_owner`. A write whose answer is lost
+        is repeated at another endpoint, so another client's later write may be overwritten, unless a condition prevents
+        that. `EtcdUnavailable`: it may have been written.
+        """
+        return self.call(self.requests.put_if(key, _bytes(value), lease_id, _conditions(if_)), timeout)
+
+    def delete(self, key: str, *, if_: Conditions = (), timeout: float | None = None) -> bool:
+        """Delete a key where each condition holds, see `put`; whether they held. Fine where there is no such key."""
+        return self.call(self.requests.delete_if(key, _conditions(if_)), timeout)
+
+    def watch(self, prefix: str) -> WatchIterator:
         """The changes under `prefix` from now on."""
-        start, end = self.requests.range(prefix)
-        create = rpc.WatchCreateRequest(key=start, range_end=end)
-        return self.open(rpc.WatchRequest(create_request=create), self.requests.decode)
+        self.check_process()
+        return run_uninterrupted(lambda: WatchIterator(self.watches, prefix))
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
         request = rpc.StatusRequest()
-        return self.answer(Call(lambda to: to.maintenance.Status, request, lambda told: str(told.version)), timeout)
+        return self.call(Call(lambda to: to.maintenance.Status, request, lambda told: str(told.version)), timeout)
 
-    def answer(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
-        """The answer to one of the client's `requests`.
 
-        `unanswered` is called for each endpoint that was asked and did not answer: it may have done what was asked, or
-        may do it later, and write a key that was deleted in the meantime.
-        """
-        return run_blocking(self.ask, BLOCKING, call, timeout=timeout, unanswered=unanswered)
+def _conditions(if_: Conditions) -> list[Created]:
+    conditions = [if_] if isinstance(if_, Created) else list(if_)
+    for condition in conditions:
+        if not isinstance(condition, Created):
+            raise TypeError(f"if_ takes conditions, such as hold.is_owner(); got {condition!r}")
+    return conditions
+
+
+def _bytes(value: bytes | str) -> bytes:
+    return value.encode() if isinstance(value, str) else value

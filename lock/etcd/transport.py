@@ -6,10 +6,12 @@ its `Watcher` spins while the server is away, and not every call of its client h
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,18 +23,20 @@ from lock.errors import EtcdUnavailable, ForkedError
 from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
-from lock.etcd.stream import Observer, Watch, tell
-from lock.model import KeyValue
 from lock.runtime.clock import now
-from lock.runtime.execution import Execution
+from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
 
 protobuf_compat.install()
 
 from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
 
-__all__ = ["Call", "Endpoint", "Tls", "Transport", "Unanswered", "parse_endpoints", "rpc"]
+__all__ = ["Call", "Endpoint", "Observer", "Tls", "Transport", "Unanswered", "notify", "parse_endpoints", "rpc"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Observer = Callable[[str, Any, Any, float], None]
+"""See `lock.connect`."""
 Unanswered = Callable[[], object] | None
 
 _CHANNEL_OPTIONS = (
@@ -48,6 +52,7 @@ _CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 _HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then says so, instead of staying silent
+_WITHOUT_TOKEN = (_HAS_LEADER,)
 
 
 def parse_endpoints(text: str) -> list[str]:
@@ -88,7 +93,7 @@ class Tls:
 
 
 class Endpoint:
-    """One address of the cluster, with its channel and stubs, and the watches that were opened there."""
+    """One address of the cluster, with its channel and stubs."""
 
     def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
         self.address = address
@@ -102,7 +107,6 @@ class Endpoint:
         self.watch = rpc.WatchStub(self.channel)
         self.auth = rpc.AuthStub(self.channel)
         self.maintenance = rpc.MaintenanceStub(self.channel)
-        self.watches: weakref.WeakSet[Watch] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,53 @@ class Call(Generic[T]):
     read: Callable[[Any], T]
 
 
+@dataclass(frozen=True)
+class _Step:
+    """One request to one endpoint."""
+
+    method: Callable[..., Any]
+    request: Any
+    options: dict[str, Any]
+
+    def run(self) -> Any:
+        return self.method(self.request, **self.options)
+
+    def start(self, resume: Callable[[Callable[[], Any]], object]) -> None:
+        """Have `resume` called with what returns the response or raises."""
+        call = self.method.future(self.request, **self.options)  # type: ignore[attr-defined]
+        call.add_done_callback(lambda done: resume(done.result))
+
+
+@dataclass(frozen=True)
+class _LogIn:
+    """The token of an endpoint."""
+
+    login: Login
+    endpoint: Endpoint
+    deadline: float
+
+    def run(self) -> str:
+        try:
+            return self._token().result(max(self.deadline - now(), 0.0))
+        except FutureTimeoutError:  # not the built-in one before Python 3.11
+            raise TimeoutError("logging in took too long") from None
+
+    def start(self, resume: Callable[[Callable[[], Any]], object]) -> None:
+        self._token().add_done_callback(lambda done: resume(done.result))
+
+    def _token(self) -> Future[str]:
+        return self.login.token(partial(_authenticate, self.endpoint, self.login, self.deadline))
+
+
 class Transport:
     """Calls to one cluster, from all threads of one process.
 
     Attributes:
         timeout: seconds one call may take.
         closed: whether it was closed, so that no call will ever be answered again.
+        endpoints: those of the cluster; `current` is the place of the one that is asked first.
+        left_listeners: called with an endpoint that is left; quick, and never raise.
+        cluster_listeners: called when another cluster answers; likewise.
     """
 
     def __init__(
@@ -133,45 +178,57 @@ class Transport:
     ) -> None:
         self.timeout = timeout
         self.closed = False
-        self._observer = observer
-        self._pid = os.getpid()
-        self._login = login
+        self.observer = observer
+        self.login = login
         self.endpoints = [Endpoint(address, tls.credentials() if tls else None) for address in addresses]
-        self._current = 0
+        self.current = 0
+        self.left_listeners: set[Callable[[Endpoint], object]] = set()
+        self.cluster_listeners: set[Callable[[], object]] = set()
+        self._cluster_id: int | None = None
+        self._pid = os.getpid()
         self._fair_share = timeout / len(addresses) / 2  # in less, an endpoint that is merely slow may not answer
         self._lock = threading.Lock()
 
-    async def ask(
-        self, execution: Execution, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None
-    ) -> T:
-        """For the steps of a recipe: ask one endpoint after the other, each for its share of the time that is left.
+    def call(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
+        """The answer to one of the client's `requests`; blocks.
 
-        One that does not answer is left by all calls and watches, unless it had very little time.
-
-        Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it, or may do
-        it yet. `unanswered` is called for each.
+        One endpoint after the other is asked, each for its share of the time that is left. One that does not answer is
+        left by all calls and watches, unless it had very little time. Whatever is sent here has to be safe to send
+        twice: `unanswered` is called for each endpoint that did not answer, for it may have done it, or may do it yet.
         """
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
-        return call.read(await execution.run(partial(self._call, execution, call, deadline, unanswered)))
+        attempts = self._attempts(call, deadline, unanswered)
+        if threading.get_ident() != MAIN_THREAD:
+            return self._run(attempts)
+        return run_uninterrupted(lambda: self._run(attempts))
 
-    def open(self, request: Any, decode: Callable[[Any], KeyValue]) -> Watch:
-        """For `Client`: a watch, which fails while it is read, not here, also when its endpoint is left."""
+    def send(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> Future[T]:
+        """As `call`, and returns at once; the future's callbacks run in a thread of gRPC."""
         self.check_process()
+        deadline = now() + (self.timeout if timeout is None else timeout)
+        attempts, answer = self._attempts(call, deadline, unanswered), Future[T]()
 
-        def start(requests: Iterator[Any]) -> Any:
-            return endpoint.watch.Watch(requests, metadata=self._metadata(self._token(endpoint, now() + self.timeout)))
+        def resume(outcome: Callable[[], Any]) -> None:
+            try:
+                try:
+                    response = outcome()
+                except Exception as error:
+                    step = attempts.throw(error)
+                else:
+                    step = attempts.send(response)
+                step.start(resume)
+            except StopIteration as done:
+                answer.set_result(done.value)
+            except BaseException as error:  # also of a machine that is out of threads
+                answer.set_exception(error)
 
-        with self._lock:
-            position = self._current
-            endpoint = self.endpoints[position]
-            watch = Watch(start, request, decode, partial(self._watch_failed, position), self._observer)
-            endpoint.watches.add(watch)
-        return watch
+        resume(lambda: None)
+        return answer
 
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""
-        if self.forked():
+        if os.getpid() != self._pid:
             raise ForkedError(f"this etcd client belongs to process {self._pid}: call connect() after the fork")
 
     def forked(self) -> bool:
@@ -185,15 +242,55 @@ class Transport:
             for endpoint in self.endpoints:
                 endpoint.channel.close()
 
-    async def _call(self, execution: Execution, call: Call[Any], deadline: float, unanswered: Unanswered) -> Any:
+    def log_in(self, endpoint: Endpoint) -> str:
+        """The token to show this endpoint, "" where none is needed; blocks. TimeoutError, or an error of gRPC."""
+        if self.login is None:
+            return ""
+        return self.login.known if self.login.known is not None else self._log_in(endpoint, now() + self.timeout).run()
+
+    def leave(self, endpoint: Endpoint) -> None:
+        """It does not answer: ask the next one from now on."""
+        with self._lock:
+            position = self.endpoints.index(endpoint)
+            following = (position + 1) % len(self.endpoints)
+            if self.current != position or position == following:  # another thread has left it, or it is the only one
+                return
+            self.current = following
+        for listener in list(self.left_listeners):
+            listener(endpoint)
+
+    @staticmethod
+    def metadata(token: str) -> tuple[tuple[str, str], ...]:
+        """What goes with a call."""
+        return (_HAS_LEADER, ("token", token)) if token else _WITHOUT_TOKEN
+
+    @staticmethod
+    def _run(attempts: Generator[_Step | _LogIn, Any, T]) -> T:
+        try:
+            step = next(attempts)
+            while True:
+                try:
+                    response = step.run()
+                except Exception as error:
+                    step = attempts.throw(error)
+                else:
+                    step = attempts.send(response)
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
+
+    def _attempts(
+        self, call: Call[T], deadline: float, unanswered: Unanswered
+    ) -> Generator[_Step | _LogIn, Any, T]:
+        """Ask the endpoints: yields what is to be sent, is sent the responses, and returns the answer."""
         failures = []
-        first, count = self._current, len(self.endpoints)
+        first, count = self.current, len(self.endpoints)
         for asked in range(count):
-            position = (first + asked) % count
-            endpoint = self.endpoints[position]
+            endpoint = self.endpoints[(first + asked) % count]
             share = (deadline - now()) / (count - asked)
+            until = now() + share
             try:
-                return await self._ask(execution, endpoint, call, now() + share)
+                return call.read((yield from self._ask(endpoint, call, until)))
             except grpc.RpcError as error:
                 if unanswered is not None and not refused(error):
                     unanswered()
@@ -202,67 +299,69 @@ class Transport:
                 failures.append(f"{endpoint.address}: {words(error)}")
             except (EtcdUnavailable, TimeoutError) as error:
                 failures.append(f"{endpoint.address}: {error}")
-            except ValueError as error:  # gRPC's word for a closed channel
+            except (ValueError, grpc.FutureCancelledError) as error:  # gRPC's words for a closed channel
                 raise EtcdUnavailable(CLOSED) from error
             if share >= self._fair_share:
-                self._leave(position)
+                self.leave(endpoint)
         raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
 
-    async def _ask(self, execution: Execution, endpoint: Endpoint, call: Call[Any], deadline: float) -> Any:
-        token = await self._get_token(execution, endpoint, deadline)
+    def _ask(self, endpoint: Endpoint, call: Call[Any], until: float) -> Generator[_Step | _LogIn, Any, Any]:
+        login = self.login
+        token = "" if login is None else login.known
+        if token is None:
+            token = yield self._log_in(endpoint, until)
+        method, sent = call.select(endpoint), now()
+        options = {"timeout": max(until - sent, 0.0), "metadata": self.metadata(token)}
         try:
-            return await self._send(execution, endpoint, call, token, deadline)
+            response = yield _Step(method, call.request, options)
         except grpc.RpcError as error:
-            if self._login is None or not token_expired(error):
+            if login is None or not token_expired(error):
                 raise
-        self._login.forget(token)
-        token = await self._get_token(execution, endpoint, deadline)
-        return await self._send(execution, endpoint, call, token, deadline)
-
-    async def _send(
-        self, execution: Execution, endpoint: Endpoint, call: Call[Any], token: str, deadline: float
-    ) -> Any:
-        sent, method = now(), call.select(endpoint)
-        timeout, metadata = max(deadline - sent, 0.0), self._metadata(token)
-        response = await execution.send(method, call.request, timeout=timeout, metadata=metadata)
-        tell(self._observer, call.request, response, now() - sent)
+            login.forget(token)
+            token = yield self._log_in(endpoint, until)
+            sent = now()
+            options = {"timeout": max(until - sent, 0.0), "metadata": self.metadata(token)}
+            response = yield _Step(method, call.request, options)
+        if self.observer is not None:
+            notify(self.observer, call.request, response, now() - sent)
+        if response.header.cluster_id != self._cluster_id:
+            self._meet_cluster(response.header.cluster_id)
         return response
 
-    async def _get_token(self, execution: Execution, endpoint: Endpoint, deadline: float) -> str:
-        known = "" if self._login is None else self._login.known
-        return await execution.call(partial(self._token, endpoint, deadline)) if known is None else known
+    def _log_in(self, endpoint: Endpoint, until: float) -> _LogIn:
+        assert self.login is not None
+        return _LogIn(self.login, endpoint, until)
 
-    def _token(self, endpoint: Endpoint, deadline: float) -> str:
-        """What to show etcd; "" where no login is needed."""
-        return "" if self._login is None else self._login.token(partial(_authenticate, endpoint, self._login), deadline)
-
-    @staticmethod
-    def _metadata(token: str) -> tuple[tuple[str, str], ...]:
-        return (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
-
-    def _watch_failed(self, position: int, elsewhere: bool) -> None:
-        if elsewhere:
-            self._leave(position)
-        if self._login is not None:  # of a watch with a token that has expired etcd says but "permission denied"
-            self._login.forget()
-
-    def _leave(self, position: int) -> None:
-        following = (position + 1) % len(self.endpoints)
-        with self._lock:
-            if self._current != position or position == following:  # another thread has left it, or there is no other
-                return
-            self._current = following
-            endpoint = self.endpoints[position]
-            watches = list(endpoint.watches)
-        for watch in watches:
-            watch.close(EtcdUnavailable(f"{endpoint.address} did not answer: another endpoint is asked"))
+    def _meet_cluster(self, cluster_id: int) -> None:
+        known, self._cluster_id = self._cluster_id, cluster_id
+        if known is not None:
+            logger.warning("etcd cluster %x answers, where it was %x: restored from a backup?", cluster_id, known)
+            for listener in list(self.cluster_listeners):
+                listener()
 
 
-def _authenticate(endpoint: Endpoint, login: Login, timeout: float) -> str:
-    request = rpc.AuthenticateRequest(name=login.user, password=login.password)
+def notify(observer: Observer, request: Any, response: Any, seconds: float) -> None:
+    """Tell the observer of an answer. What it raises is logged: it ends neither the call nor the thread."""
+    name = request.DESCRIPTOR.name.removesuffix("Request")
     try:
-        return str(endpoint.auth.Authenticate(request, timeout=timeout).token)
-    except grpc.RpcError as error:
-        if not anybody_may(error):
-            raise
-        return ""
+        observer(name, request, response, seconds)
+    except BaseException:  # SystemExit as well
+        logger.exception("an observer of etcd's answers failed at %s", name)
+
+
+def _authenticate(endpoint: Endpoint, login: Login, deadline: float, token: Future[str]) -> None:
+    """Ask an endpoint for a token, and set it, or the error; "" where etcd wants none."""
+    request = rpc.AuthenticateRequest(name=login.user, password=login.password)
+
+    def answer(done: Any) -> None:
+        try:
+            token.set_result(str(done.result().token))
+        except grpc.RpcError as error:
+            token.set_result("") if anybody_may(error) else token.set_exception(error)
+        except BaseException as error:
+            token.set_exception(error)
+
+    try:
+        endpoint.auth.Authenticate.future(request, timeout=max(deadline - now(), 0.0)).add_done_callback(answer)
+    except BaseException as error:  # a closed channel, or a machine that is out of threads: others wait for the token
+        token.set_exception(error)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable
 
 
 class CancelToken:
@@ -15,21 +14,20 @@ class CancelToken:
 
     def __init__(self) -> None:
         self.cancelled = False
-        self._waits: set[Callable[[], object]] = set()
+        self._waits: dict[Hashable, Callable[[], object]] = {}
 
     def cancel(self) -> None:
         """Wake each thread that waits with this token with `LockCancelled`."""
         self.cancelled = True
-        for end in list(self._waits):
+        for end in list(self._waits.values()):
             end()
 
-    @contextlib.contextmanager
-    def attached(self, end: Callable[[], object]) -> Iterator[None]:
-        """For the recipes: `end` is what ends the wait that goes on inside."""
-        self._waits.add(end)
-        try:
-            if self.cancelled:  # perhaps before it was added
-                end()
-            yield
-        finally:
-            self._waits.discard(end)
+    def add(self, wait: Hashable, end: Callable[[], object]) -> None:
+        """For the recipes: `end` ends the wait that begins."""
+        self._waits[wait] = end
+        if self.cancelled:  # perhaps before it was added
+            end()
+
+    def discard(self, wait: Hashable) -> None:
+        """For the recipes: the wait is over."""
+        self._waits.pop(wait, None)

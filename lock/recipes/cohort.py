@@ -12,23 +12,25 @@ to the next one, so the process keeps its place.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from functools import partial
+from typing import Any
 
+from lock.core.acquisition import Acquisition
 from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, NotHeld
 from lock.model import Contender
-from lock.recipes.acquisition import Acquisition
-from lock.recipes.hold import Hold, Lockable
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.mutex import Mutex
-from lock.recipes.turn import Turn, Turns, Waiter, drop
+from lock.recipes.queued_lock import Acquirable, check_keywords
+from lock.recipes.turn import Turn, Turns, Waiter
 from lock.runtime.clock import check_number, deadline, now
-from lock.runtime.execution import run_blocking
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 
-class CohortMutex(Lockable):
+class CohortMutex(Acquirable[Turn]):
     """One name, locked by the threads of this process in turns; one object per name and process, shared by the threads.
 
     Args:
@@ -49,40 +51,46 @@ class CohortMutex(Lockable):
     ) -> None:
         check_number(batch, lambda turns: turns >= 1, "batch is a number of turns, 1 or more")
         check_number(slice, lambda seconds: seconds >= 0, "slice is seconds, 0 or more")
-        self.session = session
+        super().__init__(session)
         self.name = name
+        self._engine = session._engine
         self._mutex = Mutex(session, name)
         self._turns_of = partial(Turns, session, batch=batch, slice=slice)
         self._together = together
         self._lock = threading.Lock()
         self._waiters: deque[Waiter] = deque()
         self._busy = False  # whether a thread leads or has its turn
-        self._acquisition: Acquisition[Hold] | None = None  # the key of the process, from queueing to release
+        self._acquisition: Acquisition | None = None  # the key of the process, from queueing to release
         self._outage: EtcdUnavailable | None = None  # why the last leader got no place in the queue
 
-    def acquire(self, *, timeout: float | None = None) -> Turn:
+    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> Turn:
         """Wait for a turn; use the result in ``with``, or release it.
 
-        `timeout` and errors are those of `Mutex.acquire`.
+        Arguments and errors are those of `Mutex.acquire`.
         """
+        check_keywords(wrong)
         self.session.client.check_process()
         until = deadline(timeout)
         waiter = Waiter()
         try:
-            with self._lock:
-                self._waiters.append(waiter)
-                if not self._busy:
-                    self._appoint_leader()
+            if cancel is not None:
+                cancel.add(waiter, lambda: self._cancel([waiter]))
+            run_uninterrupted(lambda: self._queue(waiter))
             waiter.called.wait(until - now())
-            return self._proceed(waiter, until)
+            turn = self._proceed(waiter, until)
+            turn.keep_in(self.holds_here())
+            return turn
         except BaseException:
             run_uninterrupted(lambda: self._leave(waiter))
             raise
+        finally:
+            if cancel is not None:
+                cancel.discard(waiter)
 
     def cancel(self) -> None:
         """As `Mutex.cancel`; a turn goes on."""
         self.session.client.check_process()
-        run_uninterrupted(self._cancel)
+        run_uninterrupted(lambda: self._cancel(list(self._waiters)))
 
     def locked(self) -> bool:
         """Whether it is held at this moment, by any client; see `Mutex.locked`."""
@@ -92,16 +100,23 @@ class CohortMutex(Lockable):
         """Holders and waiters over all processes; the threads of a process share its one key."""
         return self._mutex.contenders()
 
-    def _cancel(self) -> None:
+    def _queue(self, waiter: Waiter) -> None:
         with self._lock:
-            cancelled, leaders = list(self._waiters), [waiter for waiter in self._waiters if waiter.leads]
-            self._waiters = deque(leaders)  # the others get no turn, even if one comes before they wake
+            self._waiters.append(waiter)
+            if not self._busy:
+                self._appoint_leader()
+
+    def _cancel(self, waiters: list[Waiter]) -> None:
+        with self._lock:
+            cancelled = [waiter for waiter in waiters if waiter.turn is None]
+            # Those that don't lead get no turn, even if one comes before they wake.
+            self._waiters = deque(each for each in self._waiters if each.leads or each not in cancelled)
             for waiter in cancelled:
                 waiter.cancelled = True
                 waiter.called.set()
-            acquisition = self._acquisition
+            acquisition = self._acquisition if any(waiter.leads for waiter in cancelled) else None
         if acquisition is not None:
-            acquisition.cancel()  # which leaves a hold alone
+            self._mutex.cancel_all([acquisition])  # which leaves a hold alone
 
     def _proceed(self, waiter: Waiter, until: float) -> Turn:
         with self._lock:
@@ -115,33 +130,31 @@ class CohortMutex(Lockable):
             raise self._timed_out(waiter, acquisition)
         return self._lead(waiter, acquisition or self._begin(waiter), until)
 
-    def _begin(self, waiter: Waiter) -> Acquisition[Hold]:
+    def _begin(self, waiter: Waiter) -> Acquisition:
         """A key for the process; made without our lock, as the thread that finds the session lost calls `_cancel`."""
-        acquisition = self._mutex.new_acquisition()
+        acquisition = self._mutex.start(self, now(), keeps_place=True)
+        self._mutex.stop(acquisition)  # `cancel` of this object is what ends its wait
         with self._lock:
             self._acquisition = acquisition
             cancelled = waiter.cancelled
         if cancelled:
-            acquisition.cancel()
+            self._mutex.cancel_all([acquisition])
         return acquisition
 
-    def _timed_out(self, waiter: Waiter, acquisition: Acquisition[Hold] | None) -> LockError:
+    def _timed_out(self, waiter: Waiter, acquisition: Acquisition | None) -> LockError:
         outage = self._outage
         if outage is not None:
             return EtcdUnavailable(f"lock {self.name!r} not acquired in time; another thread was told: {outage}")
         if acquisition is not None:
-            return run_blocking(acquisition.timed_out, waiter.since)
+            return self._engine.time_out(acquisition, waiter.since)
         return LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
 
-    def _lead(self, waiter: Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
+    def _lead(self, waiter: Waiter, acquisition: Acquisition, until: float) -> Turn:
         """Wait for the key on behalf of all threads of the process, and take the first turn."""
+        acquisition.extend(until, waiter.since)
         try:
-            run_blocking(acquisition.join, until)
-            self._outage = None
-            hold = run_blocking(acquisition.wait, until, waiter.since)
-            # Lost, maybe with the session: the threads behind a turn are told before that has ended.
-            hold.add_listener(partial(self.session.lease.add_listener, self._cancel))
-            return run_uninterrupted(lambda: self._first_turn(waiter, hold))
+            self._engine.acquire(acquisition)
+            return run_uninterrupted(lambda: self._first_turn(waiter, acquisition))
         except LockTimeout:
             raise  # the key keeps its place for the next leader
         except BaseException as error:
@@ -149,11 +162,19 @@ class CohortMutex(Lockable):
             waiter.cancelled = True
             raise
 
-    def _first_turn(self, waiter: Waiter, hold: Hold) -> Turn:
+    def _first_turn(self, waiter: Waiter, acquisition: Acquisition) -> Turn:
+        self._outage = None
         with self._lock:
             self._waiters.remove(waiter)  # fails if it was interrupted and has left: the key goes with it
+            hold = self._mutex.finish(acquisition, self, [])
             waiter.turn = self._turns_of(hold, self._end).next()
-            return waiter.turn
+        # Lost, maybe with the session: the threads behind a turn are told before that has ended.
+        if not self._engine.on_session_lost(self._lost):
+            self._lost()
+        return waiter.turn
+
+    def _lost(self) -> None:
+        self._cancel(list(self._waiters))
 
     def _leave(self, waiter: Waiter) -> None:
         """A wait has ended with an error."""
@@ -167,9 +188,10 @@ class CohortMutex(Lockable):
                 if waiter.cancelled or not self._waiters:  # or else the next leader takes it over
                     abandoned, self._acquisition = self._acquisition, None
         if abandoned is not None:
-            run_blocking(abandoned.withdraw)
+            self._engine.abandon(abandoned)
         if turn is not None:  # an interrupt came together with the turn
-            drop(turn)
+            with contextlib.suppress(LockError):
+                turn.release()
 
     def _end(self, turn: Turn) -> None:
         """Hand the hold to the next thread, or give it back to etcd."""
@@ -177,7 +199,7 @@ class CohortMutex(Lockable):
         with self._lock:
             if turn.released:
                 raise NotHeld(f"this turn of lock {self.name!r} was ended before")
-            turn.released = True
+            turn.forget()
             goes_on = bool(self._waiters) and not self.session.draining and turns.may_go_on()
             if goes_on:
                 following = self._waiters.popleft()
@@ -198,3 +220,6 @@ class CohortMutex(Lockable):
         if self._waiters:
             self._waiters[0].leads = True
             self._waiters[0].called.set()
+
+    def _label(self) -> str:
+        return f"a turn of lock {self.name!r}"

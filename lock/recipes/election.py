@@ -8,23 +8,29 @@ An `Observation` outlives broken connections, and ends only by `close`, its own 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import _thread
+import contextlib
+import queue
+import threading
+from typing import Any, NamedTuple
 
-from lock.errors import EtcdUnavailable
+from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
+from lock.etcd.watches import WatchIterator
 from lock.model import KeyValue
 from lock.queue.names import queue_prefix
-from lock.queue.wait_queue import WaitQueue
-from lock.recipes.acquisition import Acquisition
+from lock.queue.view import QueueView
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold
-from lock.runtime.clock import deadline
-from lock.runtime.execution import BLOCKING, Execution, run_blocking
-from lock.runtime.interrupts import run_detached
+from lock.recipes.queued_lock import QueuedLock, check_keywords
+from lock.runtime.clock import deadline, now
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 _POLL_S = 1.0  # how often an observer looks whether an audit is due
+_AUDIT_S = 5.0
+_RETRY_S = 0.5
 
 
 class Leader(NamedTuple):
@@ -47,15 +53,27 @@ class Leadership(Hold):
             NotHeld: it has resigned.
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
-        run_blocking(self.proclaiming, BLOCKING, value)
-
-    async def proclaiming(self, execution: Execution, value: str) -> None:
         self.ensure()
-        await self.overwriting(execution, _encode(value))
+        run_uninterrupted(self.overwriting(encode(value)).run)
 
     def resign(self) -> None:
         """Let the next candidate lead; as `release`."""
         self.release()
+
+
+class Candidates(QueuedLock[Leadership]):
+    """The queue of an election."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, name, Leadership)
+
+    def campaign(self, value: bytes, timeout: float | None, until: float, cancel: CancelToken | None) -> Leadership:
+        """Wait until elected."""
+        owner = threading.current_thread()
+        acquisition = self.start(owner, until, value=value, tries=timeout == 0, explains=True)
+        leadership = self._acquire(acquisition, owner, cancel)
+        assert leadership is not None
+        return leadership
 
 
 class Election:
@@ -65,24 +83,24 @@ class Election:
     """
 
     def __init__(self, session: Session, name: str) -> None:
+        self._candidates = Candidates(session, name)
         self.session = session
         self.name = name
         self._prefix = queue_prefix(name)
 
-    def campaign(self, value: str, *, timeout: float | None = None, cancel: CancelToken | None = None) -> Leadership:
+    def campaign(
+        self, value: str, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None
+    ) -> Leadership:
         """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        return run_blocking(self.campaigning, BLOCKING, value, deadline(timeout), cancel)
+        check_keywords(wrong)
+        return self._candidates.campaign(encode(value), timeout, deadline(timeout), cancel)
 
-    async def campaigning(
-        self, execution: Execution, value: str, until: float, cancel: CancelToken | None = None
-    ) -> Leadership:
-        acquisition = Acquisition(
-            self.session, self.name, self._prefix, Leadership, value=_encode(value), execution=execution
-        )
-        return await acquisition.run(until, cancel or CancelToken())
+    def cancel(self) -> None:
+        """As `Mutex.cancel`, for campaigns."""
+        self._candidates.cancel()
 
     def leader(self) -> Leader | None:
         """The leader of this moment, or None; asks etcd, so it may raise `EtcdUnavailable`."""
@@ -105,7 +123,10 @@ class Observation:
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
         client.get_prefix(prefix)  # a wrong address or password should fail here, not wait in silence
-        self._queue = WaitQueue(client, prefix)
+        self._prefix = prefix
+        self._view = QueueView()
+        self._watch: WatchIterator | None = client.watch(prefix)
+        self._listed_at = now()
         self._closed = False
         self._seen: KeyValue | None = None
 
@@ -117,13 +138,12 @@ class Observation:
         while not self._closed:
             if self._client.closed:
                 raise EtcdUnavailable(CLOSED)
-            kv = self._queue.await_holder(self._seen, timeout=_POLL_S)
-            if kv == self._seen:
-                self._queue.audit(timeout=self._client.timeout)
-                continue
-            self._seen = kv
-            if kv is not None:
-                return _leader(kv)
+            self._read()
+            kv = self._view.head()
+            if kv != self._seen and not self._closed:
+                self._seen = kv
+                if kv is not None:
+                    return _leader(kv)
         raise StopIteration
 
     def __enter__(self) -> Observation:
@@ -137,18 +157,51 @@ class Observation:
         """End it; a thread that waits for the next leader is woken. May be called again."""
         self._client.check_process()
         self._closed = True
-        self._queue.close()
-        self._queue.join(self._client.timeout)
+        watch = self._watch
+        if watch is not None:
+            run_uninterrupted(watch.close)
 
     def __del__(self) -> None:
-        if getattr(self, "_closed", True) or self._client.forked():
+        watch = getattr(self, "_watch", None)
+        if watch is None or self._closed or self._client.forked():
             return
-        run_detached(self._queue.close)
+        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no threads any more
+            _thread.start_new_thread(watch.close, ())  # this may run inside the very lock that closing takes
+
+    def _read(self) -> None:
+        """Take what the watch tells next; list when it stands, and now and then, for a watch may keep silent."""
+        try:
+            if self._watch is None:
+                self._watch = self._client.watch(self._prefix)
+            try:
+                events = self._watch.next(_POLL_S)
+            except queue.Empty:
+                self._client.watches.check()
+                if now() - self._listed_at >= _AUDIT_S and self._list():
+                    self._watch.close()
+                    self._watch = None
+                return
+            if events == []:
+                self._list()
+            elif events is not None:
+                self._view.apply(events)
+        except EtcdError:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            threading.Event().wait(0.0 if self._client.closed else _RETRY_S)
+
+    def _list(self) -> bool:
+        """Take a list; whether it told anything new."""
+        before, self._listed_at = self._view.in_order(), now()
+        self._view.replace(self._client.get_prefix(self._prefix), known=self._view.revision)
+        return before != self._view.in_order()
 
 
 def _leader(kv: KeyValue) -> Leader:
     return Leader(kv.key, kv.value.decode("utf-8", "surrogateescape"), kv.create_revision, kv.lease_id)
 
 
-def _encode(value: str) -> bytes:
+def encode(value: str) -> bytes:
+    """What a candidate's key says."""
     return value.encode("utf-8", "surrogateescape")

@@ -9,8 +9,9 @@ Error handling: whatever goes wrong on the way, the locks taken so far are relea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
-from functools import partial
+import contextlib
+import threading
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lock.errors import InvalidName, LockError, LockLost, NotHeld
@@ -18,11 +19,12 @@ from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Held, Hold
+from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
-from lock.recipes.queued_lock import Acquirable
-from lock.runtime.execution import Execution
-from lock.runtime.lost_event import LostEvent
+from lock.recipes.queued_lock import Acquirable, check_keywords
+from lock.runtime.callbacks import call, check_callback
+from lock.runtime.clock import deadline, now
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 
@@ -43,44 +45,68 @@ class MultiLock(Acquirable["MultiHold"]):
     def __init__(self, session: Session, names: Iterable[str]) -> None:
         super().__init__(session)
         self.names = _in_order(names)
-        self._mutexes = [Mutex(session, name) for name in self.names]
+        self.mutexes = [Mutex(session, name) for name in self.names]
+
+    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
+        check_keywords(wrong)
+        until = deadline(timeout)
+
+        def acquire(mutex: Mutex) -> Hold:
+            return mutex.acquire(timeout=None if timeout is None else max(until - now(), 0.0), cancel=cancel)
+
+        held = self._acquire(acquire)
+        assert held is not None
+        return held
+
+    acquire.__doc__ = Acquirable.acquire.__doc__
+
+    def try_acquire(self) -> MultiHold | None:
+        """All of the locks if they are free at this moment, else None; raises as `Mutex.try_acquire`."""
+        return self._acquire(Mutex.try_acquire)
+
+    def cancel(self) -> None:
+        """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
+        for mutex in self.mutexes:
+            mutex.cancel()
 
     def locked(self) -> bool:
         """Whether one of them is held at this moment, by any client; see `Mutex.locked`."""
-        return any(mutex.locked() for mutex in self._mutexes)
+        return any(mutex.locked() for mutex in self.mutexes)
 
     def contenders(self) -> dict[str, list[Contender]]:
         """Holder and waiters of each name, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
-        return {mutex.name: mutex.contenders() for mutex in self._mutexes}
+        return {mutex.name: mutex.contenders() for mutex in self.mutexes}
 
-    async def attempting(self, execution: Execution) -> MultiHold | None:
-        return await self._all(execution, lambda mutex: mutex.attempting(execution))
+    def _acquire(self, acquire: Callable[[Mutex], Hold | None]) -> MultiHold | None:
+        stacks = [mutex.holds_here() for mutex in self.mutexes]  # of this thread: an interrupt may come between
+        before = list(map(len, stacks))
 
-    async def _acquiring(self, execution: Execution, until: float, cancel: CancelToken) -> MultiHold:
-        hold = await self._all(execution, lambda mutex: mutex.acquiring(execution, until, cancel))
-        assert hold is not None
-        return hold
+        def taken() -> list[Hold]:
+            return [hold for stack, count in zip(stacks, before, strict=True) for hold in stack[count:]]
 
-    async def _all(
-        self, execution: Execution, acquire: Callable[[Mutex], Coroutine[Any, Any, Hold | None]]
-    ) -> MultiHold | None:
-        holds: list[Hold] = []
         try:
-            for mutex in self._mutexes:
-                hold = await acquire(mutex)
-                if hold is None:
-                    await _release_all(execution, holds)
+            for mutex in self.mutexes:
+                if acquire(mutex) is None:
+                    run_uninterrupted(lambda: release_all(taken()))
                     return None
-                holds.append(hold)
-            for hold in holds:
-                hold.ensure()  # the first may be lost since
-            return MultiHold(holds, self.session)
+            return self.finish(taken(), self.holds_here())
         except BaseException:
-            await _release_all(execution, holds)
+            run_uninterrupted(lambda: give_up_all(taken()))
             raise
 
+    def finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
+        """For the recipes: the hold of all."""
+        for hold in holds:
+            hold.ensure()  # the first may be lost since
+        held = MultiHold(self.session, holds)
+        held.keep_in(kept)
+        return held
 
-class MultiHold(Held):
+    def _label(self) -> str:
+        return f"locks {', '.join(self.names)}"
+
+
+class MultiHold(Releasable):
     """Several locks, held; made by `MultiLock`. Leaving ``with`` frees all, the last first, even where some are lost.
 
     Attributes:
@@ -89,61 +115,103 @@ class MultiHold(Held):
         released: whether they were released.
     """
 
-    def __init__(self, holds: list[Hold], session: Session) -> None:
-        super().__init__(session, LostEvent(session.callbacks))
+    def __init__(self, session: Session, holds: list[Hold]) -> None:
+        super().__init__(session)
         self.tokens = {hold.name: hold.token for hold in holds}
-        self._holds = holds
-        one_lost = partial(_one_lost, self.lost_event, ", ".join(self.tokens))
+        self._loss = _Loss()
+        self.lost = self._loss.event
+        self._holds_of_all = holds
         for hold in holds:
-            hold.add_listener(one_lost)
+            if not hold.add_listener(self._loss.tell):
+                self._loss.tell()
 
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""
-        return min(hold.remaining() for hold in self._holds)
+        return min(hold.remaining() for hold in self._holds_of_all)
 
     def ensure(self) -> None:
         """Return if all locks are ours by all that is known here; raises as `Hold.ensure`."""
-        for hold in self._holds:
+        for hold in self._holds_of_all:
             hold.ensure()
 
     def is_owner(self) -> list[Created]:
         """The conditions that all locks are still ours; see `Hold.is_owner`."""
-        return [hold.is_owner() for hold in self._holds]
+        return [hold.is_owner() for hold in self._holds_of_all]
 
-    def drop(self) -> None:
-        """For the recipes: have the janitor release what is not released."""
-        self.released = True
-        for hold in self._holds:
-            hold.drop()
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when one of them is lost, as `Session.on_lost` does; at once if it is already."""
+        self._session.client.check_process()
+        check_callback(callback)
+        if not self.add_listener(lambda: self._session._engine.callbacks.send(callback)):
+            call(callback)
 
-    async def releasing(self, execution: Execution) -> None:
+    def add_listener(self, listener: Callable[[], object]) -> bool:
+        """For the recipes: as `HeldKey.add_listener`."""
+        return self._loss.add_listener(listener)
+
+    def release(self) -> None:
+        """Free all of them; raises as `Hold.release`, when all are free."""
+        self._session.client.check_process()
+        run_uninterrupted(self._release)
+
+    def end(self) -> list[Hold]:
+        """For the recipes: it counts as released from now on; the holds to release."""
         self._session.client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
-        self.released = True
-        failures = await _release_all(execution, self._holds)
+        self.forget()
+        return self._holds_of_all
+
+    def give_up(self) -> None:
+        """For the recipes: as `HeldKey.give_up`."""
+        self.forget()
+        give_up_all(self._holds_of_all)
+
+    def _release(self) -> None:
+        failures = release_all(self.end())
         if failures:
             raise failures[0]
 
 
-async def _release_all(execution: Execution, holds: list[Hold]) -> list[LockError]:
+class _Loss:
+    """That one of several locks is lost. Its holds refer to it, and it to none: they may be dropped."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self._listeners: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+
+    def add_listener(self, listener: Callable[[], object]) -> bool:
+        with self._lock:
+            if not self.event.is_set():
+                self._listeners.append(listener)
+                return True
+        return False
+
+    def tell(self) -> None:
+        with self._lock:
+            listeners, self._listeners = self._listeners, []
+            self.event.set()
+        for listener in listeners:
+            listener()
+
+
+def release_all(holds: list[Hold]) -> list[LockError]:
     """Release the last first; what went wrong."""
     failures = []
-    try:
-        for hold in reversed(holds):
-            try:
-                await hold.releasing(execution)
-            except LockError as error:
-                failures.append(error)
-    finally:  # an interrupt may have kept some of them from it
-        for hold in holds:
-            hold.drop()
+    for hold in reversed(holds):
+        try:
+            hold.release()
+        except LockError as error:
+            failures.append(error)
     return failures
 
 
-def _one_lost(loss: LostEvent, names: str) -> None:
-    # Not a method: what the queue knows would then keep a hold alive that has been dropped everywhere else.
-    loss.fail(LockLost(f"one of the locks {names} is lost"))
+def give_up_all(holds: list[Hold]) -> None:
+    """Have the session release the last first; does not wait."""
+    for hold in reversed(holds):
+        with contextlib.suppress(LockLost):
+            hold.give_up()
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -28,6 +28,7 @@ class Mutex(QueuedLock[Hold]):
     Raises:
         InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
         ValueError: `max_hold` is not positive.
+        TypeError: an argument has the wrong type.
     """
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:

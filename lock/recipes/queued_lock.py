@@ -1,41 +1,50 @@
-"""What is acquired by the steps that threads and tasks share; and locks that queue with a key for each acquisition."""
+"""What any thread acquires, and any task through `lock.aio`; and locks that queue with a key for each acquisition."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import ref
 
-from lock.errors import EtcdDenied, EtcdUnavailable
+from lock.core.acquisition import Acquisition, Terms
+from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockError, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, Declaration
 from lock.queue.admission import Admission, Frontier
 from lock.queue.names import queue_prefix
-from lock.recipes.acquisition import ALONE, Acquisition, Terms
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Held, HeldKey, Hold, Lockable
+from lock.recipes.hold import HeldKey, Hold, Releasable
 from lock.runtime.clock import check_number, deadline, now
-from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
 from lock.session.session import Session
 
-HeldT = TypeVar("HeldT", bound=Held)
+HeldT = TypeVar("HeldT", bound=Releasable)
 HoldT = TypeVar("HoldT", bound=HeldKey)
 
+PLAIN = Terms()
+_PACKAGE = __name__.partition(".")[0] + "."
 
-class Acquirable(Lockable, ABC, Generic[HeldT]):
-    """What any thread acquires, and any task through `lock.aio`."""
+
+class Acquirable(ABC, Generic[HeldT]):
+    """What any thread acquires. ``with x as hold:``, ``with x.acquire(timeout=5) as hold:`` and `release` all work."""
 
     def __init__(self, session: Session) -> None:
+        if not isinstance(session, Session):
+            raise TypeError(f"a {type(self).__name__} takes a Session, such as Session(client); got {session!r}")
         self.session = session
-        self._waiting: set[CancelToken] = set()
+        self._mine = threading.local()
 
-    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
-        """Wait for the lock; use the result in ``with``, or release it.
+    @abstractmethod
+    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
+        """Wait for the lock; use the result in ``with``, or release it, or the lock: see `release`.
 
         Args:
-            timeout: seconds to wait; None waits for as long as the session lives, and 0 takes the lock if it is free,
-                with the few milliseconds that this needs. (`try_acquire` returns None instead of raising.)
+            timeout: seconds to wait in the queue; None waits for as long as the session lives, and 0 takes the lock if
+                it is free. (`try_acquire` returns None instead of raising.) Requests have the client's own timeout, so
+                it may take as much longer.
             cancel: ends this wait when it is cancelled.
 
         Raises:
@@ -49,24 +58,24 @@ class Acquirable(Lockable, ABC, Generic[HeldT]):
             EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
-        return run_blocking(self.acquiring, BLOCKING, deadline(timeout), cancel)
 
-    def try_acquire(self) -> HeldT | None:
-        """The lock if it is free at this moment, else None; no place in the queue is touched.
-
-        Raises:
-            LockCancelled: the session is draining.
-            SessionLost: the session is over.
-            EtcdUnavailable: etcd did not answer in time.
-            EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
-        """
-        return run_blocking(self.attempting, BLOCKING)
-
-    def cancel(self) -> None:
-        """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
+    def release(self) -> None:
+        """Release what this thread has acquired last by this object; raises as `Hold.release`."""
         self.session.client.check_process()
-        for waits in list(self._waiting):
-            waits.cancel()
+        holds = self.holds_here()
+        if not holds:
+            raise NotHeld(f"this thread holds {self._label()} by no acquisition of this object")
+        holds[-1].release()
+
+    def __enter__(self) -> HeldT:
+        return self.acquire()
+
+    def __exit__(self, *exc_info: object) -> None:
+        try:
+            self.release()
+        except LockError:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
 
     @abstractmethod
     def locked(self) -> bool:
@@ -76,23 +85,17 @@ class Acquirable(Lockable, ABC, Generic[HeldT]):
     def contenders(self) -> Any:
         """Holders and waiters."""
 
-    # For the recipes
+    @abstractmethod
+    def _label(self) -> str:
+        """What it is, in an error message."""
 
-    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> HeldT:
-        """`until` is a time of `lock.runtime.clock`."""
-        waits = CancelToken()
-        self._waiting.add(waits)
+    def holds_here(self) -> list[HeldT]:
+        """For the recipes: those of this thread that are not released."""
         try:
-            with (cancel or CancelToken()).attached(waits.cancel):
-                return await self._acquiring(execution, until, waits)
-        finally:
-            self._waiting.discard(waits)
-
-    @abstractmethod
-    async def attempting(self, execution: Execution) -> HeldT | None: ...
-
-    @abstractmethod
-    async def _acquiring(self, execution: Execution, until: float, cancel: CancelToken) -> HeldT: ...
+            holds: list[HeldT] = self._mine.holds
+        except AttributeError:
+            holds = self._mine.holds = []
+        return holds
 
 
 class QueuedLock(Acquirable[HoldT]):
@@ -102,15 +105,49 @@ class QueuedLock(Acquirable[HoldT]):
     """
 
     def __init__(
-        self, session: Session, name: str, hold: type[HoldT], *, terms: Terms = ALONE, max_hold: float | None = None
+        self, session: Session, name: str, hold: type[HoldT], *, terms: Terms = PLAIN, max_hold: float | None = None
     ) -> None:
+        super().__init__(session)
         if max_hold is not None:
             check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
-        super().__init__(session)
         self.name = name
+        self._engine = session._engine
         self._prefix = queue_prefix(name)
         self._terms = terms
-        self._make = partial(hold, max_hold=max_hold)
+        self._make = hold
+        self._max_hold = max_hold
+        self._waiting: set[ref[Acquisition]] = set()
+
+    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
+        check_keywords(wrong)
+        until = now() + timeout if type(timeout) in (int, float) and timeout >= 0 else deadline(timeout)
+        owner = threading.current_thread()
+        held = self.enter_again(owner)
+        if held is None:
+            acquisition = self.start(owner, until, tries=timeout == 0, explains=True)
+            held = self._acquire(acquisition, owner, cancel)
+            assert held is not None
+        return held
+
+    acquire.__doc__ = Acquirable.acquire.__doc__
+
+    def try_acquire(self) -> HoldT | None:
+        """The lock if it is free at this moment, else None; nothing is written where it is taken.
+
+        Raises:
+            LockCancelled: the session is draining.
+            SessionLost: the session is over.
+            EtcdUnavailable: etcd did not answer in time.
+            EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
+        """
+        owner = threading.current_thread()
+        held = self.enter_again(owner)
+        return held or self._acquire(self.start(owner, now(), tries=True), owner, None)
+
+    def cancel(self) -> None:
+        """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
+        self.session.client.check_process()
+        self.cancel_all([acquisition for each in list(self._waiting) if (acquisition := each()) is not None])
 
     def locked(self) -> bool:
         """Whether it is held at this moment, by any client; asks etcd, so it may raise `EtcdUnavailable`."""
@@ -120,15 +157,69 @@ class QueuedLock(Acquirable[HoldT]):
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""
         return contenders_of(self.session.client, self._prefix, self._terms.rule)
 
-    async def attempting(self, execution: Execution) -> HoldT | None:
-        return await self.new_acquisition(execution).attempt()
+    # For the recipes, and `lock.aio`
 
-    async def _acquiring(self, execution: Execution, until: float, cancel: CancelToken) -> HoldT:
-        return await self.new_acquisition(execution).run(until, cancel)
+    def enter_again(self, owner: object) -> HoldT | None:
+        """What this thread or task holds already, entered again; None where it has to queue."""
+        return None
 
-    def new_acquisition(self, execution: Execution = BLOCKING) -> Acquisition[HoldT]:
-        """For the recipes: one attempt, not begun."""
-        return Acquisition(self.session, self.name, self._prefix, self._make, terms=self._terms, execution=execution)
+    def start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
+        """An acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
+        engine, where = self._engine, _caller()
+        value = engine.identity(self._terms.declared) if value is None else value
+
+        def begin() -> Acquisition:
+            acquisition = engine.begin(
+                self.name, self._prefix, self._terms, value, deadline=until, owner=owner, **options
+            )
+            acquisition.ticket.where = where
+            self._waiting.add(ref(acquisition))  # weak: an interrupt may come before it is known to its caller
+            return acquisition
+
+        return begin() if threading.get_ident() != MAIN_THREAD else run_uninterrupted(begin)
+
+    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
+        """The hold of an acquisition that has ended with one; it is kept in `holds`."""
+        ticket = acquisition.ticket
+        held = self._make(self.session, self.name, ticket, max_hold=self._max_hold)
+        held.keep_in(holds)
+        ticket.waiter = None  # last: until here, a hold that an interrupt keeps from its caller is given back
+        return held
+
+    def stop(self, acquisition: Acquisition) -> None:
+        """The acquisition waits no more."""
+        self._waiting.discard(ref(acquisition))
+
+    def cancel_all(self, acquisitions: list[Acquisition]) -> None:
+        """End these waits."""
+        for acquisition in acquisitions:
+            failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+            self._engine.tell(self._engine.core.cancel, acquisition.ticket, failure)
+
+    def _acquire(self, acquisition: Acquisition, owner: object, cancel: CancelToken | None) -> HoldT | None:
+        held: HoldT | None = None
+        try:
+            if cancel is not None:
+                cancel.add(acquisition, lambda: self.cancel_all([acquisition]))
+            if not self._engine.acquire(acquisition):
+                return None
+            held = self.finish(acquisition, owner, self.holds_here())
+            return held
+        except BaseException:  # KeyboardInterrupt may come after the last step, too
+            run_uninterrupted(lambda: self._abandon(acquisition, held))
+            raise
+        finally:
+            self._waiting.discard(ref(acquisition))
+            if cancel is not None:
+                cancel.discard(acquisition)
+
+    def _abandon(self, acquisition: Acquisition, held: HoldT | None) -> None:
+        self._engine.abandon(acquisition)
+        if held is not None:
+            held.forget()
+
+    def _label(self) -> str:
+        return f"lock {self.name!r}"
 
 
 class RuleLock(QueuedLock[Hold]):
@@ -140,11 +231,22 @@ class RuleLock(QueuedLock[Hold]):
         rule: see `Admission`.
         kind: what this object's keys declare themselves to be, for the rule to read; None is exclusive.
         max_hold: as for `Mutex`.
+
+    Raises:
+        TypeError: `rule` is not an `Admission` that can be compared (hashed), or `kind` is not a text; others as `Mutex`.
     """
 
     def __init__(
         self, session: Session, name: str, rule: Admission, *, kind: str | None, max_hold: float | None = None
     ) -> None:
+        if not isinstance(rule, Admission):
+            raise TypeError(f"rule is an Admission, such as a frozen dataclass that extends it; got {rule!r}")
+        try:
+            hash(rule)
+        except TypeError:
+            raise TypeError(f"rule has to be hashable: make {type(rule).__name__} a frozen dataclass") from None
+        if kind is not None and not isinstance(kind, str):
+            raise TypeError(f"kind is a text, or None for an exclusive key; got {kind!r}")
         super().__init__(session, name, Hold, terms=Terms(rule, Declaration(kind)), max_hold=max_hold)
 
 
@@ -164,3 +266,17 @@ def contenders_of(client: Client, prefix: str, rule: Admission) -> list[Contende
     frontier = Frontier(rule, keys)
     frontier.advance()
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
+
+
+def check_keywords(wrong: tuple[Any, ...]) -> None:
+    """Refuse arguments without a name."""
+    if wrong:
+        raise TypeError(f"acquire takes its timeout by name: acquire(timeout={wrong[0]!r})")
+
+
+def _caller() -> str:
+    """The line of the program that called this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -12,18 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from lock.core.acquisition import Acquisition, Terms
 from lock.errors import UpgradeRefused
-from lock.model import Contender, Declaration, KeyValue, declaration, identity
+from lock.model import Contender, Declaration, KeyValue, declaration
 from lock.queue.admission import Admission
-from lock.recipes.acquisition import Terms
-from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Hold, Lockable
+from lock.recipes.hold import Hold, Overwrite
 from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 _READ, _WRITE = "read", "write"
@@ -59,9 +57,8 @@ class ReadHold(Hold):
 class WriteHold(Hold):
     """A lock held for writing, alone."""
 
-    def __init__(self, *args: Any, readers: ReadLock, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._readers = readers
+    readers: ReadLock
+    owner: object = None
 
     def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place, and let the readers behind it in; no write can come in between.
@@ -77,18 +74,24 @@ class WriteHold(Hold):
             NotHeld: it was released.
             EtcdUnavailable: etcd did not answer in time; the hold is given up.
         """
-        return run_blocking(self.downgrading, BLOCKING)
+        return run_uninterrupted(self._downgrade)
 
-    async def downgrading(self, execution: Execution) -> ReadHold:
+    def begin_downgrade(self) -> tuple[ReadHold, Overwrite]:
+        """For the recipes: the reader, and the steps that make it one for others."""
         self.ensure()
-        value = identity(self._session.name, Declaration(_READ))
-        reader = self._pass_on(ReadHold)  # first: whatever happens to the answer, others may read from now on
+        value = self._engine.identity(Declaration(_READ))
+        reader = self._pass_on(ReadHold)
+        self.readers.remember(reader, self.owner)
+        return reader, reader.overwriting(value)
+
+    def _downgrade(self) -> ReadHold:
+        reader, overwrite = self.begin_downgrade()
         try:
-            await reader.overwriting(execution, value)
+            overwrite.run()
         except BaseException:
-            reader.drop()
+            reader.give_up()
             raise
-        return self._readers.remember(reader, execution.owner)
+        return reader
 
 
 class ReadLock(QueuedLock[ReadHold]):
@@ -96,19 +99,16 @@ class ReadLock(QueuedLock[ReadHold]):
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
-        self._held: WeakKeyDictionary[object, WeakSet[ReadHold]] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[Any, WeakSet[ReadHold]] = WeakKeyDictionary()
 
-    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReadHold:
-        return self.remember(await super().acquiring(execution, until, cancel), execution.owner)
-
-    async def attempting(self, execution: Execution) -> ReadHold | None:
-        hold = await super().attempting(execution)
-        return hold and self.remember(hold, execution.owner)
-
-    def remember(self, hold: ReadHold, owner: object) -> ReadHold:
-        """For the recipes: the same hold, which this thread or task has acquired."""
-        self._held.setdefault(owner, WeakSet()).add(hold)
+    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReadHold:
+        hold = super().finish(acquisition, owner, holds)
+        self.remember(hold, owner)
         return hold
+
+    def remember(self, hold: ReadHold, owner: object) -> None:
+        """For the recipes: this thread or task has acquired the hold."""
+        self._held.setdefault(owner, WeakSet()).add(hold)
 
     def is_held_by(self, owner: object) -> bool:
         """For the recipes: whether a thread or task reads: of its holds, one is not released."""
@@ -120,22 +120,26 @@ class WriteLock(QueuedLock[WriteHold]):
 
     def __init__(self, session: Session, name: str, readers: ReadLock, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, WriteHold, terms=_terms(_WRITE), max_hold=max_hold)
-        self._make = partial(WriteHold, readers=readers, max_hold=max_hold)
         self._readers = readers
 
-    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> WriteHold:
-        if self._readers.is_held_by(execution.owner):
+    def start(self, owner: object, until: float, **options: Any) -> Acquisition:
+        if self._readers.is_held_by(owner) and not (options.get("tries") and not options.get("explains")):
             raise UpgradeRefused(
                 f"lock {self.name!r}: a reader cannot become a writer: two that try wait for each other. "
                 "Release, acquire write, and read again"
             )
-        return await super().acquiring(execution, until, cancel)
+        return super().start(owner, until, **options)
+
+    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> WriteHold:
+        hold = super().finish(acquisition, owner, holds)
+        hold.readers, hold.owner = self._readers, owner
+        return hold
 
 
-class ReadWriteLock(Lockable):
+class ReadWriteLock:
     """One name, locked by many readers or by one writer; costs nothing until used and may be shared.
 
-    ``lock.read`` and ``lock.write`` are used as a `Mutex` is: ``with lock.read.acquire(timeout=5) as hold``. A thread
+    ``lock.read`` and ``lock.write`` are used as a `Mutex` is: ``with lock.read as hold``. A thread
     that reads and then acquires `write` gets `UpgradeRefused`: it would wait for itself, and two such threads for each
     other (kazoo issue 649). A thread that reads should not acquire `read` again: a writer between the two waits for the
     first, and the second for that writer. Arguments and errors are those of `Mutex`.

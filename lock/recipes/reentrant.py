@@ -7,13 +7,14 @@ outer scope, as in Redisson.) A thread whose hold is lost gets `LockLost` where 
 from __future__ import annotations
 
 import threading
-from weakref import WeakValueDictionary
+from typing import Any
+from weakref import WeakKeyDictionary, ref
 
+from lock.core.acquisition import Acquisition
+from lock.core.queue import Ticket
 from lock.errors import NotHeld
-from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.execution import Execution
 from lock.session.session import Session
 
 
@@ -27,26 +28,26 @@ class ReentrantHold(Hold):
     entries = 1
     owner: object = None  # the thread or task that alone may release it
 
-    async def releasing(self, execution: Execution) -> None:
+    def end(self, owner: object) -> Ticket | None:
         self._session.client.check_process()
-        if execution.owner is not self.owner:
+        if owner is not self.owner:
             raise NotHeld(
-                f"lock {self.name!r} (key {self.key!r}) is held by thread {_name(self.owner)}: "
-                f"{_name(execution.owner)} cannot release it"
+                f"lock {self.name!r} (key {self.key!r}) is held by {_name(self.owner)}: {_name(owner)} cannot release it"
             )
-        if self.entries > 1:
-            self.entries -= 1
-            return
-        self.entries = 0
-        await super().releasing(execution)
+        return self.leave(owner)
 
-    def drop(self) -> None:
-        """For the recipes: take back an entry that came too late; the only one frees the lock."""
+    def leave(self, owner: object) -> Ticket | None:
+        """For the recipes: take back one entry."""
         if self.entries > 1:
             self.entries -= 1
-        else:
-            self.entries = 0
-            super().drop()
+            return None
+        ticket = super().end(owner)
+        self.entries = 0
+        return ticket
+
+    def release(self) -> None:
+        """As `Hold.release`; the last of as many releases as there were entries frees the lock."""
+        self._release_as(threading.current_thread())
 
 
 class ReentrantMutex(QueuedLock[ReentrantHold]):
@@ -57,30 +58,24 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, ReentrantHold, max_hold=max_hold)
-        # Weak: the holder has it; else an interrupted release would leave it held.
-        self._held: WeakValueDictionary[object, ReentrantHold] = WeakValueDictionary()
+        # The hold is kept by the thread or task that acquired it (`keep_in`), for as long as it lives.
+        self._held: WeakKeyDictionary[Any, ref[ReentrantHold]] = WeakKeyDictionary()
 
-    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReentrantHold:
-        again = self._enter_again(execution.owner)
-        return again or self._remember(await super().acquiring(execution, until, cancel), execution.owner)
-
-    async def attempting(self, execution: Execution) -> ReentrantHold | None:
-        hold = self._enter_again(execution.owner) or await super().attempting(execution)
-        return hold and self._remember(hold, execution.owner)
-
-    def _enter_again(self, owner: object) -> ReentrantHold | None:
-        hold = self._held.get(owner)
+    def enter_again(self, owner: object) -> ReentrantHold | None:
+        known = self._held.get(owner)
+        hold = known and known()
         if hold is None or hold.entries == 0:
             return None
         hold.ensure()  # if it is lost, the owner has to leave first
         hold.entries += 1
         return hold
 
-    def _remember(self, hold: ReentrantHold, owner: object) -> ReentrantHold:
+    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
+        hold = super().finish(acquisition, owner, holds)
         hold.owner = owner
-        self._held[owner] = hold
+        self._held[owner] = ref(hold)
         return hold
 
 
 def _name(owner: object) -> str:
-    return owner.name if isinstance(owner, threading.Thread) else str(owner)
+    return f"thread {owner.name}" if isinstance(owner, threading.Thread) else str(owner)

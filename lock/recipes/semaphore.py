@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lock.core.acquisition import Terms
 from lock.model import Declaration, KeyValue, declaration
 from lock.queue.admission import Admission
-from lock.recipes.acquisition import Terms
 from lock.recipes.hold import HeldKey
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.clock import check_number

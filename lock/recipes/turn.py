@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-import warnings
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from lock.errors import LockError, NotHeld
+from lock.errors import NotHeld
 from lock.recipes.hold import Hold, Releasable
 from lock.runtime.clock import now
-from lock.runtime.interrupts import InterruptSafeEvent, run_detached, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.session.session import Session
 
 
@@ -30,17 +27,25 @@ class Turn(Releasable):
         name: the mutex's name.
         key: the key in etcd that holds, the same for all turns of one hold.
         token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
-        lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
         released: whether it was released.
     """
 
     def __init__(self, turns: Turns, number: int) -> None:
+        super().__init__(turns.session)
         self._hold = turns.hold
         self.name = self._hold.name
         self.key = self._hold.key
         self.token = CohortToken(self._hold.token, number)
         self.turns = turns  # for `CohortMutex` alone
-        super().__init__(turns.session, turns.hold.lost_event)
+
+    @property
+    def lost(self) -> Any:
+        """A threading.Event, set as soon as it is known that the lock is not ours any more."""
+        return self._hold.lost
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
+        self._hold.on_lost(callback)
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours; 0.0 once it is lost."""
@@ -49,6 +54,7 @@ class Turn(Releasable):
 
     def ensure(self) -> None:
         """As `Hold.ensure`."""
+        self._session.client.check_process()
         if self.released:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
         self._hold.ensure()
@@ -57,18 +63,6 @@ class Turn(Releasable):
         """End the turn; raises `NotHeld` if it was ended before, `LockLost` if the hold was found lost at its end."""
         self._session.client.check_process()
         run_uninterrupted(lambda: self.turns.end(self))
-
-    def __del__(self) -> None:
-        if getattr(self, "released", True) or self._session.client.forked():
-            return
-        run_detached(partial(drop, self))
-        warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
-
-
-def drop(turn: Turn) -> None:
-    """Release what nobody will use."""
-    with contextlib.suppress(LockError):
-        turn.release()
 
 
 class Waiter:
@@ -106,8 +100,9 @@ class Turns:
         """Whether there may be another turn: the lock is still ours, and no other process is due."""
         if self.hold.remaining() <= 0.0:
             return False
+        contended = self.hold.contended()  # from the first hand-over on, the session follows the queue
         spent = self._taken >= self._batch or self.slice_left() <= 0.0
-        return not (spent and self.hold.contended())
+        return not (spent and contended)
 
     def slice_left(self) -> float:
         """Seconds until another process is due, if one waits."""

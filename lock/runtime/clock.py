@@ -4,16 +4,15 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 if sys.platform == "darwin":
     _CLOCK = time.CLOCK_MONOTONIC_RAW  # the monotonic clock of macOS stands still while the machine is suspended
 else:
     _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-
-def now() -> float:
-    """Seconds since boot, suspended time included: a laptop that slept has lost its lease and has to know it."""
-    return time.clock_gettime(_CLOCK)
+# Seconds since boot, suspended time included: a laptop that slept has lost its lease and has to know it.
+now: Callable[[], float] = partial(time.clock_gettime, _CLOCK)
 
 
 def deadline(timeout: float | None) -> float:

@@ -1,1 +1,1 @@
-"""One lease, what depends on it, and the janitor that leaves nothing behind."""
+"""One lease per process, what depends on it, and the threads that drive its core."""

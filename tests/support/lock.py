@@ -11,9 +11,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from loadtest.stack.servers import Etcd
-from lock import Client, Hold, Mutex
+from lock import Client, Hold, Mutex, Session
 from lock.model import KeyValue
-from lock.queue.wait_queue import WaitQueue
 from tests.support.waiting import in_thread, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -26,10 +25,15 @@ def keys(client: Client, name: str) -> list[str]:
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
-def length(queue: WaitQueue) -> int:
-    """How many hold and wait, as far as this process knows."""
-    with queue._lock:
-        return len(queue._view.in_order())
+def followed(session: Session, name: str) -> int | None:
+    """How many hold and wait under a name as far as this session knows; None where it does not follow the queue."""
+    queue = session._engine.core.queues.get(f"{name}/")
+    return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
+
+
+def await_followed(session: Session, name: str, number: int) -> None:
+    """Until a session knows of so many under a name."""
+    wait_until(lambda: followed(session, name) == number, timeout=WAIT_S)
 
 
 def await_keys(client: Client, name: str, number: int) -> None:
@@ -46,7 +50,7 @@ def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyV
 
 def delete(client: Client, key: str, create_revision: int | None = None) -> bool:
     """Delete a key by hand, as etcdctl does, or one that was created at this revision; whether it was there."""
-    [was_there] = client.answer(client.requests.delete((key, create_revision)), WAIT_S)
+    [was_there] = client.call(client.requests.delete((key, create_revision)), WAIT_S)
     return was_there
 
 

@@ -28,9 +28,12 @@ type contest struct {
 	longest  time.Duration
 }
 
-func (c *contest) compete(session *concurrency.Session, name string) {
+func (c *contest) compete(session *concurrency.Session, name string, newNames bool) {
 	mutex := concurrency.NewMutex(session, name)
-	for {
+	for number := 0; ; number++ {
+		if newNames {
+			mutex = concurrency.NewMutex(session, fmt.Sprintf("%s/%d", name, number))
+		}
 		began := time.Now()
 		for mutex.Lock(context.Background()) != nil { // "request timed out", of a busy etcd: its key keeps its place
 		}
@@ -111,7 +114,7 @@ func main() {
 			turns.Add(1)
 			go contest.takeOne(session, name, start, turns)
 		} else {
-			go contest.compete(session, name)
+			go contest.compete(session, name, os.Args[1] == "go-new-names")
 		}
 	}
 	fmt.Println("queued")

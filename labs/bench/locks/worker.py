@@ -24,6 +24,7 @@ import redis
 
 from labs.bench.locks.rpc import LockRpc
 from lock import Client, CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
+from lock.etcd.transport import rpc
 
 _PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
@@ -40,6 +41,11 @@ def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, stack: 
     if candidate == "lock-rpc":
         return _lock_rpc(etcd_client, stack.enter_context(closing(LockRpc(etcd))), name)
     session = stack.enter_context(Session(etcd_client, ttl=30))
+    if candidate == "two transactions":
+        return _two_transactions(etcd_client, session, name)
+    if candidate == "new names":
+        numbers = itertools.count()
+        return lambda: Mutex(session, f"{name}/{next(numbers)}").acquire(timeout=_PATIENCE_S)
     if candidate == "read-write":  # nine of ten read
         lock, number = ReadWriteLock(session, name), itertools.count()
         return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
@@ -47,6 +53,23 @@ def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, stack: 
         return partial(Semaphore(session, name, 5).acquire, timeout=_PATIENCE_S)
     mutex = CohortMutex(session, name) if candidate == "cohort" else Mutex(session, name)
     return partial(mutex.acquire, timeout=_PATIENCE_S)
+
+
+def _two_transactions(client: Client, session: Session, name: str) -> Enter:
+    """A write and a deletion by the bare stubs: what no lock can be faster than."""
+    kv, key = client.endpoints[0].kv, f"{name}/bare".encode()
+    absent = rpc.Compare(key=key, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0)
+    put = rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=b"{}", lease=session.lease_id))
+    write = rpc.TxnRequest(compare=[absent], success=[put])
+    delete = rpc.TxnRequest(success=[rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key))])
+
+    @contextmanager
+    def enter() -> Any:
+        kv.Txn(write, timeout=_PATIENCE_S)
+        yield
+        kv.Txn(delete, timeout=_PATIENCE_S)
+
+    return enter
 
 
 def _lock_rpc(client: Client, server: LockRpc, name: str) -> Enter:

@@ -51,7 +51,7 @@ RECIPES = [
     Recipe("semaphore", lambda kit, session, name: kit.Semaphore(session, name, 2), 2),
     Recipe("rule", lambda kit, session, name: kit.RuleLock(session, name, OneKind(), kind="blue"), ANY),
 ]
-MUTEX, COHORT = RECIPES[0], RECIPES[2]
+MUTEX, REENTRANT, COHORT, MULTI = RECIPES[:4]
 USES = [(recipe, False) for recipe in RECIPES] + [(recipe, True) for recipe in RECIPES if recipe is not COHORT]
 IDS = [f"{recipe.name}-{'tasks' if tasks else 'threads'}" for recipe, tasks in USES]
 
@@ -179,6 +179,13 @@ class Face:
             return self.lock.try_acquire()
         hold = self._loop.run(self.lock.try_acquire())
         return None if hold is None else TaskHold(self._loop, hold)
+
+    def release_last(self) -> None:
+        """Release what this thread, or its task, has acquired last."""
+        if self._loop is None:
+            self.lock.release()
+        else:
+            self._loop.run(self.lock.release())
 
     def contenders(self) -> list[Contender]:
         if not hasattr(self.lock, "contenders"):

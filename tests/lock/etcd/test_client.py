@@ -18,6 +18,7 @@ from loadtest.stack import binaries
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
+from lock.core.messages import Create, Created
 from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, delete, keys, put, queue_up
@@ -63,9 +64,10 @@ def test_what_cannot_be_meant_is_refused_at_once(options: dict[str, Any], said: 
     assert_raises((TypeError, ValueError, OSError), connect, **options, match=said)
 
 
-def test_patched_threads_are_refused() -> None:
+@pytest.mark.parametrize("patched", ["", "thread=False"])
+def test_patched_threads_are_refused(patched: str) -> None:
     """Under gevent's monkey patch the first wait would freeze the process: connect() says so, and what to do."""
-    code = "from gevent import monkey; monkey.patch_all(); import lock; lock.connect()"
+    code = f"from gevent import monkey; monkey.patch_all({patched}); import lock; lock.connect()"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
     assert "RuntimeError: gevent has patched this process" in run.stderr
     assert "gthread" in run.stderr
@@ -79,16 +81,19 @@ def test_a_key_is_created_once(client: Client) -> None:
     assert client.get_prefix("client/once/").keys == [first]
 
 
-def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
-    """create_alone() writes into an empty prefix, whatever stands beside it; a repetition finds its own key."""
+def test_a_key_is_created_and_its_queue_counted_in_one_step(client: Client) -> None:
+    """The count includes the key; a repetition finds it; with `if_free` nothing is written beside another key."""
     client.create("client/alon", b"", NO_LEASE)
-    client.create("client/alone0", b"", NO_LEASE)
-    create = client.requests.create_alone
-    first = client.answer(create("client/alone/", "client/alone/a", b"", NO_LEASE))
-    assert first is not None
-    assert client.answer(create("client/alone/", "client/alone/b", b"", NO_LEASE)) is None
-    assert client.answer(create("client/alone/", "client/alone/a", b"", NO_LEASE)) == first
-    assert client.get_prefix("client/alone/").keys == [first]
+
+    def create(key: str, **options: Any) -> Created:
+        return client.call(client.requests.create_key(Create(key, b"", NO_LEASE, "client/alone/", **options)))
+
+    first = create("client/alone/a", if_free=True)
+    assert first.kv is not None
+    assert (first.kv.create_revision, first.count) == (first.revision, 1)
+    assert create("client/alone/b", if_free=True, lists=True)[:3] == (None, 1, [first.kv])
+    again, second = create("client/alone/a"), create("client/alone/b")
+    assert (again.kv, again.count, second.count) == (first.kv, 1, 2)
 
 
 def test_only_the_very_key_is_deleted(client: Client) -> None:
@@ -166,10 +171,8 @@ def test_an_observer_that_fails_ends_nothing(
             waiting = queue_up(client, Mutex(session, name))
             hold.release()
             waiting.result(WAIT_S).release()
-            session.lease.renew_soon()
-            wait_until(
-                lambda: {("lock-lease", "LeaseKeepAlive"), ("lock-queue", "Watch"), ("lock-janitor", "Txn")} <= told
-            )
+            session._engine._lease.wake()
+            wait_until(lambda: {("lock-lease", "LeaseKeepAlive"), ("lock-watch", "Watch")} <= told)
         assert keys(client, name) == []
     assert "a bug in an observer" in caplog.text
 

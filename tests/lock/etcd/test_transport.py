@@ -20,7 +20,7 @@ from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from lock.etcd.stream import Watch
+from lock.etcd.watches import WatchIterator
 from tests.support.lock import WAIT_S, delete, metric, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -33,8 +33,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "time_to_live": lambda client: client.time_to_live(1, timeout=0.3),
     "revoke": lambda client: client.revoke(1, timeout=0.3),
     "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
-    "create_alone": lambda client: client.answer(client.requests.create_alone("a/", "a/b", b"", NO_LEASE), 0.3),
-    "delete": lambda client: client.answer(client.requests.delete(("a/b", 1)), 0.3),
+    "delete": lambda client: client.call(client.requests.delete(("a/b", 1)), 0.3),
     "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
     "status": lambda client: client.status(timeout=0.3),
 }
@@ -117,13 +116,13 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
     unanswered: list[str] = []
     with connect(f"{silent},{etcd.endpoint}", timeout=0.6) as both:
         request = both.requests.create("transport/told", b"", NO_LEASE)
-        kv = both.answer(request, unanswered=lambda: unanswered.append("silent"))
+        kv = both.call(request, unanswered=lambda: unanswered.append("silent"))
         assert kv is not None
         assert unanswered == ["silent"]
         delete(client, kv.key)
     with connect(silent, timeout=0.3) as alone:
-        request = alone.requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
-        assert_raises(EtcdUnavailable, alone.answer, request, unanswered=lambda: unanswered.append("alone"))
+        request = alone.requests.create("transport/told", b"", NO_LEASE)
+        assert_raises(EtcdUnavailable, alone.call, request, unanswered=lambda: unanswered.append("alone"))
     assert unanswered == ["silent", "alone"]
 
 
@@ -172,7 +171,7 @@ def test_what_is_said_has_one_error(
     """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, the caller learns that."""
     unanswered, client = list[str](), failing(code, said)
     with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
-        client.answer(client.requests.create("a/b", b"", NO_LEASE), unanswered=lambda: unanswered.append("asked"))
+        client.call(client.requests.create("a/b", b"", NO_LEASE), unanswered=lambda: unanswered.append("asked"))
     assert type(caught.value) is error
     assert unanswered == ["asked"] * in_doubt
 
@@ -183,9 +182,9 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
 
         def others_move() -> None:
             for position in (0, 1):
-                client._leave(position)
+                client.leave(client.endpoints[position])
 
-        kv = client.answer(client.requests.create("transport/once", b"", NO_LEASE), unanswered=others_move)
+        kv = client.call(client.requests.create("transport/once", b"", NO_LEASE), unanswered=others_move)
         assert kv is not None
         delete(client, kv.key)
 
@@ -239,9 +238,9 @@ def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:
     """One thread asks for the token of all, with as much time as its own call has; no other has to wait so long."""
     with connect(silent, timeout=0.6, user="shop", password="secret") as client:
         in_thread(client.status, timeout=60.0)
-        login = client._login
+        login = client.login
         assert login is not None
-        wait_until(login._lock.locked)
+        wait_until(lambda: login._asked is not None)
         assert seconds(lambda: client.status(timeout=0.3)) < 30
         assert_raises(EtcdUnavailable, list, client.watch("a/"), match="logging in")
 
@@ -275,7 +274,7 @@ class Ended:
         raise StopIteration
 
 
-def read(watch: Watch, stands: threading.Event) -> None:
+def read(watch: WatchIterator, stands: threading.Event) -> None:
     """Until it ends, in whatever way."""
     with contextlib.suppress(EtcdError):
         for _ in watch:
@@ -285,7 +284,7 @@ def read(watch: Watch, stands: threading.Event) -> None:
 @pytest.mark.parametrize("ends", [lambda watch, _: watch.close(), lambda _, proxy: proxy.reset()], ids=["close", "cut"])
 @pytest.mark.usefixtures("no_garbage_collector")
 def test_the_call_of_a_watch_goes_with_it(
-    far: Client, proxy: Proxy, monkeypatch: Patch, ends: Callable[[Watch, Proxy], None]
+    far: Client, proxy: Proxy, monkeypatch: Patch, ends: Callable[[WatchIterator, Proxy], None]
 ) -> None:
     """Its deletion takes a lock of gRPC's threads, which hangs where it is left for the end of the interpreter."""
     endpoint = far.endpoints[0].watch

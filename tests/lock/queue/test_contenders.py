@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import threading
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,9 +15,16 @@ from hypothesis import strategies as st
 
 from lock import Contender
 from lock.errors import InvalidName, LockError
-from lock.model import KeyValue, identity
+from lock.model import KeyValue
 from lock.queue.names import LONGEST, queue_prefix
 from tests.support.waiting import assert_raises
+
+
+def identity(session: str) -> bytes:
+    """What a key of ours says."""
+    who = {"session": session, "host": socket.gethostname(), "pid": os.getpid()}
+    return json.dumps(who | {"thread": threading.current_thread().name, "since": time.time()}).encode()
+
 
 
 def key(value: bytes, *, lease_id: int = 0xABC) -> KeyValue:

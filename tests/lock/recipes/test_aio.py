@@ -18,10 +18,9 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LockTimeout, Mutex, NotHeld, Session, UpgradeRefused, aio, connect
-from lock.aio.execution import Suspending
+from lock.aio import driver
 from lock.etcd import transport
-from lock.queue.wait_queue import WaitQueue
-from tests.support.lock import WAIT_S, await_keys, delete, keys
+from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads
 from tests.support.waiting import Patch, out_of_threads, wait_until
 
 P = ParamSpec("P")
@@ -51,10 +50,9 @@ def test_hundreds_of_tasks_wait_without_a_thread(client: Client, session: Sessio
     async def main() -> list[int]:
         async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
             await queued(client, name, 1)
-            before = threading.active_count()
             tasks = [asyncio.create_task(one()) for _ in range(400)]
             await queued(client, name, 401)
-            assert threading.active_count() <= before + 2
+            assert len(lock_threads()) <= 4
         return await asyncio.gather(*tasks)
 
     assert len(set(asyncio.run(main()))) == 400
@@ -142,9 +140,8 @@ def test_no_step_waits_for_etcd(client: Client, proxy: Proxy, name: str, monkeyp
     assert 0 < longest < WAIT_S / 2
 
 
-def test_no_step_waits_for_the_loops_thread(session: Session, stranger: Session, name: str, monkeypatch: Patch) -> None:
+def test_no_step_waits_for_the_loops_thread(session: Session, stranger: Session, name: str) -> None:
     """They may all be taken, also by waits for this very lock: a wait times out all the same."""
-    monkeypatch.setattr(WaitQueue, "is_behind", lambda *_: True)
     free = threading.Event()
 
     async def main() -> None:
@@ -172,7 +169,7 @@ def test_a_task_needs_no_thread_once_logged_in(etcd: Etcd, name: str, monkeypatc
             pass
 
     with connect(etcd.endpoint, user="any", password="any") as client, Session(client, ttl=600) as session:
-        monkeypatch.setattr(Suspending, "call", out_of_threads)
+        monkeypatch.setattr(driver, "call", out_of_threads)
         asyncio.run(main())
 
 
@@ -182,10 +179,18 @@ async def test_a_task_enters_again_and_alone_releases(session: Session, name: st
     mutex = aio.ReentrantMutex(session, name)
     async with mutex.acquire(timeout=WAIT_S) as outer, mutex.acquire(timeout=WAIT_S) as inner:
         assert inner.token == outer.token
+
+        async def thief() -> None:
+            await inner.release()
+
         with pytest.raises(NotHeld):
-            await asyncio.create_task(inner.release())
+            await asyncio.create_task(thief())
+
+        async def rival() -> None:
+            await mutex.acquire(timeout=1.0)
+
         with pytest.raises(LockTimeout):
-            await asyncio.create_task(mutex.acquire(timeout=1.0).__aenter__())
+            await asyncio.create_task(rival())
 
 
 async def cancelled(acquiring: Awaitable[object]) -> pytest.ExceptionInfo[asyncio.CancelledError]:
@@ -204,13 +209,51 @@ async def cancelled(acquiring: Awaitable[object]) -> pytest.ExceptionInfo[asynci
 async def test_a_cancelled_entry_is_taken_back_alone(client: Client, session: Session, name: str) -> None:
     """The hold that it entered goes on; and where it would have been the first, the task may acquire again."""
     mutex = aio.ReentrantMutex(session, name)
-    late = await cancelled(mutex.try_acquire())
+    await cancelled(mutex.try_acquire())
     async with mutex.acquire(timeout=WAIT_S) as outer:
-        del late  # until here its traceback has kept the hold that was given back
-        await cancelled(mutex.acquire(timeout=WAIT_S))
         outer.ensure()
         assert keys(client, name) == [outer.key]
     await queued(client, name, 0)
+
+
+@pytest.mark.parametrize("kind", ["wait_for", "gather", "create_task"])
+@in_a_loop
+async def test_the_owner_is_the_task_that_called(client: Client, session: Session, name: str, kind: str) -> None:
+    """Whatever task runs the acquisition or the release: it enters again, and alone releases."""
+
+    async def through(waiting: Any) -> Any:
+        if kind == "wait_for":
+            return await asyncio.wait_for(waiting, WAIT_S)
+        if kind == "gather":
+            return (await asyncio.gather(waiting))[0]
+        return await asyncio.ensure_future(waiting)
+
+    mutex, lock = aio.ReentrantMutex(session, name), aio.ReadWriteLock(session, f"{name}/rw")
+    for _ in range(2):
+        outer = await through(mutex.acquire(timeout=WAIT_S))
+        inner = await through(mutex.acquire(timeout=WAIT_S))
+        assert inner.token == outer.token
+        await through(inner.release())
+        await mutex.release()
+    await through(lock.read.acquire(timeout=WAIT_S))
+    with pytest.raises(UpgradeRefused):
+        await through(lock.write.acquire(timeout=WAIT_S))
+    await lock.read.release()
+    await queued(client, name, 0)
+
+
+@in_a_loop
+async def test_a_mutex_is_used_as_an_asyncio_lock_is(client: Client, session: Session, name: str) -> None:
+    """`async with mutex`; what nothing awaits warns, and does nothing."""
+    mutex = aio.Mutex(session, name)
+    async with mutex as hold, aio.MultiLock(session, [f"{name}-a", f"{name}-b"]) as holds:
+        hold.ensure()
+        holds.ensure()
+    with pytest.raises(NotHeld):
+        await mutex.release()
+    with pytest.warns(RuntimeWarning, match="never awaited"):
+        mutex.acquire()
+    assert keys(client, name) == []
 
 
 @in_a_loop

@@ -134,14 +134,14 @@ def test_closing_an_observation_wakes_its_reader(election: Election, monkeypatch
     seen: list[str] = []
     with election.campaign("one", timeout=WAIT_S):
         observation = election.observe()
-        assert lock_threads().count(f"lock-queue {election.name}/") == 2  # the candidate's, and this one's
+        wait_until(lambda: "lock-watch" in lock_threads())
         reading = in_thread(lambda: seen.extend(leader.value for leader in observation))
         wait_until(lambda: seen == ["one"])
         for _ in range(2):
             observation.close()
             reading.result(WAIT_S)
         assert seen == ["one"]
-        assert lock_threads().count(f"lock-queue {election.name}/") == 1
+        wait_until(lambda: "lock-watch" not in lock_threads())
 
 
 def test_an_observation_that_is_dropped_ends(election: Election) -> None:
@@ -151,7 +151,7 @@ def test_an_observation_that_is_dropped_ends(election: Election) -> None:
             for leader in election.observe():
                 assert leader.value == "one"
                 break
-        wait_until(lambda: lock_threads().count(f"lock-queue {election.name}/") == 1)  # the candidate's
+        wait_until(lambda: "lock-watch" not in lock_threads())
 
 
 def test_an_observation_ends_with_its_client(etcd: Etcd, election: Election) -> None:

@@ -12,9 +12,9 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, LockTimeout, Mutex, NotHeld, Session
-from lock.session import janitor
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, delete, keys, length, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+from lock.core import deletions
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_followed, await_keys, delete, keys, queue_up
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 
@@ -41,7 +41,7 @@ def test_the_token_does_not_change_by_waiting(client: Client, hold: Hold, strang
 def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold: Hold) -> None:
     """Even if a key of the same name was created since: what is deleted is this very key (etcd issue 22082)."""
     delete(client, hold.key)
-    client.create(hold.key, b"", hold._session.lease_id)
+    client.create(hold.key, b"", 0)
     assert_raises(LockLost, hold.release)
     assert keys(client, hold.name) == [hold.key]
 
@@ -77,39 +77,18 @@ def test_a_long_hold_gives_itself_up(client: Client, session: Session, stranger:
     assert keys(client, name) == []
 
 
-def test_ensure_does_not_rely_on_the_timer(session: Session, name: str) -> None:
-    """Its thread may be late on a busy machine, or have been frozen with the process: the time is looked at as well."""
-    hold = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S)
-    assert hold._timer is not None
-    session.timers.cancel(hold._timer)
-    assert not hold.lost.wait(1.1 * SHORT_S)
-    assert hold.remaining() == 0.0
-    for call in (hold.ensure, hold.release):
-        assert_raises(HoldExpired, call)
-
-
-def test_a_hold_released_in_time_is_not_touched(session: Session, name: str) -> None:
-    """The timer of a hold that was released does nothing to the next hold, and does not stay behind."""
-    mutex = Mutex(session, name, max_hold=WAIT_S)
-    for _ in range(20):
-        with mutex.acquire(timeout=WAIT_S) as hold:
-            hold.ensure()
-    assert session.timers._scheduler.empty()
-
-
-def test_many_holds_share_one_thread(client: Client, name: str) -> None:
-    """All give themselves up in time, also beside one that may last very long; the thread ends with the session."""
+def test_many_holds_expire_in_time(client: Client, name: str) -> None:
+    """All give themselves up in time, also beside one that may last very long; one that was released does nothing."""
     with Session(client, ttl=5) as session:
         far_away = [Mutex(session, f"{name}/{s}", max_hold=s).acquire(timeout=WAIT_S) for s in (math.inf, 1e12)]
+        Mutex(session, f"{name}/0", max_hold=SHORT_S).acquire(timeout=WAIT_S).release()
         holds = [Mutex(session, f"{name}/{number}", max_hold=SHORT_S).acquire(timeout=WAIT_S) for number in range(5)]
-        (timers,) = [thread for thread in threading.enumerate() if thread is session.timers._thread]
         for hold in holds:
             assert hold.lost.wait(WAIT_S)
             assert_raises(HoldExpired, hold.release)
         await_keys(client, name, len(far_away))
         for hold in far_away:
             hold.ensure()
-    assert not timers.is_alive()
     for hold in far_away:
         assert_raises(LockLost, hold.release)
 
@@ -142,6 +121,22 @@ def test_only_the_owner_writes(hold: Hold, stranger: Session, etcd: Etcd) -> Non
         database.delete("owned")
 
 
+def test_the_client_writes_for_the_owner_alone(client: Client, hold: Hold, name: str) -> None:
+    """`put` and `delete` under `if_` say whether the condition held; what is no condition is refused."""
+    assert client.put(f"{name}-owned", "first", if_=hold.is_owner())
+    assert client.put(f"{name}-owned", b"second", if_=[hold.is_owner()])
+    condition = hold.is_owner()
+    hold.release()
+    assert not client.put(f"{name}-owned", "late", if_=condition)
+    assert not client.delete(f"{name}-owned", if_=condition)
+    found = client.get(f"{name}-owned")
+    assert found is not None
+    assert found.value == b"second"
+    assert client.delete(f"{name}-owned")
+    assert client.get(f"{name}-owned") is None
+    assert_raises(TypeError, client.put, "a", "b", if_=[7], match="is_owner")
+
+
 # From a hold to the next one of the same process: at once, while what was left behind is deleted in groups
 
 
@@ -151,7 +146,7 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
     """While the first key cannot be deleted, the second thread holds; others wait until both keys are gone."""
     hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
     second, third = queue_up(client, Mutex(far_session, name)), queue_up(client, Mutex(stranger, name))
-    wait_until(lambda: length(hold._queue) == 3)
+    await_followed(hold._session, name, 3)
     proxy.stall()
     releasing = in_thread(hold.release)
     with second.result(AT_ONCE_S) as next_hold:
@@ -166,41 +161,35 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
     third.result(WAIT_S).release()
 
 
-@pytest.mark.parametrize("fences", [True, False])
-def test_a_fencing_key_is_deleted_first(session: Session, name: str, monkeypatch: Patch, fences: bool) -> None:
+def test_a_fencing_key_is_deleted_first(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """After `is_owner`, a transaction of this hold that arrives late must fail: no hold begins before that."""
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
-    wait_until(lambda: length(hold._queue) == 2)
-    delete, heads = session.janitor.delete, []
-
-    async def watched(*args: Any, **options: Any) -> bool:
-        heads.append(hold._queue.holder())
-        return await delete(*args, **options)
-
-    monkeypatch.setattr(session.janitor, "delete", watched)
-    if fences:
-        hold.is_owner()
-    hold.release()
-    assert (heads[0] is not None and heads[0].key == hold.key) is fences
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    second = queue_up(client, Mutex(far_session, name))
+    await_followed(far_session, name, 2)
+    hold.is_owner()
+    proxy.stall()
+    releasing = in_thread(hold.release)
+    assert_goes_on(second, 0.3)
+    proxy.resume()
     second.result(WAIT_S).release()
+    releasing.result(WAIT_S)
 
 
 def test_a_hand_over_asks_etcd_for_nothing(
     counted: Client, calls: Counter[str], client: Client, name: str, monkeypatch: Patch
 ) -> None:
     """No list, no read, not even a bounded one; the keys of holds after each other are deleted in one transaction."""
-    monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
+    monkeypatch.setattr(deletions, "_COMPANY_S", WAIT_S)
     with Session(counted, ttl=600) as session:
         mutex = Mutex(session, name)
         hold = mutex.acquire(timeout=WAIT_S)
         waits = [in_thread(lambda: mutex.acquire(timeout=WAIT_S).release()) for _ in range(30)]
-        wait_until(lambda: calls["Txn"] == 31 and length(hold._queue) == 31)
+        await_followed(session, name, 31)
         calls.clear()
         hold.release()
         for wait in waits:
             wait.result(WAIT_S)
-        assert calls["Txn"] == 1
+        assert calls["Txn"] <= 3  # one and, where this takes very long, those of the reconciling
         assert calls["Range"] <= 1  # an audit, if that took longer than expected
         assert keys(client, name) == []
 
@@ -209,10 +198,10 @@ def test_a_key_in_the_way_of_another_process_goes_at_once(
     client: Client, session: Session, stranger: Session, name: str, monkeypatch: Patch
 ) -> None:
     """Those that waited for company go with it; the release whose key was gone by then is LockLost, and no other."""
-    monkeypatch.setattr(janitor, "_COMPANY_S", 60 * WAIT_S)
+    monkeypatch.setattr(deletions, "_COMPANY_S", 60 * WAIT_S)
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     second, third = queue_up(client, Mutex(session, name)), queue_up(client, Mutex(stranger, name))
-    wait_until(lambda: length(hold._queue) == 3)
+    await_followed(hold._session, name, 3)
     releasing = in_thread(hold.release)
     last = second.result(WAIT_S)
     assert not releasing.done()
@@ -224,7 +213,7 @@ def test_a_key_in_the_way_of_another_process_goes_at_once(
 
 
 def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[str]) -> None:
-    """Acquire and release on a queue that is followed already are one transaction each, and nothing else."""
+    """Acquire and release are one transaction each: no watch, no list, and the key's name is used again."""
     with Session(counted, ttl=600) as session:
         mutex = Mutex(session, "trace/cost")
         mutex.acquire(timeout=WAIT_S).release()
@@ -232,4 +221,4 @@ def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[st
         for _ in range(10):
             mutex.acquire(timeout=WAIT_S).release()
         assert calls["Txn"] == 20
-        assert set(calls) <= {"Txn", "Watch"}
+        assert set(calls) <= {"Txn", "LeaseTimeToLive"}

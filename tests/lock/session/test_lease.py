@@ -8,16 +8,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, repeat
-from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, KeyValue, LockCancelled, Mutex, Session, SessionLost, connect
+from lock import Client, LockCancelled, Mutex, Session, SessionLost, connect
 from lock.runtime.clock import now
-from lock.session import lease as kept_lease
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, length, lock_threads, queue_up
+from lock.session import lease_thread
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, lock_threads, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
@@ -33,7 +32,7 @@ def test_the_ttl_is_what_the_server_granted(client: Client) -> None:
     before = now()
     with Session(client, ttl=1) as session:
         assert session.ttl == client.time_to_live(session.lease_id).granted_ttl == 2
-        assert session.lease._deadline >= before + 2.0
+        assert session._engine.core.deadline >= before + 2.0
         assert session.remaining() <= 2.0
 
 
@@ -55,7 +54,7 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
     with opening.result(WAIT_S) as session:
         assert session.remaining() <= 30 - 0.6
         proxy.stall(ANSWERS)
-        renewal = in_thread(session.lease.verify)
+        renewal = in_thread(session._engine._lease.renew)
         assert_goes_on(renewal, 0.6)
         proxy.resume()
         assert renewal.result(WAIT_S) <= 30 / 3 - 0.6
@@ -65,7 +64,7 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
 def test_a_slow_grant_leaves_time_to_renew(counted: Client, calls: Counter[str], monkeypatch: Patch) -> None:
     """The first renewal is due a third of the TTL after the grant was sent, however long its answer took."""
     delays = chain([0.0], repeat(550.0))
-    monkeypatch.setattr(kept_lease, "now", lambda: now() + next(delays))
+    monkeypatch.setattr(lease_thread, "now", lambda: now() + next(delays))
     with Session(counted, ttl=600) as session:
         wait_until(lambda: calls["LeaseKeepAlive"])
         session.ensure()
@@ -73,18 +72,18 @@ def test_a_slow_grant_leaves_time_to_renew(counted: Client, calls: Counter[str],
 
 def test_it_is_renewed_only_when_due(counted: Client, calls: Counter[str], monkeypatch: Patch) -> None:
     """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
-    monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
+    monkeypatch.setattr(lease_thread, "_SLEEP_S", 0.01)
     with Session(counted, ttl=600) as session:
-        runs, wait = list[float](), session.lease._wake.wait
+        runs, wait = list[float](), session._engine._lease._wake.wait
 
         def counted_wait(pause: float) -> bool:
             runs.append(pause)
             return wait(pause)
 
-        monkeypatch.setattr(session.lease._wake, "wait", counted_wait)
+        monkeypatch.setattr(session._engine._lease._wake, "wait", counted_wait)
         wait_until(lambda: len(runs) > 20)
         assert calls == {"LeaseGrant": 1}
-        session.lease.renew_soon()
+        session._engine._lease.wake()
         wait_until(lambda: calls["LeaseKeepAlive"])
         runs.clear()
         wait_until(lambda: len(runs) > 20)
@@ -93,14 +92,14 @@ def test_it_is_renewed_only_when_due(counted: Client, calls: Counter[str], monke
 
 def test_an_unanswered_renewal_is_resent(proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture) -> None:
     """After the client's timeout, however long the lease; it does not wait for the next third of its TTL."""
-    caplog.set_level("INFO", logger="lock.session.lease")
-    lease = far_session.lease
-    before = lease._deadline
+    caplog.set_level("INFO", logger="lock.session.lease_thread")
+    core = far_session._engine.core
+    before = core.deadline
     proxy.stall()
-    lease.renew_soon()
+    far_session._engine._lease.wake()
     wait_until(lambda: "was not renewed" in caplog.text, timeout=10.0)  # gRPC finds a dead connection after 13 s
     proxy.resume()
-    wait_until(lambda: lease._deadline > before)
+    wait_until(lambda: core.deadline > before)
 
 
 # How a lease is lost
@@ -109,10 +108,10 @@ def test_an_unanswered_renewal_is_resent(proxy: Proxy, far_session: Session, cap
 def test_a_machine_that_slept_past_its_lease_knows_soon(lasting: Session, name: str) -> None:
     """The clock has gone on while no timer ran: the loss is known soon, not at the next renewal; it stays lost."""
     hold = Mutex(lasting, name).acquire(timeout=WAIT_S)
-    lasting.lease._deadline = 0.0
+    lasting._engine.core.deadline = 0.0
     assert hold.lost.wait(WAIT_S)
     assert_raises(SessionLost, hold.release, match="kept alive")
-    lasting.lease.verify()
+    lasting._engine._lease.renew()
     assert lasting.remaining() == 0.0
     assert_raises(SessionLost, Mutex(lasting, name).try_acquire)
 
@@ -130,7 +129,7 @@ def test_a_cancelled_wait_is_no_sign_of_a_lost_lease(
 ) -> None:
     """Its key is there until the wait has ended: etcd is not asked for a renewal for each."""
     looks = list[None]()
-    monkeypatch.setattr(lasting.lease, "renew_soon", lambda: looks.append(None))
+    monkeypatch.setattr(lasting._engine._lease, "wake", lambda: looks.append(None))
     with theirs.acquire(timeout=WAIT_S):
         waiting = queue_up(client, Mutex(lasting, theirs.name))
         lasting.cancel_waiters()
@@ -179,7 +178,6 @@ def test_it_is_lost_at_the_deadline(etcd: Etcd, name: str, caplog: pytest.LogCap
             assert hold.remaining() == 0.0
             assert session.lost.is_set()
             assert isinstance(waiting.exception(WAIT_S), SessionLost)
-            session.janitor.delete = lambda *_, **__: pytest.fail("the key goes with the lease")  # type: ignore[method-assign]
             for call in (hold.ensure, mutex.acquire, hold.release):
                 assert_raises(SessionLost, call, match="kept alive")
             heal(proxy)
@@ -190,12 +188,11 @@ def test_a_lost_lease_is_given_back(
     proxy: Proxy, far: Client, client: Client, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers, not left to its TTL."""
-    caplog.set_level("DEBUG", logger="lock.session.lease")
+    caplog.set_level("DEBUG", logger="lock.session.lease_thread")
     with Session(far, ttl=60) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         proxy.refuse()
-        session.lease.gone()
-        session.lease.renew_soon()
+        session._engine.tell(lambda now: session._engine.core.lose("is lost by a test"))
         assert hold.lost.is_set()
         wait_until(lambda: "was not revoked" in caplog.text)
         assert keys(client, name) == [hold.key]
@@ -206,32 +203,13 @@ def test_a_lost_lease_is_given_back(
 
 def test_a_renewal_that_is_answered_too_late_does_not_count(session: Session, monkeypatch: Patch) -> None:
     """A lease whose local deadline passed while the answer was out is lost, whatever the answer says."""
-    lease = session.lease
+    core = session._engine.core
 
     def answer_late(lease_id: int, **_: object) -> int:
-        lease._deadline = now() - 1
-        return lease.ttl
+        core.deadline = now() - 1
+        return session.ttl
 
     monkeypatch.setattr(session.client, "keep_alive", answer_late)
-    lease.verify()
+    session._engine._lease.renew()
     assert session.lost.is_set()
     assert session.remaining() == 0.0
-
-
-@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
-def test_a_turn_after_the_deadline_is_not_a_hold(
-    client: Client, lasting: Session, name: str, monkeypatch: Patch, attempt: Callable[[Mutex], object]
-) -> None:
-    """The last look before a hold is handed out is at the lease: no body runs under one that is known to be over."""
-    ask = lasting.client.ask
-
-    async def answer_late(*args: Any, **options: Any) -> object:
-        written = await ask(*args, **options)
-        if isinstance(written, KeyValue):
-            wait_until(lambda: length(lasting.queues.followed[f"{name}/"]) == 1)
-            lasting.lease._deadline = 0.0
-        return written
-
-    monkeypatch.setattr(lasting.client, "ask", answer_late)
-    assert_raises(SessionLost, attempt, Mutex(lasting, name))
-    await_keys(client, name, 0)

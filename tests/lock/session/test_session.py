@@ -15,10 +15,8 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, connect
-from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockTimeout, SessionLost
-from lock.queue.ticket import Ticket
-from lock.queue.wait_queue import WaitQueue
-from lock.session import lease as kept_lease
+from lock.errors import EtcdUnavailable, SessionLost
+from lock.session import lease_thread
 from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
@@ -29,11 +27,10 @@ def test_a_ttl_is_a_positive_whole_number(client: Client, ttl: Any) -> None:
     assert_raises((TypeError, ValueError), Session, client, ttl=ttl, match="ttl is a whole number of seconds")
 
 
-def test_what_cannot_be_opened_leaves_no_thread(client: Client) -> None:
-    """EtcdUnavailable without etcd, within the deadline; LeaseNotFound for a lease that is gone."""
+def test_what_cannot_be_opened_leaves_no_thread() -> None:
+    """EtcdUnavailable without etcd, within the deadline."""
     with connect("127.0.0.1:9", timeout=0.5) as nowhere:
         assert_raises(EtcdUnavailable, Session, nowhere)
-    assert_raises(LeaseNotFound, Session, client, lease_id=1234567, match="take over")
     assert not lock_threads()
 
 
@@ -68,16 +65,14 @@ def test_closing_while_etcd_is_unavailable_ends(proxy: Proxy, far: Client, name:
     wait_until(lambda: not lock_threads())
 
 
-def test_a_session_that_is_dropped_is_closed(client: Client, name: str) -> None:
-    """With a warning; none of its threads keeps it alive, so its lease is not renewed any more."""
-    session = Session(client, ttl=60)
-    lease_id, drop = session.lease_id, [session]
-    Mutex(session, name).acquire(timeout=WAIT_S).release()
-    del session
-    with pytest.warns(ResourceWarning, match="dropped without close"):
-        drop.clear()
-    wait_until(lambda: client.time_to_live(lease_id).ttl == -1)
-    wait_until(lambda: not lock_threads())
+def test_a_session_that_is_dropped_lives_on(client: Client, name: str) -> None:
+    """The garbage collector frees nothing: what it holds stays held until it is closed, or the program ends."""
+    drop = [Session(client, ttl=2)]
+    lease_id, hold = drop[0].lease_id, Mutex(drop[0], name).acquire(timeout=WAIT_S)
+    drop.clear()
+    assert not hold.lost.wait(2.5)
+    assert client.time_to_live(lease_id).ttl > 0
+    hold._session.close()
 
 
 def test_all_threads_share_one_lease(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
@@ -89,56 +84,12 @@ def test_all_threads_share_one_lease(counted: Client, calls: Counter[str], clien
         assert {kv.lease_id for kv in client.get_prefix(f"{name}/").keys} == {session.lease_id}
 
 
-@pytest.mark.parametrize(("begin", "error"), [("lost", SessionLost), ("cancelled", LockCancelled)])
-def test_a_wait_that_begins_while_the_session_ends(
-    client: Client, theirs: Mutex, monkeypatch: Patch, begin: str, error: type[LockError]
-) -> None:
-    """Its queue came too late to be told with the others: it is told all the same, and nothing follows it."""
-    with Session(client, ttl=60) as session, theirs.acquire(timeout=WAIT_S) as hold:
-        add = session.queues.add
-
-        def ended_before(prefix: str, ticket: Ticket) -> WaitQueue:
-            session.lease.gone() if begin == "lost" else session.cancel_waiters()
-            return add(prefix, ticket)
-
-        monkeypatch.setattr(session.queues, "add", ended_before)
-        assert_raises(error, Mutex(session, theirs.name).acquire, timeout=WAIT_S)
-        wait_until(lambda: keys(client, theirs.name) == [hold.key])
-        if begin == "lost":
-            wait_until(lambda: lock_threads().count(f"lock-queue {theirs.name}/") == 1)  # the holder's
-
-
 def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: Patch) -> None:
     """However long it would have slept."""
-    monkeypatch.setattr(kept_lease, "_SLEEP_S", 60.0)
+    monkeypatch.setattr(lease_thread, "_SLEEP_S", 60.0)
     with Session(client, ttl=600):
-        assert {"lock-lease", "lock-janitor"} <= set(lock_threads())
-    assert "lock-janitor" not in lock_threads()
+        assert lock_threads() == ["lock-lease"]
     wait_until(lambda: "lock-lease" not in lock_threads())
-
-
-# Leases that are orphaned and taken over
-
-
-def test_a_lease_that_was_taken_over_lives_on(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
-    """orphan leaves it with its keys, and ends all else here; a session after it renews it, and frees all keys."""
-    before = Session(client, ttl=2)
-    held = Mutex(before, name).acquire(timeout=WAIT_S)
-    before.orphan()
-    assert before.lost.is_set()
-    for call in (held.ensure, Mutex(before, name).acquire):
-        assert_raises(SessionLost, call, match="orphaned")
-    assert keys(client, name) == [held.key]
-    assert f"lock-queue {name}/" not in lock_threads()
-    with Session(counted, lease_id=before.lease_id) as after:
-        assert (after.lease_id, after.ttl) == (before.lease_id, before.ttl)
-        wait_until(lambda: calls["LeaseKeepAlive"] >= 2)  # once to take it over, then by itself
-        assert_raises(LockTimeout, Mutex(after, name).acquire, timeout=1.0)
-        wait_until(lambda: keys(client, name) == [held.key])
-        with Mutex(after, f"{name}-other").acquire(timeout=WAIT_S) as hold:
-            hold.ensure()
-    assert keys(client, name) == []
-    assert_raises(SessionLost, held.release)
 
 
 # Processes that end, fork or freeze
@@ -215,7 +166,8 @@ def test_slow_callbacks_delay_no_other_loss(client: Client, name: str) -> None:
         waiting = queue_up(client, Mutex(session, f"{name}/2"))
         for on_lost in (*(hold.on_lost for hold in holds), several.on_lost):
             on_lost(partial(gate.wait, 2 * WAIT_S))
-        in_thread(session.lease.gone).result(WAIT_S)
+        in_thread(client.revoke, session.lease_id).result(WAIT_S)
+        assert session.lost.wait(WAIT_S)
         assert all(held.lost.is_set() for held in (*holds, several))
         assert_raises(SessionLost, waiting.result, WAIT_S)
 
@@ -242,6 +194,9 @@ def test_callbacks_are_called_in_order_whatever_they_raise(client: Client, name:
 
 def test_what_is_closed_leaves_no_thread_in_the_list(etcd: Etcd, name: str) -> None:
     """Not even as a dummy: Python lists threads that it did not start as soon as they ask for themselves."""
+    connect(etcd.endpoint).close()  # the thread that makes the main thread's calls is kept
+    Session(client := connect(etcd.endpoint)).close()
+    client.close()
     before = set(threading.enumerate())
     with (
         connect(etcd.endpoint) as client,

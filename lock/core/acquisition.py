@@ -1,0 +1,288 @@
+"""The way from nothing to a hold, step by step: what to ask, how long to wait, and how it ends.
+
+A driver asks for the next step, does it, and says what came of it; a thread blocks meanwhile, a task awaits.
+
+Error handling: whatever ends it early, the key that queued is deleted. A write whose answer was lost is repeated under
+the same key, for as long as there is time.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from lock.core.core import Core
+from lock.core.messages import Create, Created, ListQueues, TimeToLive
+from lock.core.queue import Stage
+from lock.errors import (
+    AdmissionConflict,
+    EtcdError,
+    EtcdUnavailable,
+    LeaseNotFound,
+    LockError,
+    LockLost,
+    LockTimeout,
+    SessionLost,
+)
+from lock.model import UNDECLARED, Contender, Declaration, KeyValue
+from lock.queue.admission import EXCLUSIVE, Admission, Frontier
+
+FAREWELL_S = 0.05  # what a wait that has timed out may still take to learn what the holder's lease has left
+_RETRY_S = 0.1
+_SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a recipe queues: its rule, what its keys declare to others, and their folder under the prefix."""
+
+    rule: Admission = EXCLUSIVE
+    declared: Declaration = UNDECLARED
+    folder: str = ""
+
+
+class Ask(NamedTuple):
+    """A request to send, whose answer goes to `answered` or `failed`; it may take `timeout` seconds."""
+
+    request: Create | ListQueues | TimeToLive
+    timeout: float
+
+
+class Wait(NamedTuple):
+    """Wait until the ticket's `wake` is called, or until this time."""
+
+    until: float
+
+
+class Acquisition:
+    """One ticket on its way; its driver either gets a hold from it, or it raises and leaves nothing behind.
+
+    Args:
+        name: of the lock, for messages.
+        deadline: of the wait in the queue, a time; `math.inf` for none. The requests have their own.
+        tries: whether to write nothing where the lock is taken; then it ends without a hold, or where it
+            `explains`, with a `LockTimeout`.
+        timeout: what a call may take, in seconds.
+        keeps_place: whether a `LockTimeout` leaves the key in the queue, for another thread to wait on.
+
+    Attributes:
+        ticket: its place in the queue.
+        is_held: whether it ended with a hold.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        prefix: str,
+        terms: Terms,
+        value: bytes,
+        now: float,
+        *,
+        deadline: float,
+        timeout: float,
+        owner: object = None,
+        tries: bool = False,
+        explains: bool = False,
+        keeps_place: bool = False,
+    ) -> None:
+        self.name = name
+        self.deadline = deadline
+        self._core = core
+        self._prefix = prefix
+        self._terms = terms
+        self._value = value
+        self._owner = owner
+        self._tries = tries
+        self._explains = explains
+        self._keeps_place = keeps_place
+        self._timeout = timeout
+        self._started = self._waits_since = now
+        self._writes = 0
+        self._retry_at = 0.0
+        self._error: LockError | None = None
+        self._may_join = not tries
+        self._wants_list = False
+        self._was_verified = self._was_listed = self._was_asked = False
+        self._head: KeyValue | None = None
+        self.is_held = False
+        self.ticket = core.begin(prefix, terms.folder, terms.rule, now, owner=owner)
+        self.ticket.waiter = weakref.ref(self)
+
+    def next(self, now: float) -> Ask | Wait | None:
+        """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
+        ticket = self.ticket
+        if ticket.stage is Stage.HELD and ticket.failure is None:
+            self._core.ensure(now)  # a process that was frozen may hear of its turn before its lease's end
+            self.is_held = True
+            return None
+        if self._error is not None:
+            if not (self._keeps_place and isinstance(self._error, LockTimeout)):
+                self.leave(now)
+            raise self._error
+        if ticket.failure is not None:
+            return self._lost()
+        if ticket.stage is Stage.WRITING:
+            return self._write(now)
+        if ticket.stage is not Stage.QUEUED:
+            return self._explain(now) if self._explains else None  # a try has found the lock taken
+        if self._wants_list:
+            self._wants_list = False
+            return self._list()
+        if self._tries:
+            self.leave(now)
+            return self._explain(now) if self._explains else None
+        if now < self.deadline:
+            return Wait(min(self.deadline, now + _SLEEP_S))
+        last = self.deadline + self._timeout  # by then etcd has told who holds
+        if not ticket.queue.is_settled(ticket) and ticket.queue.view is not None and now < last:
+            return Wait(min(last, now + FAREWELL_S))
+        return self._time_out(now)
+
+    def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
+        """What etcd has answered."""
+        ticket, core = self.ticket, self._core
+        if isinstance(request, Create):
+            self._written(request, answer, now)
+        elif isinstance(request, TimeToLive):
+            if ticket.failure is None:
+                self._error = self.timed_out(now, answer)
+            elif answer < 0:
+                core.lose("has expired or was revoked")
+        elif ticket.stage is Stage.QUEUED:
+            core.listed(ticket, answer[self._prefix], now)
+            if ticket.stage is Stage.QUEUED:
+                core.join(ticket.queue, now)
+        else:
+            self._head = next(iter(answer[self._prefix].keys), None)
+
+    def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
+        """Why etcd has not answered."""
+        ticket = self.ticket
+        if isinstance(request, TimeToLive):
+            self._error = self.timed_out(now, None) if ticket.failure is None else None
+            return
+        is_unavailable = isinstance(error, EtcdUnavailable)
+        if isinstance(request, Create):
+            self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+            if isinstance(error, LeaseNotFound):
+                self._core.lose("has expired or was revoked")
+                return
+            if is_unavailable and self._has_time(now + _RETRY_S):
+                self._retry_at = now + _RETRY_S
+                return
+        elif is_unavailable and ticket.stage is Stage.QUEUED:
+            self._core.join(ticket.queue, now)
+            return
+        reason = "no place in the queue in time: " if is_unavailable else ""
+        self._error = type(error)(f"lock {self.name!r}: {reason}{error}")
+        self._error.__cause__ = error
+
+    def unanswered(self) -> None:
+        """One of the endpoints did not answer a write: it may do it yet."""
+        self._core.doubt(self.ticket)
+
+    def extend(self, deadline: float, since: float) -> None:
+        """Another thread waits on, until this time; it began to at `since`."""
+        self.deadline, self._waits_since = deadline, since
+        self._error = None
+        self._was_asked = False
+
+    def leave(self, now: float) -> None:
+        """It is over: no key and no hold is left behind."""
+        self._core.leave(self.ticket, now)
+
+    def holder(self) -> KeyValue | None:
+        """The key that holds, as far as is known."""
+        ticket = self.ticket
+        if ticket.stage is Stage.HELD and ticket.created is not None:  # for threads that wait behind this one
+            return KeyValue(ticket.key, self._value, ticket.created, ticket.created, self._core.lease_id)
+        kv = self._head or ticket.queue.holder()
+        return None if kv is None or kv.key == ticket.key else kv
+
+    def _write(self, now: float) -> Ask | Wait:
+        ticket = self.ticket
+        if now < self._retry_at:
+            return Wait(self._retry_at)
+        if ticket.is_writing:  # by another thread, whose place this one has taken
+            return Wait(now + _SLEEP_S)
+        self._writes += 1
+        lists = self._tries and (self._may_join or self._terms.rule != EXCLUSIVE)
+        request = self._core.creation(ticket, self._value, if_free=not self._may_join, lists=lists)
+        left = max(self.deadline, self._started) + self._timeout - now
+        return Ask(request, min(self._timeout, max(left, FAREWELL_S)))
+
+    def _written(self, request: Create, answer: Created, now: float) -> None:
+        ticket, core = self.ticket, self._core
+        if answer.kv is None and answer.keys is not None and ticket.stage is Stage.WRITING:
+            self._judge(answer.keys, now)
+        elif not core.written(ticket, answer, now):
+            self.ticket = core.begin(self._prefix, self._terms.folder, self._terms.rule, now, owner=self._owner)
+            self.ticket.wake, self.ticket.waiter = ticket.wake, ticket.waiter
+        elif request.if_free:
+            core.hold_first(ticket)
+        elif ticket.stage is Stage.QUEUED and ticket.queue.view is None:
+            self._wants_list = not request.lists  # by a rule it may hold together with others
+
+    def _has_time(self, now: float) -> bool:
+        """Whether to write again at that time: once more at least, for the connection may have been reset."""
+        return now <= self.deadline or (self._writes < 2 and now < self._started + self._timeout)
+
+    def _list(self) -> Ask:
+        return Ask(ListQueues((self._prefix,), (0,), self.ticket.floor), self._timeout)
+
+    def _explain(self, now: float) -> Ask | None:
+        """Raise that the lock is not free, and who holds it."""
+        if not self._was_listed:
+            self._was_listed = True
+            return self._list()
+        return self._time_out(now)
+
+    def _judge(self, keys: list[KeyValue], now: float) -> None:
+        """A try has found keys, and written none: queue if the rule lets it in behind them."""
+        rule, ticket = self._terms.rule, self.ticket
+        conflict = rule.conflict(keys[0]) if keys else None
+        frontier = Frontier(rule, [*keys, KeyValue(ticket.key, self._value, 0, 0, 0)])
+        frontier.advance()
+        if conflict is not None:
+            self._error = AdmissionConflict(conflict)
+            self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+        elif frontier.holds(ticket.key):
+            self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+            self._may_join, self._writes = True, 0
+        else:
+            self._core.written(ticket, Created(None, None, None, ticket.floor), now)
+
+    def _lost(self) -> Ask | None:
+        """Raise the failure; where the key is gone, after a look whether that is because the lease is."""
+        failure = self.ticket.again()
+        assert failure is not None
+        if type(failure) is LockLost and not self._was_verified and self._core.failure is None:
+            self._was_verified = True
+            return Ask(TimeToLive(self._core.lease_id), self._timeout)
+        raise SessionLost(str(self._core.failure)) if self._core.failure is not None else failure
+
+    def _time_out(self, now: float) -> Ask:
+        """Raise an error that names the holder, after a look what its lease has left."""
+        kv = self.holder()
+        if kv is not None and kv.lease_id and not self._was_asked:
+            self._was_asked = True
+            return Ask(TimeToLive(kv.lease_id), FAREWELL_S)
+        self._error = self.timed_out(now, None)
+        if not self._keeps_place:
+            self.leave(now)
+        raise self._error
+
+    def timed_out(self, now: float, ttl_s: int | None, since: float | None = None) -> LockTimeout:
+        """The error of a wait that began at `since`; `ttl_s` is what the holder's lease has left."""
+        waited, queue = now - (self._waits_since if since is None else since), self.ticket.queue
+        kv = self.holder()
+        if kv is None:
+            trouble = f": {queue.trouble}" if queue.trouble else ""
+            return LockTimeout(f"lock {self.name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")
+        holder = Contender.of(kv, ttl_s, holds=True)
+        message = f"lock {self.name!r} not acquired within {waited:.1f} s; held by {holder}"
+        if holder.kind is None and "/" in kv.key.removeprefix(self._prefix):
+            message += f". That key belongs to a name below {self.name!r}: a name waits for all that is below it"
+        return LockTimeout(message, holder=holder)

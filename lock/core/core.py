@@ -1,0 +1,565 @@
+"""A session's state machine: who holds, who waits, what has to be sent, and when to look again.
+
+It has no thread, no socket and no clock: a driver tells it answers, events, losses and the time, sends what stands in
+`orders`, and wakes those whose tickets stand in `news`. It is not thread-safe: the driver serialises the calls.
+
+Grants. A ticket holds when (1) etcd has counted no other key after its own was written, for later keys have higher
+revisions; (2) the view of the queue admits its key; or (3) a list taken after its key was written does. The proof for
+(2) and (3) stands in `lock.queue.view`. A hold that ends is handed to the next ticket of this session before its key is
+deleted, where the view has been listed and shows that key: while it is there, no other process has its turn.
+
+Error handling: whatever is in doubt is compared with etcd by `lock.core.reconciler`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lock.core.deletions import Deletions
+from lock.core.messages import (
+    Answer,
+    Create,
+    Created,
+    Delete,
+    Deleted,
+    Follow,
+    Found,
+    LeaseKeys,
+    ListLease,
+    ListQueues,
+    Order,
+    ReadKeys,
+    Renew,
+    Reopen,
+    Request,
+    Unfollow,
+)
+from lock.core.queue import WAITING, Queue, Stage, Ticket
+from lock.core.reconciler import Reconciler
+from lock.errors import (
+    AdmissionConflict,
+    EtcdDenied,
+    EtcdError,
+    EtcdUnavailable,
+    HoldExpired,
+    LockCancelled,
+    LockError,
+    LockLost,
+    NotHeld,
+    SessionLost,
+)
+from lock.model import Event, KeyValue, Snapshot
+from lock.queue.admission import EXCLUSIVE, Admission, Frontier
+
+AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters
+IDLE_S = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
+IDLE_QUEUES = 64  # how many such queues are followed at most
+_TICK_S = 1.0  # between two looks at the queues that are followed
+_LISTS = 32  # in one step
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class Core:
+    """The tickets of one session, and its lease.
+
+    Attributes:
+        deadline: until when the lease is surely ours; counted from the sending of the last renewal.
+        failure: why the session is over.
+        draining: whether it waits for no lock any more.
+        revision: the highest that etcd has told.
+        tickets: by key; `queues` by prefix.
+        orders: what the driver has to do, in this order; it empties the list.
+        news: the tickets that changed; likewise.
+        is_early: whether `poll` has to be called sooner than it has said; the driver resets it.
+    """
+
+    def __init__(self, lease_id: int, ttl: int, sent: float, *, owner: str) -> None:
+        self.lease_id = lease_id
+        self.ttl = ttl
+        self.deadline = sent + ttl
+        self.failure: SessionLost | None = None
+        self.draining = False
+        self.revision = 0
+        self.tickets: dict[str, Ticket] = {}
+        self.queues: dict[str, Queue] = {}
+        self.orders: list[Order] = []
+        self.news: list[Ticket] = []
+        self.is_early = False
+        self.deletions = Deletions(self)
+        self.reconciler = Reconciler(self, sent)
+        self._owner = owner
+        self._followed: dict[str, Queue] = {}
+        self._expiring: list[tuple[float, int, Ticket, str]] = []
+        self._numbers = itertools.count()
+        self._tick = sent
+
+    # The lease
+
+    def remaining(self, now: float) -> float:
+        """Seconds for which the lease is surely ours; 0.0 once it is lost."""
+        return 0.0 if self.failure is not None else max(self.deadline - now, 0.0)
+
+    def ensure(self, now: float) -> None:
+        """Raise `SessionLost` if the lease is not surely ours."""
+        if now >= self.deadline:
+            self.lose(f"could not be kept alive for {self.ttl} s")
+        if self.failure is not None:
+            raise SessionLost(str(self.failure))
+
+    def check(self, ticket: Ticket, now: float) -> None:
+        """Raise why the hold or the wait is lost, if it is."""
+        self.ensure(now)  # first: with the lease all keys go
+        failure = ticket.again()
+        if failure is not None:
+            raise failure
+
+    def renewed(self, sent: float, ttl: int, now: float) -> None:
+        """A renewal was answered; 0 seconds where the lease is gone."""
+        if ttl == 0:
+            self.lose("has expired or was revoked")
+        elif now < self.deadline:  # an answer that comes too late does not count: holds may have been told
+            self.deadline = max(self.deadline, sent + ttl)
+
+    def lose(self, reason: str) -> bool:
+        """The session is over, and with it whatever it holds and waits for; whether it was not before."""
+        if self.failure is not None:
+            return False
+        self.failure = SessionLost(
+            f"session {self._owner}: lease {self.lease_id:x} {reason}; it holds nothing any more: make a new session"
+        )
+        for ticket in self.tickets.values():
+            ticket.failure = ticket.failure or self.failure
+            ticket.stage = Stage.GONE
+        self.news += self.tickets.values()
+        self.orders += map(Unfollow, self._followed)
+        self._followed.clear()
+        self.tickets.clear()
+        self.queues.clear()
+        return True
+
+    def drain(self, now: float) -> None:
+        """Cancel every wait, now and from now on; holds go on."""
+        self.draining = True
+        for ticket in [ticket for ticket in self.tickets.values() if ticket.stage in WAITING]:
+            self.cancel(ticket, self.drained(), now)
+
+    def drained(self) -> LockCancelled:
+        """What a wait ends with where the session is draining."""
+        return LockCancelled(f"session {self._owner} is shutting down and waits for no lock any more")
+
+    # From nothing to a hold
+
+    def begin(self, prefix: str, folder: str, rule: Admission, now: float, *, owner: object = None) -> Ticket:
+        """A ticket whose key is still to be written; raises where the session is over or draining."""
+        if now >= self.deadline or self.failure is not None:
+            self.ensure(now)
+        if self.draining:
+            raise self.drained()
+        queue = self.queues.get(prefix)
+        if queue is None:
+            queue = self.queues[prefix] = Queue(prefix)
+        slot = queue.take_slot()
+        key = f"{prefix}{folder}{self.lease_id:x}-{slot:x}"
+        # Whatever has happened to this name before was told before: its revision is at most the highest one known.
+        ticket = Ticket(queue, slot, key, rule, self.revision, owner)
+        queue.tickets[key] = self.tickets[key] = ticket
+        if queue.view is not None:
+            queue.view.follow(rule)
+        return ticket
+
+    def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
+        """The request to write the ticket's key, which is on its way from now on."""
+        ticket.is_writing = ticket.may_exist = True
+        queue = ticket.queue
+        needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
+        prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell
+        return Create(ticket.key, value, self.lease_id, prefix, lists, if_free)
+
+    def written(self, ticket: Ticket, answer: Created, now: float) -> bool:
+        """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
+
+        Such a key was in an etcd that was restored. It is left to the reconciling.
+        """
+        ticket.is_writing = False
+        self.meet(answer.revision, ticket.floor, now)
+        if ticket.stage is Stage.GONE:  # with the session
+            return True
+        kv = answer.kv
+        if kv is None:  # the lock is not free, so nothing was written
+            ticket.may_exist = ticket.in_doubt
+            if ticket.stage is Stage.LEAVING:
+                self.deletions.add(ticket, now)
+            self.leave(ticket, now)
+            return True
+        if kv.create_revision <= ticket.floor or kv.lease_id != self.lease_id:
+            ticket.in_doubt, ticket.may_exist = True, False
+            self.reconciler.hurry(now)
+            self._drop(ticket)
+            return False
+        if ticket.created is not None and ticket.created != kv.create_revision:
+            self.rob(ticket, now)  # of a key that the watch has told, and whose second write this is
+        ticket.created = kv.create_revision
+        if ticket.stage is Stage.LEAVING:
+            self.deletions.add(ticket, now)
+        elif ticket.stage is Stage.WRITING:
+            ticket.stage = Stage.QUEUED
+            self._place(ticket, answer, now)
+        return True
+
+    def hold_first(self, ticket: Ticket) -> None:
+        """Nothing stood before the ticket's key when it was written."""
+        if ticket.created is not None:
+            self._grant(ticket, ticket.created)
+
+    def unwritten(self, ticket: Ticket, now: float, *, in_doubt: bool) -> None:
+        """A write of the ticket's key has failed; `in_doubt`: an endpoint did not answer, and may do it yet."""
+        ticket.is_writing = False
+        ticket.in_doubt = ticket.in_doubt or in_doubt
+        ticket.may_exist = ticket.in_doubt or ticket.created is not None
+        if in_doubt:
+            self.reconciler.hurry(now)
+        if ticket.stage is Stage.LEAVING:
+            self.deletions.add(ticket, now)
+
+    def doubt(self, ticket: Ticket) -> None:
+        """One of the endpoints that were asked to write the key did not answer."""
+        ticket.in_doubt = True
+
+    def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
+        """A list that was asked for after the ticket's key was written."""
+        if ticket.stage is not Stage.QUEUED or self.meet(snapshot.revision, ticket.floor, now):
+            return
+        conflict = ticket.rule.conflict(snapshot.keys[0]) if snapshot.keys else None
+        if conflict is not None:
+            self.cancel(ticket, AdmissionConflict(conflict), now)
+            return
+        frontier = Frontier(ticket.rule, snapshot.keys)
+        frontier.advance()
+        if frontier.holds(ticket.key) and any(
+            kv.key == ticket.key and kv.create_revision == ticket.created for kv in snapshot.keys
+        ):
+            self._grant(ticket, ticket.created)
+
+    def join(self, queue: Queue, now: float) -> None:
+        """Follow the queue from now on."""
+        queue.used_at = now
+        if queue.view is None and self.failure is None:
+            self.queues[queue.prefix] = queue
+            self._followed[queue.prefix] = queue
+            queue.follow(now)
+            self.orders.append(Follow(queue.prefix))
+
+    def contended(self, ticket: Ticket, now: float) -> bool:
+        """Whether there is a waiter, as far as is known; from now on it is."""
+        self.join(ticket.queue, now)
+        view = ticket.queue.view
+        return view is not None and ticket.queue.is_listed and view.has_waiters(ticket.rule)
+
+    def expire_at(self, ticket: Ticket, when: float, reason: str) -> None:
+        """Give the hold up at this time."""
+        ticket.expires = when
+        heapq.heappush(self._expiring, (when, next(self._numbers), ticket, reason))
+        self.is_early = True
+
+    # From a hold, or a wait, to nothing
+
+    def release(self, ticket: Ticket, now: float) -> Delete | None:
+        """The hold is over: the deletion that its driver sends now, with others that are due; None: it goes later.
+
+        Raises where the hold was lost.
+        """
+        self.check(ticket, now)
+        if ticket.stage is not Stage.HELD:
+            raise NotHeld(f"key {ticket.key!r} was given up before")
+        ticket.stage = Stage.LEAVING
+        if not ticket.is_fence and self._hand_over(ticket):
+            self.deletions.add(ticket, now, may_wait=True)
+            return None
+        return self.deletions.take(ticket)
+
+    def leave(self, ticket: Ticket, now: float) -> None:
+        """A wait is over, or a hold that is not released by its owner: the key is deleted soon."""
+        if ticket.stage in (Stage.LEAVING, Stage.GONE):
+            return
+        ticket.stage = Stage.LEAVING
+        self.news.append(ticket)
+        if not ticket.is_fence:
+            self._hand_over(ticket)
+        if not ticket.is_writing:
+            self.deletions.add(ticket, now)
+
+    def cancel(self, ticket: Ticket, failure: LockError, now: float) -> None:
+        """It waits no more, unless its turn has come: a hold is never cancelled."""
+        if ticket.stage in WAITING and ticket.failure is None:
+            self._fail(ticket, failure, now)
+
+    def rob(self, ticket: Ticket, now: float) -> None:
+        """Its key was deleted from elsewhere."""
+        if ticket.stage in (Stage.QUEUED, Stage.HELD, Stage.WRITING):
+            failure = LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more")
+            self._fail(ticket, failure, now)
+            self.orders.append(Renew())  # a key that is gone may mean that the lease is
+
+    def gone(self, ticket: Ticket, *, was_there: bool) -> None:
+        """Its key was deleted, or never written."""
+        if ticket.stage is Stage.GONE:
+            return
+        ticket.was_there = was_there
+        if ticket.is_fence:
+            self._hand_over(ticket)
+        self._drop(ticket)
+
+    # Answers
+
+    def answered(self, request: Request, answer: Any, now: float) -> None:
+        """A request of `orders` was answered."""
+        if self.failure is not None:
+            return
+        if isinstance(request, ListQueues):
+            self._take_lists(request, answer, now)
+        elif isinstance(request, Delete):
+            self.deletions.answered(request, answer, now)
+        elif isinstance(request, (ListLease, ReadKeys)):
+            self.reconciler.answered(request, answer, now)
+
+    def failed(self, request: Request, error: EtcdError, now: float) -> None:
+        """A request of `orders` was not answered, or refused."""
+        if self.failure is not None:
+            return
+        if isinstance(request, Delete):
+            self.deletions.failed(request, error, now)
+        elif isinstance(request, (ListLease, ReadKeys)):
+            self.reconciler.failed(request, error, now)
+        elif isinstance(request, ListQueues):
+            for queue in self._known(request.prefixes):
+                queue.trouble = str(error)
+                if isinstance(error, EtcdUnavailable):
+                    self._list_later(queue, now)
+                elif len(request.prefixes) > 1:  # one of them is refused
+                    self._order_lists([queue])
+                else:
+                    self._deny(queue, error, now)
+
+    def meet(self, revision: int, known: int, now: float) -> bool:
+        """A revision that an answer tells; whether it is lower than one that was known when it was asked for.
+
+        Only an etcd that was restored from a backup, or wiped, answers so: then what is known is not true any more.
+        """
+        if revision >= known:
+            self.revision = max(self.revision, revision)
+            return False
+        self.restored(now)
+        self.revision = revision
+        return True
+
+    def restored(self, now: float) -> None:
+        """etcd was restored from a backup, or another cluster answers: everything is compared with it."""
+        self.revision = 0
+        for ticket in self.tickets.values():
+            ticket.floor = 0
+        for queue in self._followed.values():
+            queue.wants_list = queue.is_watched
+        self._tick = now
+        self.reconciler.hurry(now)
+
+    # Queues that are followed
+
+    def watching(self, prefix: str, now: float) -> None:
+        """etcd watches the prefix from now on."""
+        for queue in self._known([prefix]):
+            queue.watching()
+            self._tick = min(self._tick, now)
+            self.is_early = True
+
+    def changed(self, prefix: str, events: list[Event], now: float) -> None:
+        """Events of whole revisions."""
+        for queue in self._known([prefix]):
+            if queue.apply(events):
+                self._settle(queue, (queue.tickets[event.kv.key] for event in events if event.kv.key in queue.tickets), now)
+
+    def broken(self, prefix: str, error: EtcdError, now: float) -> None:
+        """The watch has ended; it comes again, unless etcd denies it."""
+        for queue in self._known([prefix]):
+            queue.broken()
+            queue.trouble = str(error)
+            if isinstance(error, EtcdDenied):
+                self._deny(queue, error, now)
+
+    # Time
+
+    def poll(self, now: float) -> float:
+        """Do what is due; when to call it again."""
+        if now >= self.deadline:
+            self.lose(f"could not be kept alive for {self.ttl} s")
+        if self.failure is not None:
+            return math.inf
+        while self._expiring and self._expiring[0][0] <= now:
+            _, _, ticket, reason = heapq.heappop(self._expiring)
+            if ticket.stage is Stage.HELD:
+                self._fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
+        if now >= self._tick:
+            self._look(now)
+        times = [self.deadline, self.deletions.poll(now), self.reconciler.poll(now)]
+        if self._followed:
+            times.append(self._tick)
+        if self._expiring:
+            times.append(self._expiring[0][0])
+        return min(times)
+
+    def _look(self, now: float) -> None:
+        """List the queues that have to be, audit and leave others."""
+        self._tick = now + _TICK_S
+        idle = []
+        for queue in self._followed.values():
+            if queue.waits():
+                queue.used_at = now
+                if queue.is_listed and now - queue.audited_at >= AUDIT_S:
+                    queue.audit(now)
+            else:
+                idle.append(queue)
+            if queue.has_missed():
+                queue.broken()
+                self.orders.append(Reopen(queue.prefix))
+        idle.sort(key=lambda queue: -queue.used_at)
+        for place, queue in enumerate(idle):
+            if now - queue.used_at > IDLE_S or place >= IDLE_QUEUES:
+                self._unfollow(queue)
+        wanted = [queue for queue in self._followed.values() if queue.wants_list]
+        due = [queue for queue in wanted if now >= queue.asked_at + self._pause(queue)]
+        for queue in due:
+            queue.ask(now)
+        for first in range(0, len(due), _LISTS):
+            self._order_lists(due[first : first + _LISTS])
+        if len(due) < len(wanted):
+            self._tick = min(self._tick, *(q.asked_at + self._pause(q) for q in wanted if q.wants_list))
+
+    def _take_lists(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
+        for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
+            for queue in self._known([prefix]):
+                if queue.epoch != epoch or not queue.is_watched:
+                    continue  # it was asked for before the watch that it should follow
+                snapshot = lists[prefix]
+                was_restored = self.meet(snapshot.revision, request.known, now)
+                known, queue.wants_list = queue.known, False
+                if not queue.take(snapshot, now):
+                    continue
+                tickets = list(queue.tickets.values())
+                self._settle(queue, tickets, now)
+                assert queue.view is not None
+                ours = [ticket for ticket in tickets if queue.shows(ticket)]
+                self._rob_all([t for t in ours if t.stage is Stage.HELD and not queue.view.admits(t.rule, t.key)], now)
+                if was_restored or snapshot.revision < known:
+                    self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
+
+    def _order_lists(self, queues: list[Queue]) -> None:
+        prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
+        self.orders.append(ListQueues(prefixes, epochs, self.revision))
+
+    def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
+        """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
+        self._advance(queue)
+        self._rob_all([ticket for ticket in tickets if queue.lacks(ticket)], now)
+        assert queue.view is not None
+        conflicts = queue.view.conflicts()
+        if conflicts:
+            waiting = [t for t in queue.tickets.values() if t.stage in WAITING and t.rule in conflicts]
+            for ticket in waiting:
+                if queue.view.create_revision(ticket.key) is not None:
+                    self.cancel(ticket, AdmissionConflict(conflicts[ticket.rule]), now)
+
+    def _place(self, ticket: Ticket, answer: Created, now: float) -> None:
+        """Its key stands in the queue."""
+        queue = ticket.queue
+        if answer.count == 1:
+            self._grant(ticket, ticket.created)
+        elif answer.keys is not None:
+            self.listed(ticket, Snapshot(answer.revision, answer.keys), now)
+        elif queue.lacks(ticket):
+            self.rob(ticket, now)
+        elif ticket.rule == EXCLUSIVE:
+            self.join(queue, now)
+
+    def _advance(self, queue: Queue) -> list[str]:
+        """Grant the tickets of those who hold from now on by the view; all keys that do."""
+        view = queue.view
+        assert view is not None
+        admitted = view.advance()
+        for rule, key in admitted:
+            ticket = queue.tickets.get(key)
+            if ticket is not None and ticket.rule == rule:
+                self._grant(ticket, view.create_revision(key))
+        return [key for _, key in admitted]
+
+    def _hand_over(self, ticket: Ticket) -> bool:
+        """Let the next ones of this session hold; whether all that may hold now are ours, so no other process waits."""
+        queue = ticket.queue
+        if not queue.shows(ticket):
+            return False
+        assert queue.view is not None
+        assert ticket.created is not None
+        queue.view.discard(ticket.key, ticket.created)
+        admitted = self._advance(queue)
+        return bool(admitted) and all(key in queue.tickets for key in admitted)
+
+    def _grant(self, ticket: Ticket, token: int | None) -> None:
+        """Its turn has come, if the key of this create revision is its own."""
+        if ticket.stage not in WAITING or ticket.failure is not None:
+            return
+        assert token is not None
+        if token <= ticket.floor or ticket.created not in (None, token):
+            return
+        ticket.created = token
+        ticket.stage = Stage.HELD
+        self.news.append(ticket)
+
+    def _rob_all(self, tickets: Iterable[Ticket], now: float) -> None:
+        for ticket in tickets:
+            self.rob(ticket, now)
+
+    def _fail(self, ticket: Ticket, failure: LockError, now: float) -> None:
+        ticket.failure = failure
+        self.leave(ticket, now)
+
+    def _deny(self, queue: Queue, error: LockError, now: float) -> None:
+        """etcd does not let this user see the queue, so nothing can wait in it."""
+        for ticket in list(queue.tickets.values()):
+            self.cancel(ticket, type(error)(str(error)), now)
+        self._unfollow(queue)
+
+    def _list_later(self, queue: Queue, now: float) -> None:
+        if queue.is_watched:
+            queue.wants_list = True
+            queue.failures += 1
+            self._tick = min(self._tick, now + self._pause(queue))
+            self.is_early = True
+
+    @staticmethod
+    def _pause(queue: Queue) -> float:
+        return _RETRY_S[min(queue.failures - 1, len(_RETRY_S) - 1)] if queue.failures else 0.0
+
+    def _known(self, prefixes: Iterable[str]) -> list[Queue]:
+        return [self._followed[prefix] for prefix in prefixes if prefix in self._followed]
+
+    def _unfollow(self, queue: Queue) -> None:
+        self._followed.pop(queue.prefix, None)
+        queue.view = None
+        self.orders.append(Unfollow(queue.prefix))
+        self._forget(queue)
+
+    def _drop(self, ticket: Ticket) -> None:
+        ticket.stage = Stage.GONE
+        self.news.append(ticket)
+        if self.tickets.get(ticket.key) is ticket:
+            del self.tickets[ticket.key]
+        ticket.queue.give_back(ticket)
+        if ticket.in_doubt:
+            self.reconciler.remember(ticket)
+        self._forget(ticket.queue)
+
+    def _forget(self, queue: Queue) -> None:
+        if queue.is_unused() and self.queues.get(queue.prefix) is queue:
+            del self.queues[queue.prefix]

@@ -1,0 +1,125 @@
+"""The deletions that no thread waits to send: they go in groups.
+
+While one group is under way the next keys gather, and go in the next one (group commit). The key of a hold whose
+successor is a ticket of this session blocks no other process, and waits a moment for others (as PostgreSQL's
+``commit_delay`` lets commits wait).
+
+A ticket's entry goes when a deletion was answered that was sent after the last write of its key was. Without the
+comparison of the create revision, a late repetition of an old release could free a newer hold (etcd issue 22082); a key
+in doubt is deleted whatever its revision, for its name is never used again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+from lock.core.messages import Delete, Deleted
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdError, EtcdUnavailable
+
+if TYPE_CHECKING:
+    from lock.core.core import Core
+
+logger = logging.getLogger(__name__)
+
+_COMPANY_S = 0.005
+_GROUP = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
+_RETRY_S = (0.05, 0.1, 0.2, 0.5)
+
+Key = tuple[str, int | None]
+
+
+class Deletions:
+    """What is to be deleted, by key and create revision."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._waiting: dict[Key, Ticket | None] = {}
+        self._due = math.inf
+        self._sent: Delete | None = None
+        self._failures = 0
+        self._group = _GROUP
+
+    def add(self, ticket: Ticket, now: float, *, may_wait: bool = False) -> None:
+        """Have the ticket's key deleted, if it was or may have been written; `may_wait`: in company."""
+        if not ticket.may_exist and ticket.created is None:
+            self._core.gone(ticket, was_there=True)
+            return
+        self._waiting[_key(ticket)] = ticket
+        self._due = min(self._due, now + _COMPANY_S if may_wait else now)
+        self._core.is_early = True
+
+    def add_stray(self, key: str, create_revision: int, now: float) -> None:
+        """Have a key deleted that belongs to no ticket."""
+        self._waiting[key, create_revision] = None
+        self._due = min(self._due, now)
+        self._core.is_early = True
+
+    def take(self, ticket: Ticket) -> Delete:
+        """The deletion of a ticket's key, with those that gather, to be sent now."""
+        self._waiting[_key(ticket)] = ticket
+        company = [key for key in self._waiting if key != _key(ticket)][: self._group - 1] if len(self._waiting) > 1 else []
+        return self._take([_key(ticket), *company])
+
+    def poll(self, now: float) -> float:
+        """Order the next group if it is due; when to look again."""
+        if self._sent is not None or not self._waiting:
+            return math.inf
+        if now < self._due:
+            return self._due
+        self._sent = self._take(list(self._waiting)[: self._group])
+        self._core.orders.append(self._sent)
+        return math.inf
+
+    def answered(self, request: Delete, answer: Deleted, now: float) -> None:
+        """The keys are deleted."""
+        self._core.meet(answer.revision, request.known, now)
+        self._failures = 0
+        self._returned(request)
+        for ticket, was_there in zip(request.tickets, answer.there, strict=True):
+            if ticket is not None:
+                self._core.gone(ticket, was_there=was_there or ticket.deletion_in_doubt)
+        if self._waiting:
+            self._due = min(self._due, now)
+            self._core.is_early = True
+
+    def failed(self, request: Delete, error: EtcdError, now: float) -> None:
+        """They are tried again, one by one where etcd refuses them together."""
+        self._returned(request)
+        if isinstance(error, EtcdUnavailable) or len(request.keys) == 1:
+            names = ", ".join(key for key, _ in request.keys[:3])
+            logger.info("still to be deleted: %d keys (%s ...): %s", len(request.keys), names, error)
+            self._due = now + _RETRY_S[min(self._failures, len(_RETRY_S) - 1)]
+            self._failures += 1
+        else:
+            self._group, self._due = 1, now
+        for key, ticket in zip(request.keys, request.tickets, strict=True):
+            if ticket is None:
+                continue  # a stray is found again
+            ticket.deletion_in_doubt = ticket.deletion_in_doubt or isinstance(error, EtcdUnavailable)
+            if ticket.stage is Stage.LEAVING:
+                self._waiting[key] = ticket
+        self._core.is_early = True
+
+    def doubt(self, request: Delete) -> None:
+        """One of the endpoints that were asked did not answer: it may have deleted the keys, or may do it yet."""
+        for ticket in request.tickets:
+            if ticket is not None:
+                ticket.deletion_in_doubt = True
+
+    def _take(self, keys: list[Key]) -> Delete:
+        tickets = tuple(self._waiting.pop(key) for key in keys)
+        if not self._waiting:
+            self._due = math.inf
+        return Delete(tuple(keys), tickets, self._core.revision)
+
+    def _returned(self, request: Delete) -> None:
+        if self._sent is request:
+            self._sent = None
+
+
+def _key(ticket: Ticket) -> Key:
+    """The ticket's key, with its create revision if that is known."""
+    return ticket.key, ticket.created

@@ -1,0 +1,132 @@
+"""What the core wants done, and what it is answered: plain values that nothing but a driver turns into calls.
+
+`known` is always the highest revision that was known when the request was made: an answer with a lower one comes from
+an etcd that was restored from a backup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from lock.model import KeyValue, Snapshot
+
+if TYPE_CHECKING:
+    from lock.core.queue import Ticket
+
+
+class Create(NamedTuple):
+    """Write a key unless it exists.
+
+    Attributes:
+        prefix: counted, or listed, in the same step after the write; "" for neither.
+        lists: whether to list instead.
+        if_free: write only if nothing stands under the prefix.
+    """
+
+    key: str
+    value: bytes
+    lease_id: int
+    prefix: str = ""
+    lists: bool = False
+    if_free: bool = False
+
+
+class Created(NamedTuple):
+    """The answer: the key as it stands now, None if it was not written; how many keys the prefix has; the list."""
+
+    kv: KeyValue | None
+    count: int | None
+    keys: list[KeyValue] | None
+    revision: int
+
+
+class Delete(NamedTuple):
+    """Delete each key if it was created at this revision; at any, where it is None. The tickets are those of the keys,
+    None where a key has none."""
+
+    keys: tuple[tuple[str, int | None], ...]
+    tickets: tuple[Ticket | None, ...]
+    known: int
+
+
+class Deleted(NamedTuple):
+    """The answer: which keys were there."""
+
+    there: list[bool]
+    revision: int
+
+
+class ListQueues(NamedTuple):
+    """List the keys under each prefix, in one step; the answer is a `Snapshot` for each.
+
+    `epochs` are those of the watches that the queues are followed by.
+    """
+
+    prefixes: tuple[str, ...]
+    epochs: tuple[int, ...]
+    known: int
+
+
+class ReadKeys(NamedTuple):
+    """Read keys, in one step.
+
+    Attributes:
+        tickets: for each key the create revision it should have by its ticket, and the ticket; None for a stray.
+    """
+
+    tickets: Mapping[str, tuple[int, Ticket] | None]
+    known: int
+
+
+class Found(NamedTuple):
+    """The answer: those of the keys that are there."""
+
+    kvs: Mapping[str, KeyValue]
+    revision: int
+
+
+class ListLease(NamedTuple):
+    """Ask for the keys of the session's lease; `tickets` are those of this moment."""
+
+    tickets: Mapping[str, Ticket]
+
+
+class LeaseKeys(NamedTuple):
+    """The answer: -1 where etcd does not know the lease."""
+
+    ttl: int
+    keys: Collection[str]
+
+
+class TimeToLive(NamedTuple):
+    """Ask what is left of a lease: the holder's, for an error message, or one's own, where a key is gone."""
+
+    lease_id: int
+
+
+class Follow(NamedTuple):
+    """Watch a prefix."""
+
+    prefix: str
+
+
+class Reopen(NamedTuple):
+    """Watch a prefix anew: it may have missed something."""
+
+    prefix: str
+
+
+class Unfollow(NamedTuple):
+    """Watch a prefix no more."""
+
+    prefix: str
+
+
+class Renew(NamedTuple):
+    """Renew the lease now: there is a sign that it may be gone."""
+
+
+Request = Create | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
+Answer = Created | Deleted | Mapping[str, Snapshot] | Found | LeaseKeys | int
+Order = Request | Follow | Reopen | Unfollow | Renew

@@ -1,0 +1,229 @@
+"""One name in this process: its tickets, the key names that they use, and the view of its queue once it is followed."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from lock.errors import LockCancelled, LockError
+from lock.queue.admission import Admission
+from lock.queue.view import QueueView
+
+if TYPE_CHECKING:
+    import threading
+    import weakref
+
+    from lock.model import Event, KeyValue, Snapshot
+
+
+class Stage(Enum):
+    WRITING = "no write of its key was answered"
+    QUEUED = "its key stands in the queue"
+    HELD = "its turn has come"
+    LEAVING = "its key is to be deleted"
+    GONE = "its key is deleted, or was never written"
+
+
+WAITING = (Stage.WRITING, Stage.QUEUED)
+
+
+class Ticket:
+    """One place in a queue, from before its key is written until it is deleted.
+
+    Key names are used again, so a key is this ticket's only with its create revision.
+
+    Attributes:
+        key: its name in etcd.
+        floor: what happened to the key up to this revision is none of the ticket's business.
+        created: the key's create revision, as soon as it is known; the fencing token once it is held.
+        failure: why it waits or holds no more.
+        is_writing: whether a write is under way.
+        in_doubt: whether a write was not answered: it may arrive late, so the key's name is never used again.
+        may_exist: whether its key was or may have been written.
+        is_fence: whether a transaction may rely on the key, so no other may hold before it is deleted.
+        deletion_in_doubt: whether a deletion was not answered, so that the next one may find nothing.
+        was_there: whether the deletion has found the key.
+        expires: when its hold is given up.
+        waiter: refers to what waits for it or was not told of its turn yet; where that is gone, so is the ticket.
+        owner: the thread or task that acquires; `where` in the program.
+        wake: called, by the driver and without any lock, when the stage or the failure has changed.
+    """
+
+    __slots__ = (
+        "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor", "in_doubt", "is_fence",
+        "is_writing", "key", "listeners", "may_exist", "owner", "queue", "rule", "slot", "stage", "waiter", "wake",
+        "was_there", "where",
+    )  # fmt: skip
+
+    def __init__(self, queue: Queue, slot: int, key: str, rule: Admission, floor: int, owner: object) -> None:
+        self.queue = queue
+        self.slot = slot
+        self.key = key
+        self.rule = rule
+        self.floor = floor
+        self.owner = owner
+        self.stage = Stage.WRITING
+        self.created: int | None = None
+        self.failure: LockError | None = None
+        self.is_writing = self.in_doubt = self.may_exist = self.is_fence = self.deletion_in_doubt = False
+        self.was_there = True
+        self.expires = math.inf
+        self.waiter: weakref.ref[Any] | None = None
+        self.wake: Callable[[], object] | None = None
+        self.where = ""
+        self.event: threading.Event | None = None
+        self.listeners: list[Callable[[], object]] | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what it held or waited for is gone; a wait that was cancelled is not a loss."""
+        return self.failure is not None and not isinstance(self.failure, LockCancelled)
+
+    def again(self) -> LockError | None:
+        """The failure as a new exception, for each thread that raises it."""
+        return None if self.failure is None else type(self.failure)(str(self.failure))
+
+
+class Queue:
+    """The tickets of one name by key, the names of keys that are free, and what is known of the queue.
+
+    Attributes:
+        tickets: those of this session, by key.
+        view: the queue as etcd's lists and events tell it; None while it is not followed.
+        is_watched: whether etcd watches it.
+        wants_list: whether it has to be listed.
+        epoch: which watch it is followed by; a list that was asked for under another one is ignored.
+        trouble: why the view may be out of date.
+        used_at: when a ticket last waited in it.
+    """
+
+    __slots__ = (
+        "_audit", "_burnt", "_free", "_missed", "_next", "asked_at", "audited_at", "epoch", "failures", "is_listed",
+        "is_watched", "known", "late", "prefix", "tickets", "trouble", "used_at", "view", "wants_list",
+    )  # fmt: skip
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.tickets: dict[str, Ticket] = {}
+        self._free: list[int] = []
+        self._next = 0
+        self._burnt = 0
+        self.view: QueueView | None = None
+        self.trouble: str | None = None
+        self.used_at = self.audited_at = 0.0
+
+    # Names of keys
+
+    def take_slot(self) -> int:
+        """The lowest number that no key uses."""
+        if self._free:
+            return heapq.heappop(self._free)
+        self._next += 1
+        return self._next
+
+    def give_back(self, ticket: Ticket) -> None:
+        """The ticket's key is deleted, or was never written; its name may be used again unless a write is in doubt."""
+        self.tickets.pop(ticket.key, None)
+        if ticket.in_doubt:
+            self._burnt += 1
+        else:
+            heapq.heappush(self._free, ticket.slot)
+
+    def is_unused(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not self.tickets and not self._burnt and self.view is None
+
+    # The view: nothing here changes a ticket
+
+    def follow(self, now: float) -> None:
+        """Begin to follow it."""
+        self.view = QueueView()
+        for ticket in self.tickets.values():
+            self.view.follow(ticket.rule)
+        self.is_watched = self.is_listed = self.wants_list = self._audit = False
+        self.late: list[Event] = []
+        self._missed: set[str] = set()
+        self.known = self.epoch = 0
+        self.used_at = self.audited_at = now
+        self.asked_at = -math.inf
+        self.failures = 0
+
+    def watching(self) -> None:
+        """etcd watches from now on, so it is listed; events come after the list, even if they are told before."""
+        self.is_watched, self.is_listed, self.wants_list, self._audit = True, False, True, False
+        self.epoch += 1
+        self.late.clear()
+
+    def broken(self) -> None:
+        """Events may be missed until it is watched and listed again; the view as it is stays true."""
+        self.is_watched = self.is_listed = self.wants_list = False
+        self.late.clear()
+
+    def audit(self, now: float) -> None:
+        """Have the view checked against a list."""
+        self.wants_list = self._audit = True
+        self.audited_at = now
+
+    def ask(self, now: float) -> None:
+        """A list is asked for."""
+        assert self.view is not None
+        self.wants_list, self.known, self.asked_at = False, self.view.revision, now
+
+    def take(self, snapshot: Snapshot, now: float) -> bool:
+        """Take a list; whether the view has changed."""
+        view = self.view
+        assert view is not None
+        before = {kv.key: kv.create_revision for kv in view.in_order()}
+        taken = view.replace(snapshot, known=self.known)
+        self.trouble, self.failures, self.audited_at = None, 0, now
+        if self._audit:
+            self._audit = False
+            there = {kv.key: kv.create_revision for kv in view.in_order()}
+            self._missed = {key for key, created in before.items() if there.get(key) != created}
+        if not self.is_listed:
+            self.is_listed = True
+            view.apply(self.late)
+            self.late = []
+        return taken
+
+    def apply(self, events: list[Event]) -> bool:
+        """Take events; whether they were."""
+        assert self.view is not None
+        if not self.is_listed:
+            self.late += events
+            return False
+        for event in events if self._missed else ():
+            self._missed.discard(event.kv.key)
+        self.view.apply(events)
+        return True
+
+    def has_missed(self) -> bool:
+        """Whether an audit has found a deletion that the watch has not told since, which is told once."""
+        missed, self._missed = bool(self._missed), set()
+        return missed
+
+    def shows(self, ticket: Ticket) -> bool:
+        """Whether the view has the ticket's very key."""
+        view = self.view
+        return view is not None and ticket.created is not None and view.create_revision(ticket.key) == ticket.created
+
+    def lacks(self, ticket: Ticket) -> bool:
+        """Whether its key was there before the view's revision and is not in the view, or not that key any more."""
+        view, created = self.view, ticket.created
+        return view is not None and created is not None and created <= view.revision and not self.shows(ticket)
+
+    def is_settled(self, ticket: Ticket) -> bool:
+        """Whether the view is listed and not older than the ticket's key: then it knows all that stand before it."""
+        view, created = self.view, ticket.created
+        return view is not None and self.is_listed and created is not None and view.revision >= created
+
+    def holder(self) -> KeyValue | None:
+        """The key at the head, as far as is known."""
+        return None if self.view is None else self.view.head()
+
+    def waits(self) -> bool:
+        """Whether a ticket of this session waits."""
+        return any(ticket.stage in WAITING for ticket in self.tickets.values())

@@ -1,0 +1,143 @@
+"""Compares the keys of the session's lease with its tickets, for as long as the session lives.
+
+Whatever was left behind is found here: by a write that arrived late, an interrupt, a key that was deleted by hand, an
+etcd that was restored from a backup.
+
+- A stray is a key that this session has named, with no ticket when the list was asked for and none when it was
+  answered. It is read, and deleted by its create revision. Other keys of the lease are none of ours.
+- A ticket whose key is not in the list, or is in doubt, is read: the lease's list comes from the memory of etcd's leader
+  and may lack keys that were acknowledged. It is lost where a linearizable read shows no key, or another one.
+- A list that etcd denies, since the lease has keys that the user may not read, is replaced by reads of the tickets'
+  keys.
+
+A holder so learns within two seconds that its key was deleted by hand.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from lock.core.messages import Found, LeaseKeys, ListLease, ReadKeys, Renew
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
+
+if TYPE_CHECKING:
+    from lock.core.core import Core
+
+logger = logging.getLogger(__name__)
+
+_PERIOD_S = 2.0
+_HURRY_S = 0.25  # the least time between two looks
+_READS = 100  # keys in one step
+_REMEMBERED = 1000  # names in doubt that are read where the list is denied
+
+
+class Reconciler:
+    """Looks now and then, one look at a time."""
+
+    def __init__(self, core: Core, now: float) -> None:
+        self._core = core
+        self._period = min(core.ttl / 3, _PERIOD_S)
+        self._due = now + self._period
+        self._began = now
+        self._open = 0  # requests of this look that were not answered
+        self._named = re.compile(f"{core.lease_id:x}-[0-9a-f]+")
+        self._is_denied = False
+        self._doubtful: dict[str, None] = {}
+
+    def hurry(self, now: float) -> None:
+        """Something is in doubt: look soon."""
+        self._due = min(self._due, max(now, self._began + _HURRY_S))
+        self._core.is_early = True
+
+    def remember(self, ticket: Ticket) -> None:
+        """The key of a ticket that is gone may still be written."""
+        self._doubtful[ticket.key] = None
+        while len(self._doubtful) > _REMEMBERED:
+            del self._doubtful[next(iter(self._doubtful))]
+
+    def poll(self, now: float) -> float:
+        """Order a look if it is due; when to look again."""
+        if self._open or now < self._due:
+            return self._due if not self._open else self._began + 10 * self._period
+        self._leave_abandoned(now)
+        self._began, self._due = now, now + self._period
+        tickets = dict(self._core.tickets)
+        if self._is_denied:
+            self._read(tickets.values(), self._doubtful)
+        else:
+            self._order(ListLease(tickets))
+        return self._due
+
+    def answered(self, request: ListLease | ReadKeys, answer: LeaseKeys | Found, now: float) -> None:
+        """Take the list, or what was read."""
+        self._open -= 1
+        if isinstance(request, ListLease):
+            assert isinstance(answer, LeaseKeys)
+            self._compare(request.tickets, answer)
+        else:
+            assert isinstance(answer, Found)
+            self._take(request, answer, now)
+
+    def failed(self, request: ListLease | ReadKeys, error: EtcdError, now: float) -> None:
+        """The next look is soon enough; a list that is denied is not asked for again."""
+        self._open -= 1
+        if isinstance(request, ListLease) and isinstance(error, EtcdDenied):
+            self._is_denied = True
+            self.hurry(now)
+        elif not isinstance(error, EtcdUnavailable):
+            logger.warning("the keys of lease %x were not compared: %s", self._core.lease_id, error)
+
+    def _leave_abandoned(self, now: float) -> None:
+        """What waits for a ticket was interrupted where it could not say so."""
+        for ticket in list(self._core.tickets.values()):
+            if ticket.waiter is not None and ticket.waiter() is None:
+                self._core.leave(ticket, now)
+
+    def _compare(self, asked: Mapping[str, Ticket], answer: LeaseKeys) -> None:
+        core = self._core
+        if answer.ttl < 0:  # which means no lease, not lost keys
+            core.orders.append(Renew())
+            return
+        there = set(answer.keys)
+        strays = [
+            key
+            for key in sorted(there - asked.keys() - core.tickets.keys())
+            if self._named.fullmatch(key.rpartition("/")[2])
+        ]
+        missing = [
+            ticket for key, ticket in asked.items()
+            if core.tickets.get(key) is ticket and (key not in there or ticket.in_doubt)
+        ]  # fmt: skip
+        self._read(missing, strays)
+
+    def _read(self, tickets: Iterable[Ticket], strays: Iterable[str]) -> None:
+        wanted: dict[str, tuple[int, Ticket] | None] = dict.fromkeys(strays)
+        for ticket in tickets:
+            if ticket.stage in (Stage.QUEUED, Stage.HELD) and ticket.created is not None:
+                wanted[ticket.key] = ticket.created, ticket
+        keys = list(wanted)
+        for first in range(0, len(keys), _READS):
+            some = {key: wanted[key] for key in keys[first : first + _READS]}
+            self._order(ReadKeys(some, self._core.revision))
+
+    def _take(self, request: ReadKeys, found: Found, now: float) -> None:
+        core = self._core
+        core.meet(found.revision, request.known, now)
+        for key, expected in request.tickets.items():
+            kv = found.kvs.get(key)
+            if expected is None:
+                if kv is not None and key not in core.tickets and kv.lease_id == core.lease_id:
+                    logger.warning("key %s belongs to no acquisition of this session: deleting it", key)
+                    core.deletions.add_stray(key, kv.create_revision, now)
+                continue
+            created, ticket = expected
+            if ticket.created == created and (kv is None or kv.create_revision != created):
+                core.rob(ticket, now)
+
+    def _order(self, request: ListLease | ReadKeys) -> None:
+        self._open += 1
+        self._core.orders.append(request)

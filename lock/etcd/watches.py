@@ -1,0 +1,340 @@
+"""All watches of a client in one stream, which one thread reads.
+
+The thread and the stream begin with the first watch and end with the last. etcd answers the requests of a stream in
+their order, which is how a new watch learns its id: etcd3's generated code has no field to choose one.
+
+Error handling: whatever ends the stream, it is opened anew with all watches, at another endpoint where one does not
+answer, after a pause that grows. etcd answers a watch that it refuses with the id 0, and the live watch 0 is silent
+from then on (etcd pull request 14296), so a refusal ends the stream, too; so does a watch that is not answered in time.
+A watch that is refused again, with a new token, ends with `EtcdDenied`; the others go on.
+
+A listener is called by the reading thread, with no lock held, and has to be quick and must not raise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+
+from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
+from lock.etcd.grpc_errors import CLOSED, out_of_reach, translate
+from lock.etcd.requests import Requests
+from lock.etcd.transport import Endpoint, Transport, notify, rpc
+from lock.model import Event
+from lock.runtime.clock import now
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class WatchListener(ABC):
+    """What a watch tells."""
+
+    @abstractmethod
+    def watching(self) -> None:
+        """etcd watches: what is listed after this misses nothing."""
+
+    @abstractmethod
+    def changed(self, events: list[Event]) -> None:
+        """A batch of changes, which never splits a revision."""
+
+    @abstractmethod
+    def broken(self, error: EtcdError) -> None:
+        """Changes may be missed until `watching` is called again; never, where the error is `EtcdDenied`."""
+
+
+class Watch:
+    """One prefix that is watched."""
+
+    def __init__(self, prefix: str, listener: WatchListener) -> None:
+        self.prefix = prefix
+        self.listener = listener
+        self.id: int | None = None
+        self.refusals = 0
+        self.is_wanted = True
+
+
+class Watches:
+    """The watches of one client."""
+
+    def __init__(self, transport: Transport, requests: Requests) -> None:
+        self._transport = transport
+        self._requests = requests
+        self._watches: set[Watch] = set()
+        self._stream: _Stream | None = None
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Event()
+        self._lock = threading.Lock()
+        transport.left_listeners.add(self._leave)
+
+    def add(self, prefix: str, listener: WatchListener) -> Watch:
+        """Watch a prefix from now on."""
+        watch = Watch(prefix, listener)
+        with self._lock:
+            self._watches.add(watch)
+            if self._stream is not None:
+                self._stream.create(watch)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._follow, name="lock-watch", daemon=True)
+                self._thread.start()
+        return watch
+
+    def remove(self, watch: Watch) -> None:
+        """Watch it no more; a call of its listener may be under way."""
+        with self._lock:
+            watch.is_wanted = False
+            self._watches.discard(watch)
+            if self._stream is not None:
+                self._stream.end() if not self._watches else self._stream.cancel(watch)
+        self._changed.set()
+
+    def reopen(self, watch: Watch) -> None:
+        """It may have missed something: watch it anew, on the same stream."""
+        with self._lock:
+            if self._stream is not None and watch in self._watches:
+                self._stream.cancel(watch)
+                self._stream.create(watch)
+
+    def check(self) -> None:
+        """End a stream on which a new watch has waited longer than a call may take; to be called now and then."""
+        stream = self._stream
+        if stream is not None and stream.overdue(self._transport.timeout):
+            stream.end(EtcdUnavailable("a watch was not answered in time"))
+            self._transport.leave(stream.endpoint)
+
+    def _leave(self, endpoint: Endpoint) -> None:
+        stream = self._stream
+        if stream is not None and stream.endpoint is endpoint:
+            stream.end(EtcdUnavailable(f"{endpoint.address} did not answer: another endpoint is asked"))
+
+    def _follow(self) -> None:
+        failures = 0
+        while True:
+            with self._lock:
+                if not self._watches:
+                    self._thread = None
+                    return
+            error, was_answered = self._read()
+            if error is None:
+                continue
+            failures = 0 if was_answered else failures + 1
+            with self._lock:
+                watches = list(self._watches)
+            logger.info("watching %d prefixes again after: %s", len(watches), error)
+            for watch in watches:
+                watch.listener.broken(error)
+            if self._transport.closed:
+                with self._lock:
+                    self._watches.clear()
+                continue
+            self._changed.clear()
+            self._changed.wait(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
+
+    def _read(self) -> tuple[EtcdError | None, bool]:
+        """Read one stream to its end: why it ended, if not for lack of watches; and whether etcd has answered."""
+        endpoint = self._transport.endpoints[self._transport.current]
+        stream = _Stream(endpoint, self._requests)
+        try:
+            token = self._transport.log_in(endpoint)
+            stream.open(self._transport.metadata(token))
+            with self._lock:
+                self._stream = stream
+                for watch in self._watches:
+                    stream.create(watch)
+            for response in stream.responses():
+                self._receive(stream, response)
+            return stream.failure, stream.was_answered
+        except grpc.RpcError as error:
+            error.__traceback__ = None
+            if stream.is_over:
+                return stream.failure, stream.was_answered
+            if self._transport.login is not None:  # of a token that has expired, a watch says but "permission denied"
+                self._transport.login.forget()
+            if out_of_reach(error):
+                self._transport.leave(endpoint)
+            return translate(error), stream.was_answered
+        except TimeoutError as error:
+            return EtcdUnavailable(str(error)), False
+        except ValueError:
+            return EtcdUnavailable(CLOSED), False
+        except Exception as error:
+            logger.exception("watching again")
+            return EtcdError(f"the watch has failed: {error!r}"), False
+        finally:
+            with self._lock:
+                self._stream = None
+            stream.end()
+            stream.call = None
+
+    def _receive(self, stream: _Stream, response: Any) -> None:
+        with self._lock:
+            watch = stream.find(response)
+            is_wanted = watch is not None and watch.is_wanted
+        if watch is None:
+            return
+        if self._transport.observer is not None:
+            notify(self._transport.observer, stream.request(watch), response, stream.age())
+        if response.created and response.canceled:
+            self._refused(stream, watch, response.cancel_reason)
+        elif response.created:
+            watch.refusals = 0
+            if is_wanted:
+                watch.listener.watching()
+        elif response.canceled:
+            reason = response.cancel_reason or "compacted"
+            logger.info("watching %s again: etcd ended the watch: %s", watch.prefix, reason)
+            watch.listener.broken(EtcdError(f"etcd ended the watch: {reason}"))
+            with self._lock:
+                if watch in self._watches:
+                    stream.create(watch)
+        elif is_wanted:
+            decode = self._requests.decode
+            watch.listener.changed([Event(each.type == each.DELETE, decode(each.kv)) for each in response.events])
+
+    def _refused(self, stream: _Stream, watch: Watch, reason: str) -> None:
+        if self._transport.login is not None:
+            self._transport.login.forget()
+        watch.refusals += 1
+        if watch.refusals > 1:
+            with self._lock:
+                self._watches.discard(watch)
+            watch.listener.broken(EtcdDenied(f"etcd ended the watch of {watch.prefix!r}: {reason or 'denied'}"))
+        stream.end(EtcdError("etcd refused a watch, so its stream is not to be trusted"))
+
+
+class _Stream:
+    """One stream of requests and responses; not thread-safe but for `end`."""
+
+    def __init__(self, endpoint: Endpoint, requests: Requests) -> None:
+        self.endpoint = endpoint
+        self.call: Any = None
+        self.failure: EtcdError | None = None
+        self.is_over = False
+        self.was_answered = False
+        self._requests = requests
+        self._outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._created: deque[tuple[Watch, float]] = deque()  # in the order of the answers to come
+        self._by_id: dict[int, Watch] = {}
+        self._began = now()
+
+    def open(self, metadata: Any) -> None:
+        self.call = self.endpoint.watch.Watch(self._requests_to_send(), metadata=metadata)
+        if self.is_over:  # while there was no call to be cancelled
+            self.call.cancel()
+
+    def create(self, watch: Watch) -> None:
+        watch.id = None
+        self._created.append((watch, now()))
+        self._outbox.put(self.request(watch))
+
+    def cancel(self, watch: Watch) -> None:
+        """Have etcd end a watch; one that is not answered yet is ended when it is."""
+        if watch.id is not None:
+            self._by_id.pop(watch.id, None)
+            self._cancel(watch.id)
+            watch.id = None
+
+    def request(self, watch: Watch) -> Any:
+        start, end = self._requests.range(watch.prefix)
+        return rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=start, range_end=end))
+
+    def find(self, response: Any) -> Watch | None:
+        """The watch that a response belongs to; None where it was removed."""
+        self.was_answered = True
+        if not response.created:
+            if response.canceled:
+                return self._by_id.pop(response.watch_id, None)
+            return self._by_id.get(response.watch_id)
+        if not self._created:
+            return None
+        watch, _ = self._created.popleft()
+        if response.canceled:
+            return watch
+        if not watch.is_wanted or any(other is watch for other, _ in self._created):
+            self._cancel(response.watch_id)
+            return None
+        watch.id = response.watch_id
+        self._by_id[response.watch_id] = watch
+        return watch
+
+    def overdue(self, timeout: float) -> bool:
+        with contextlib.suppress(IndexError):
+            return now() - self._created[0][1] > timeout
+        return False
+
+    def age(self) -> float:
+        return now() - self._began
+
+    def responses(self) -> Iterator[Any]:
+        yield from self.call
+        if not self.is_over:
+            self.failure = EtcdUnavailable("etcd ended the stream")
+
+    def end(self, failure: EtcdError | None = None) -> None:
+        """End it; its reader stops. Never waits."""
+        if not self.is_over:
+            self.failure = failure
+        self.is_over = True
+        self._outbox.put(None)
+        call = self.call
+        if call is not None:
+            call.cancel()
+
+    def _cancel(self, watch_id: int) -> None:
+        self._outbox.put(rpc.WatchRequest(cancel_request=rpc.WatchCancelRequest(watch_id=watch_id)))
+
+    def _requests_to_send(self) -> Iterator[Any]:
+        yield from iter(self._outbox.get, None)
+
+
+class WatchIterator(WatchListener):
+    """Changes under one prefix, read by one thread and closed by any."""
+
+    def __init__(self, watches: Watches, prefix: str) -> None:
+        self._told: queue.SimpleQueue[list[Event] | EtcdError | None] = queue.SimpleQueue()
+        self._watches = watches
+        self._watch = watches.add(prefix, self)
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        """Each batch of changes, until `close`; a batch never splits a revision.
+
+        The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
+        once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
+        EtcdError: etcd ended it, `EtcdUnavailable` if it was the connection: list again.
+        """
+        try:
+            while (told := self.next()) is not None:
+                yield told
+        finally:
+            self.close()
+
+    def next(self, timeout: float = math.inf) -> list[Event] | None:
+        """The next batch; None when it was closed, and queue.Empty after `timeout` seconds. Raises as `__iter__`."""
+        told = self._told.get(timeout=min(timeout, threading.TIMEOUT_MAX))
+        if isinstance(told, EtcdError):
+            raise told
+        return told
+
+    def close(self) -> None:
+        """End the watch; its reader stops. Never waits."""
+        self._watches.remove(self._watch)
+        self._told.put(None)
+
+    def watching(self) -> None:
+        self._told.put([])
+
+    def changed(self, events: list[Event]) -> None:
+        self._told.put(events)
+
+    def broken(self, error: EtcdError) -> None:
+        self._told.put(error)

@@ -1,0 +1,57 @@
+"""Calls of users' callbacks, in a thread that begins with the first one.
+
+Error handling: whatever a callback raises, SystemExit too, is logged, and the next one is called.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+
+class CallbackThread:
+    """Calls one callback after the other, until `close`."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def send(self, callback: Callable[[], object]) -> None:
+        """Have `callback` called, after those that were sent before; returns at once."""
+        self._calls.put(callback)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="lock-callbacks", daemon=True)
+                self._thread.start()
+
+    def close(self, timeout: float) -> None:
+        """End after the last call; wait for that, for `timeout` seconds at most."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._calls.put(None)
+            if threading.current_thread() is not thread:
+                thread.join(timeout)
+
+    def _work(self) -> None:
+        for callback in iter(self._calls.get, None):
+            call(callback, BaseException)  # SystemExit would end this thread: no later callback would ever run
+
+
+def call(callback: Callable[[], object], logged: type[BaseException] = Exception) -> None:
+    """Call what a user wrote, and log what it raises of this type."""
+    try:
+        callback()
+    except logged:
+        logger.exception("a callback for a loss failed")
+
+
+def check_callback(callback: object) -> None:
+    """Refuse what cannot be called, with a TypeError."""
+    if not callable(callback):
+        raise TypeError(f"on_lost takes a function without arguments, such as event.set; got {callback!r}")

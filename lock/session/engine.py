@@ -1,0 +1,448 @@
+"""Drives a session's core: with the threads of its callers, and with its own, which start when they are first needed.
+
+A lock stands around the core; nothing that blocks, and no callback, is called with it held. A caller's thread sends
+what its acquisition or release asks for. Beside gRPC's there are at most four threads:
+
+- ``lock-lease`` renews the lease, and waits for each answer;
+- ``lock-worker`` sends all else that the core orders, as futures, so that nothing slow delays a renewal or a timer;
+- ``lock-watch``, of the client, reads the watches, and grants (`lock.etcd.watches`);
+- ``lock-callbacks`` calls the users' callbacks.
+
+Error handling: an unexpected error is logged, and the thread goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+import os
+import queue
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
+from typing import Any
+
+from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
+from lock.core.core import Core
+from lock.core.messages import Create, Delete, Follow, ListLease, ListQueues, Order, ReadKeys, Renew, Reopen, Request
+from lock.core.messages import TimeToLive, Unfollow
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
+from lock.etcd.client import Client
+from lock.etcd.grpc_errors import CLOSED
+from lock.etcd.transport import Call
+from lock.etcd.watches import Watch, WatchListener
+from lock.model import Declaration, Event, LeaseStatus
+from lock.queue.admission import EXCLUSIVE
+from lock.runtime.callbacks import CallbackThread, call
+from lock.runtime.clock import now
+from lock.runtime.interrupts import MAIN_THREAD, InterruptSafeEvent, run_uninterrupted
+from lock.session.lease_thread import LeaseThread
+
+logger = logging.getLogger(__name__)
+
+_TTL_S = 1.0  # for how long the answer about a holder's lease serves all that time out
+
+
+class Engine:
+    """The core of one session and what drives it; `name` is the session's."""
+
+    def __init__(self, client: Client, ttl: int, name: str) -> None:
+        self.client = client
+        self.name = name
+        sent = now()
+        lease = client.grant(ttl)
+        self.core = Core(lease.id, lease.ttl, sent, owner=name)
+        self.lock = threading.Lock()
+        self.lost = threading.Event()
+        self.callbacks = CallbackThread()
+        self._listeners: list[Callable[[], object]] = []
+        self._quick_listeners: dict[Callable[[], object], None] = {}
+        self._identities: dict[Declaration, str] = {}
+        self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
+        self._watches: dict[str, Watch] = {}
+        self._inbox: queue.SimpleQueue[tuple[Request, Future[Any]] | None] = queue.SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self._lease = LeaseThread(self)
+        client.cluster_listeners.add(self._meet_another_cluster)
+        self._lease.start()
+
+    # Acquiring
+
+    def identity(self, declared: Declaration) -> bytes:
+        """The value of a queue key: session, host, process, thread, and the time (JSON)."""
+        who = self._identities.get(declared)
+        if who is None:
+            told = {"session": self.name, "host": socket.gethostname(), "pid": os.getpid()}
+            told.update((field, value) for field, value in declared._asdict().items() if value is not None)
+            who = self._identities[declared] = json.dumps(told)[:-1]
+        thread = json.dumps(threading.current_thread().name)
+        return f'{who}, "thread": {thread}, "since": {time.time():.3f}}}'.encode()
+
+    def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
+        """An acquisition, not yet sent; `options` are those of `Acquisition`."""
+        self.client.check_process()
+        with self.lock:
+            if self._worker is None:
+                self._start()
+            return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
+
+    def acquire(self, acquisition: Acquisition) -> bool:
+        """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
+        woken: InterruptSafeEvent | None = None
+        while True:
+            is_main = threading.get_ident() == MAIN_THREAD
+            step = run_uninterrupted(lambda: self.advance(acquisition)) if is_main else self.advance(acquisition)
+            if step is None:
+                return acquisition.is_held
+            if woken is None:
+                woken = InterruptSafeEvent()
+                acquisition.ticket.wake = woken.set
+                self._warn_of_itself(acquisition)
+                continue  # its turn may have come before there was something to wake
+            woken.wait(step.until - now())
+
+    def _warn_of_itself(self, acquisition: Acquisition) -> None:
+        """Log a wait for a hold of the same thread, which nothing but that thread can end."""
+        mine = acquisition.ticket
+        with self.lock:
+            tickets = list(mine.queue.tickets.values()) if mine.rule == EXCLUSIVE else []
+        held = [each.where for each in tickets if each.stage is Stage.HELD and each.owner is mine.owner]
+        if held:
+            logger.warning(
+                "lock %r: a thread that holds it, acquired at %s, acquires it again at %s and waits for itself",
+                acquisition.name, held[0], mine.where,
+            )  # fmt: skip
+
+    def advance(self, acquisition: Acquisition) -> Wait | None:
+        """Do the steps until there is something to wait for, or until it is over."""
+        while True:
+            step = self.next(acquisition)
+            if not isinstance(step, Ask):
+                return step
+            request = step.request
+            try:
+                answer = self._ask(acquisition, request, step.timeout)
+            except EtcdError as error:
+                self.tell(acquisition.failed, request, error)
+            else:
+                self.tell(acquisition.answered, request, answer)
+
+    def next(self, acquisition: Acquisition) -> Ask | Wait | None:
+        """The next step of an acquisition."""
+        try:
+            with self.lock:
+                return acquisition.next(now())
+        finally:
+            self.flush()
+
+    def tell(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Tell the core something, and the time."""
+        if threading.get_ident() != MAIN_THREAD:
+            return self._tell(method, *args)
+        return run_uninterrupted(lambda: self._tell(method, *args))
+
+    def _tell(self, method: Callable[..., Any], *args: Any) -> Any:
+        try:
+            with self.lock:
+                return method(*args, now())
+        finally:
+            self.flush()
+
+    def abandon(self, acquisition: Acquisition) -> None:
+        """It is over, however far it has come: no key and no hold is left behind. Never raises."""
+        if not self.client.forked():
+            self.tell(acquisition.leave)
+
+    def call_of(self, request: Request) -> Call[Any]:
+        """The call of etcd that a request stands for."""
+        requests = self.client.requests
+        match request:
+            case Create():
+                return requests.create_key(request)
+            case Delete():
+                return requests.delete_keys(request)
+            case ListQueues():
+                return requests.list_queues(request)
+            case ReadKeys():
+                return requests.read_keys(request)
+            case ListLease():
+                return requests.list_lease(self.core.lease_id)
+        raise AssertionError(request)
+
+    def time_to_live(self, lease_id: int) -> Future[LeaseStatus]:
+        """What a lease has left; asked once for all that want to know it within a second, but for one's own."""
+        call = self.client.requests.time_to_live(lease_id)
+        if lease_id == self.core.lease_id:
+            return self.client.send(call)
+        with self.lock:
+            asked_at, known = self._ttls.get(lease_id, (-math.inf, None))
+            if known is None or now() - asked_at > _TTL_S:
+                self._ttls = {lease: asked for lease, asked in self._ttls.items() if now() - asked[0] <= _TTL_S}
+                known = self.client.send(call, self.client.timeout)
+                self._ttls[lease_id] = now(), known
+        return known
+
+    def time_out(self, acquisition: Acquisition, since: float) -> LockError:
+        """The error of a thread that has waited behind another one's acquisition, from `since` on."""
+        if acquisition.ticket.created is None:
+            waited = now() - since
+            return EtcdUnavailable(f"lock {acquisition.name!r}: etcd confirmed no place in the queue in {waited:.1f} s")
+        kv, ttl_s = acquisition.holder(), None
+        if kv is not None and kv.lease_id:
+            with contextlib.suppress(EtcdError, FutureTimeoutError):
+                ttl_s = self.time_to_live(kv.lease_id).result(FAREWELL_S).ttl
+        with self.lock:
+            return acquisition.timed_out(now(), ttl_s, since)
+
+    def _ask(self, acquisition: Acquisition, request: Create | ListQueues | TimeToLive, timeout: float) -> Any:
+        if not isinstance(request, TimeToLive):
+            return self.client.call(self.call_of(request), timeout, acquisition.unanswered)
+        try:
+            return self.time_to_live(request.lease_id).result(timeout).ttl
+        except FutureTimeoutError:
+            raise EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left") from None
+
+    # Holding and releasing
+
+    def release(self, ticket: Ticket) -> None:
+        """Free the lock; returns when the key is deleted, or the client's timeout is over. `LockLost`: it was lost."""
+        until = now() + self.client.timeout
+        request = self.tell(self.core.release, ticket)
+        if request is not None:
+            try:
+                answer = self.client.call(self.call_of(request), unanswered=lambda: self.core.deletions.doubt(request))
+            except EtcdError as error:
+                self.tell(self.core.deletions.failed, request, error)
+                self.check_deletion(ticket, error)
+            else:
+                self.tell(self.core.deletions.answered, request, answer)
+        if ticket.stage is not Stage.GONE:
+            gone = InterruptSafeEvent()
+            ticket.wake = gone.set
+            while ticket.stage is not Stage.GONE and now() < until:
+                gone.wait(until - now())
+        self.check_released(ticket)
+
+    def check_deletion(self, ticket: Ticket, error: EtcdError) -> None:
+        """Raise where a deletion that has failed will not be made up for."""
+        if self.client.closed:
+            raise EtcdUnavailable(
+                f"{CLOSED} before key {ticket.key!r} was released: it goes with its lease, within {self.core.ttl} s"
+            ) from error
+
+    def check_released(self, ticket: Ticket) -> None:
+        """Raise where it was lost; the deletion may still be on its way."""
+        self.tell(self.core.check, ticket)
+        if ticket.stage is not Stage.GONE:
+            logger.warning("key %s is deleted later: etcd did not confirm it in time", ticket.key)
+        elif not ticket.was_there:
+            raise LockLost(f"key {ticket.key!r} was gone before it was released")
+
+    def ensure(self, ticket: Ticket) -> None:
+        """Raise where the hold is not surely ours any more."""
+        moment = now()
+        if moment >= ticket.expires or ticket.failure is not None or self.core.remaining(moment) <= 0.0:
+            self.tell(self.core.poll)
+            self.tell(self.core.check, ticket)
+
+    def expire(self, ticket: Ticket, max_hold: float, reason: str) -> None:
+        """Give the hold up after so many seconds."""
+        self.tell(lambda now: self.core.expire_at(ticket, now + max_hold, reason))
+
+    def lost_event(self, ticket: Ticket) -> threading.Event:
+        """Set as soon as it is known that the hold is lost."""
+        with self.lock:
+            if ticket.event is None:
+                ticket.event = threading.Event()
+            if ticket.is_lost:
+                ticket.event.set()
+            return ticket.event
+
+    def on_ticket_lost(self, ticket: Ticket, listener: Callable[[], object]) -> bool:
+        """Call a listener, which is quick and does not raise, once it is lost; False where it is."""
+        with self.lock:
+            if ticket.is_lost:
+                return False
+            ticket.listeners = [*(ticket.listeners or ()), listener]
+            return True
+
+    def contended(self, ticket: Ticket) -> bool:
+        """Whether there is a waiter, as far as is known."""
+        return bool(self.tell(self.core.contended, ticket))
+
+    # The session
+
+    def on_session_lost(self, listener: Callable[[], object]) -> bool:
+        """Call a listener, which is quick and does not raise, once the session is over; False where it is."""
+        with self.lock:
+            if self.core.failure is not None:
+                return False
+            self._quick_listeners[listener] = None  # once, if given twice
+            return True
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Have a user's callback called when the session is over; at once and from here if it is already."""
+        with self.lock:
+            is_over = self.core.failure is not None
+            if not is_over:
+                self._listeners.append(callback)
+        if is_over:
+            call(callback)
+
+    def close(self, reason: str) -> None:
+        """End the session; the lease is revoked, which frees all that is held and queued."""
+        first = self.tell(lambda now: self.core.lose(reason))
+        self._lease.stop()
+        if first:
+            self._lease.revoke()
+        self.client.cluster_listeners.discard(self._meet_another_cluster)
+        self._inbox.put(None)
+        for thread in (self._worker, self._lease):
+            if thread is not None and thread is not threading.current_thread():
+                thread.join(self.client.timeout)
+        self.callbacks.close(self.client.timeout)
+
+    # Driving
+
+    def flush(self) -> None:
+        """Wake those whose tickets have changed, and have the worker do what the core wants; without the lock."""
+        core = self.core
+        if core.news:
+            with self.lock:
+                news, core.news = core.news, []
+            late = [callback for ticket in news for callback in self._wake(ticket)]
+            for callback in late:
+                callback()
+        if core.failure is not None and not self.lost.is_set():
+            self._end()
+        if core.orders or core.is_early:
+            core.is_early = False
+            self._inbox.put(None)
+
+    def _wake(self, ticket: Ticket) -> list[Callable[[], object]]:
+        """Wake what waits; the listeners of its loss, which are told when all are awake."""
+        wake = ticket.wake
+        if wake is not None:
+            wake()
+        if not ticket.is_lost:
+            return []
+        if ticket.event is not None:
+            ticket.event.set()
+        with self.lock:
+            listeners, ticket.listeners = ticket.listeners or [], None
+        return listeners
+
+    def _end(self) -> None:
+        """The session is over."""
+        with self.lock:
+            if self.lost.is_set():
+                return
+            self.lost.set()
+            listeners, self._listeners = self._listeners, []
+            quick, self._quick_listeners = self._quick_listeners, {}
+        for listener in quick:
+            listener()
+        for callback in listeners:
+            self.callbacks.send(callback)
+        self._lease.wake()
+        self._inbox.put(None)
+
+    def _start(self) -> None:
+        self._worker = threading.Thread(target=self._work, name="lock-worker", daemon=True)
+        self._worker.start()
+
+    def _work(self) -> None:
+        orders: deque[Order] = deque()
+        while True:
+            try:
+                with self.lock:
+                    due = self.core.poll(now())
+                    orders += self.core.orders
+                    self.core.orders.clear()
+                    self.core.is_early = False
+                self.flush()
+                while orders:
+                    self._carry_out(orders[0])
+                    orders.popleft()
+                if self.core.failure is not None:
+                    return
+                if self._watches:
+                    self.client.watches.check()
+                self._receive(due)
+            except Exception:  # a machine that is out of threads or memory
+                logger.exception("session %s", self.name)
+                time.sleep(FAREWELL_S)
+
+    def _receive(self, due: float) -> None:
+        """Wait until something is due, and take in whatever has come."""
+        with contextlib.suppress(queue.Empty):
+            item = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
+            while True:
+                if item is not None:
+                    self._take(*item)
+                item = self._inbox.get_nowait()
+
+    def _take(self, request: Request, done: Future[Any]) -> None:
+        try:
+            answer = done.result()
+        except EtcdError as error:
+            self.tell(self.core.failed, request, error)
+        except Exception as error:
+            logger.exception("a call of etcd has failed")
+            self.tell(self.core.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
+        else:
+            self.tell(self.core.answered, request, answer)
+
+    def _carry_out(self, order: Order) -> None:
+        match order:
+            case Follow():
+                self._watches[order.prefix] = self.client.watches.add(order.prefix, _Listener(self, order.prefix))
+            case Reopen() if order.prefix in self._watches:
+                logger.debug("the watch of %s was behind: watching anew", order.prefix)
+                self.client.watches.reopen(self._watches[order.prefix])
+            case Unfollow():
+                watch = self._watches.pop(order.prefix, None)
+                if watch is not None:
+                    self.client.watches.remove(watch)
+            case Renew():
+                self._lease.wake()
+            case Create() | Delete() | ListQueues() | ReadKeys() | ListLease():
+                self._send(order)
+
+    def _send(self, request: Request) -> None:
+        answer: Future[Any]
+        try:
+            unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, Delete) else None
+            answer = self.client.send(self.call_of(request), unanswered=unanswered)
+        except Exception as error:
+            answer = Future()
+            answer.set_exception(error)
+        answer.add_done_callback(lambda done: self._inbox.put((request, done)))
+
+    def _meet_another_cluster(self) -> None:
+        self.tell(self.core.restored)
+
+
+class _Listener(WatchListener):
+    """Passes on what the watch of one queue tells."""
+
+    def __init__(self, engine: Engine, prefix: str) -> None:
+        self._engine = engine
+        self._prefix = prefix
+
+    def watching(self) -> None:
+        self._engine.tell(self._engine.core.watching, self._prefix)
+
+    def changed(self, events: list[Event]) -> None:
+        self._engine.tell(self._engine.core.changed, self._prefix, events)
+
+    def broken(self, error: EtcdError) -> None:
+        self._engine.tell(self._engine.core.broken, self._prefix, error)

@@ -1,0 +1,94 @@
+"""Keeps a lease alive, and gives it back when it is lost here but perhaps not in etcd.
+
+The local deadline is counted from the moment a renewal was *sent*, with the TTL that the server granted: etcd counts
+from a later moment, so a lease that is valid here is valid there. (Go's client counts from the answer.)
+
+Error handling: a renewal that fails is repeated until the deadline. A lease that is lost stays lost, even where etcd
+might still have extended it: holds were told.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from lock.errors import EtcdError
+from lock.runtime.clock import now
+
+if TYPE_CHECKING:
+    from lock.session.engine import Engine
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.2
+_SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that its lease is over
+
+
+class LeaseThread(threading.Thread):
+    """Renews the lease of a session until it is lost or `stop` is called."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(name="lock-lease", daemon=True)
+        self._engine = engine
+        self._stopping = threading.Event()
+        self._wake = threading.Event()
+
+    def wake(self) -> None:
+        """Renew it now: there is a sign that it may be gone."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Renew it no more; does not wait."""
+        self._stopping.set()
+        self._wake.set()
+
+    def revoke(self) -> None:
+        """Free at once what is bound to it."""
+        core = self._engine.core
+        try:
+            self._engine.client.revoke(core.lease_id)
+        except EtcdError as error:
+            logger.warning("lease %x is left to expire within %s s: %s", core.lease_id, core.ttl, error)
+
+    def run(self) -> None:
+        """Renew it after each third of its TTL."""
+        core = self._engine.core
+        due = core.deadline - core.ttl * 2 / 3
+        while core.failure is None and not self._stopping.is_set():
+            if self._wake.wait(max(min(_SLEEP_S, due - now(), core.deadline - now()), 0.0)):
+                self._wake.clear()
+                due = now()
+            if now() >= min(due, core.deadline) and core.failure is None and not self._stopping.is_set():
+                due = now() + self.renew()
+        self._give_back()
+
+    def renew(self) -> float:
+        """Renew it now; lose it if it is gone or its time is over. Seconds until it should be renewed again."""
+        engine, core, sent = self._engine, self._engine.core, now()
+        pause, left = _RETRY_S, core.deadline - now()
+        try:
+            if left > 0.0:
+                ttl = engine.client.keep_alive(core.lease_id, timeout=min(engine.client.timeout, left))
+                engine.tell(core.renewed, sent, ttl)
+                pause = ttl / 3 - (now() - sent)
+        except EtcdError as error:
+            logger.info("lease %x was not renewed, %.1f s left: %s", core.lease_id, core.deadline - now(), error)
+        except Exception:  # a machine that is out of threads or memory; all that relies on the lease has to be told
+            logger.exception("lease %x was not renewed, %.1f s left", core.lease_id, core.deadline - now())
+        if now() >= core.deadline:
+            engine.tell(core.poll)
+        return pause
+
+    def _give_back(self) -> None:
+        """Revoke what is lost to us but perhaps not to etcd, which extends all leases when it restarts."""
+        core = self._engine.core
+        until = now() + 2 * core.ttl
+        while not self._stopping.wait(_RETRY_S) and now() < until:
+            try:
+                self._engine.client.revoke(core.lease_id)
+                return
+            except EtcdError as error:
+                logger.debug("lease %x was not revoked: %s", core.lease_id, error)
+            except Exception:
+                logger.exception("lease %x was not revoked", core.lease_id)

@@ -1,0 +1,183 @@
+"""Deterministic simulation of whole histories, and whether it would notice if a rule of the core were missing."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lock.core import reconciler
+from lock.core.acquisition import Acquisition
+from lock.core.core import Core
+from lock.core.queue import Queue, Stage, Ticket
+from lock.recipes.read_write import ReadersTogether
+from tests.support.simulation import Violation, simulate
+from tests.support.waiting import Patch
+
+BUDGET_S = 55.0
+LONG_S = 3600.0
+ENOUGH = 1000  # histories in which a missing rule has to be found
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The core's log lines of ten thousand histories are of no use."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def simulate_for(seconds: float, first: int) -> None:
+    """History after history, as many as fit; SEED=n runs that one alone."""
+    if "SEED" in os.environ:
+        simulate(int(os.environ["SEED"]))
+        return
+    end = time.monotonic() + seconds
+    for seed in itertools.count(first):
+        try:
+            simulate(seed)
+        except Violation as violation:
+            pytest.fail(f"SEED={seed} breaks a rule:\n{violation}")
+        if time.monotonic() > end:
+            print(f"{seed - first + 1} histories")
+            return
+
+
+def test_a_minute_of_histories_breaks_no_rule() -> None:
+    """Never two holders, tokens rise, every wait ends, nothing is left, a fence never hands over, no loss is made up."""
+    simulate_for(BUDGET_S, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(LONG_S + 600)
+def test_an_hour_of_histories_breaks_no_rule() -> None:
+    """As above, with other seeds each day."""
+    simulate_for(LONG_S, int(time.time()) // 86_400 * 1_000_000)
+
+
+@pytest.mark.parametrize("seed", [16, 18, 220, 315, 471])
+def test_a_history_that_once_broke_a_rule(seed: int) -> None:
+    """Seeds that failed while the core was written, or its simulation."""
+    simulate(seed)
+
+
+# Rules that are taken out by hand
+
+
+def hand_over_blindly(core: Core, ticket: Ticket) -> bool:
+    """To the next ticket of this session, whoever stands between."""
+    queue = ticket.queue
+    if queue.shows(ticket):
+        assert queue.view is not None
+        queue.view.discard(ticket.key, ticket.created or 0)
+    waiting = [each for each in queue.tickets.values() if each.stage is Stage.QUEUED and each is not ticket]
+    for each in waiting[:1]:
+        core._grant(each, each.created)
+    return bool(waiting)
+
+
+def grant_any(core: Core, ticket: Ticket, token: int | None) -> None:
+    """Without a look at the create revision."""
+    if ticket.stage in (Stage.WRITING, Stage.QUEUED) and ticket.failure is None:
+        ticket.created, ticket.stage = token, Stage.HELD
+        core.news.append(ticket)
+
+
+def reuse(queue: Queue, ticket: Ticket) -> None:
+    """Whatever is still in doubt."""
+    queue.tickets.pop(ticket.key, None)
+    heapq.heappush(queue._free, ticket.slot)
+
+
+def believe_the_lease(watcher: reconciler.Reconciler, asked: Any, answer: Any) -> None:
+    """A key that is not in the lease's list is lost, without a read."""
+    for key, ticket in asked.items():
+        if answer.ttl >= 0 and key not in answer.keys and watcher._core.tickets.get(key) is ticket:
+            watcher._core.rob(ticket, 0.0)
+
+
+def count_from_the_answer(core: Core, sent: float, ttl: int, now: float) -> None:
+    if ttl and now < core.deadline:
+        core.deadline = now + ttl
+
+
+def never_compare(watcher: reconciler.Reconciler, now: float) -> float:
+    return now + 1000.0
+
+
+def place_second(core: Core, ticket: Ticket, answer: Any, now: float) -> None:
+    if answer.count is not None and answer.count <= 2:
+        core._grant(ticket, ticket.created)
+    else:
+        PLACE(core, ticket, answer, now)
+
+
+def apply_at_once(queue: Queue, events: Any) -> bool:
+    """Events that come before the list."""
+    assert queue.view is not None
+    if queue.view.revision == 0:
+        return False
+    queue.view.apply(events)
+    return True
+
+
+def watch_alone(queue: Queue) -> None:
+    """A view that was listed once needs no list after a break."""
+    assert queue.view is not None
+    queue.epoch += 1
+    queue.is_watched, queue.is_listed = True, queue.view.revision > 0
+    queue.wants_list = not queue.is_listed
+
+
+def forget_fences(core: Core, ticket: Ticket, now: float) -> Any:
+    ticket.is_fence = False
+    return RELEASE(core, ticket, now)
+
+
+def look_away(acquisition: Acquisition, now: float) -> Any:
+    """A turn is a hold, whatever has become of the lease."""
+    if acquisition.ticket.stage is Stage.HELD:
+        acquisition.is_held = True
+        return None
+    return NEXT(acquisition, now)
+
+
+def keep_going(watcher: reconciler.Reconciler, now: float) -> None:
+    """What an interrupt left behind is nobody's business."""
+
+
+PLACE, RELEASE, NEXT = Core._place, Core.release, Acquisition.next
+MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "a hold is handed over only where the view admits the next": (Core, "_hand_over", hand_over_blindly),
+    "a ticket is granted by its create revision": (Core, "_grant", grant_any),
+    "a name in doubt is not used again": (Queue, "give_back", reuse),
+    "a missing key is confirmed by a read": (reconciler.Reconciler, "_compare", believe_the_lease),
+    "the deadline counts from the sending": (Core, "renewed", count_from_the_answer),
+    "the lease's keys are compared": (reconciler.Reconciler, "poll", never_compare),
+    "only a count of one is a hold": (Core, "_place", place_second),
+    "events wait for the list": (Queue, "apply", apply_at_once),
+    "a new watch is followed by a list": (Queue, "watching", watch_alone),
+    "a fence is not handed over": (Core, "release", forget_fences),
+    "a grant is followed by a look at the lease": (Acquisition, "next", look_away),
+    "abandoned tickets are left": (reconciler.Reconciler, "_leave_abandoned", keep_going),
+    "a writer waits for all before it": (ReadersTogether, "kind", lambda rule, kv: "read"),
+}
+
+
+@pytest.mark.parametrize("rule", MISSING)
+def test_a_missing_rule_is_found(rule: str, monkeypatch: Patch) -> None:
+    """Within a thousand histories, each of the rules that the core is made of."""
+    owner, name, without = MISSING[rule]
+    monkeypatch.setattr(owner, name, without)
+    for _seed in range(ENOUGH):
+        try:
+            simulate(_seed)
+        except (Violation, AssertionError, KeyError, AttributeError):
+            return
+    pytest.fail(f"{ENOUGH} histories look right although it is not so that {rule}")

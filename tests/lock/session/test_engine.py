@@ -1,0 +1,379 @@
+"""A session's engine on a real etcd behind a bad network: nothing is left, nobody waits for ever, and what it costs."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.stack.servers import Etcd
+from lock import (
+    Client,
+    Election,
+    EtcdUnavailable,
+    Hold,
+    LockLost,
+    LockTimeout,
+    Mutex,
+    NotHeld,
+    ReadWriteLock,
+    Session,
+    connect,
+)
+from lock.core import core
+from lock.etcd.watches import Watches
+from lock.queue.names import LONGEST
+from tests.support.lock import (
+    WAIT_S, await_followed, await_keys, delete, followed, keys, lock_threads, metric, put, queue_up,
+)  # fmt: skip
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, out_of_threads, wait_until
+
+
+@pytest.fixture
+def hold(theirs: Mutex) -> Hold:
+    """The lock, held by another process."""
+    return theirs.acquire(timeout=WAIT_S)
+
+
+def wait_behind(hold: Hold, client: Client, session: Session) -> Future[Hold]:
+    """A thread that waits behind `hold`, and has seen it at the head."""
+    waiting = queue_up(client, Mutex(session, hold.name))
+    wait_until(lambda: (followed(session, hold.name) or 0) >= 2)
+    return waiting
+
+
+# Disturbances that cost no place: (what happens before the release, what happens after it)
+
+Disturbance = tuple[Callable[[Proxy], object], bool, Callable[[Proxy], object]]
+DISTURBANCES: dict[str, Disturbance] = {
+    "a broken connection": (lambda proxy: proxy.reset(), False, lambda proxy: None),
+    "a cut, so that only a list tells": (lambda proxy: proxy.refuse(), False, lambda proxy: proxy.start()),
+    "a cut and a compaction": (lambda proxy: proxy.refuse(), True, lambda proxy: proxy.start()),
+    "a pause": (lambda proxy: proxy.stall(), False, lambda proxy: proxy.resume()),
+    "a compaction": (lambda proxy: None, True, lambda proxy: None),
+}
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
+def test_a_disturbed_watch_costs_no_place(
+    hold: Hold, client: Client, far_session: Session, proxy: Proxy, etcdctl: Callable[..., str],
+    disturbance: Disturbance, monkeypatch: Patch,
+) -> None:  # fmt: skip
+    """The queue is watched and listed again, and the turn comes with the same key, without any audit."""
+    monkeypatch.setattr(core, "AUDIT_S", 600.0)
+    before, compacts, after = disturbance
+    waiting = wait_behind(hold, client, far_session)
+    key = keys(client, hold.name)[1]
+    before(proxy)
+    hold.release()
+    if compacts:
+        etcdctl("compact", str(client.get_prefix(f"{hold.name}/").revision))
+    after(proxy)
+    with waiting.result(WAIT_S) as mine:
+        assert mine.key == key
+        assert mine.token < client.get_prefix(f"{hold.name}/").revision
+
+
+def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: Patch) -> None:
+    """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
+    monkeypatch.setattr(core, "AUDIT_S", 0.2)
+    with Session(both, ttl=600) as session:
+        waiting = wait_behind(hold, client, session)
+        proxy.forget()
+        hold.release()
+        waiting.result(10.0).release()  # gRPC's pings would take 13 s
+
+
+@pytest.fixture
+def deaf(etcd: Etcd, monkeypatch: Patch) -> Iterator[Session]:
+    """A session that hears of no deletion, as etcd's own watches have failed to tell (etcd issues 17529, 18089)."""
+    receive = Watches._receive
+
+    def without_deletions(watches: Watches, stream: Any, response: Any) -> None:
+        kept = [event for event in response.events if event.type != event.DELETE]
+        del response.events[:]
+        response.events.extend(kept)
+        receive(watches, stream, response)
+
+    with connect(etcd.endpoint) as client, Session(client, ttl=600) as session:
+        monkeypatch.setattr(Watches, "_receive", without_deletions)
+        yield session
+        monkeypatch.undo()
+
+
+def test_an_audit_finds_a_lost_deletion(hold: Hold, client: Client, deaf: Session, monkeypatch: Patch) -> None:
+    """The watch stands but has kept a DELETE to itself: a list, now and then, heals it, and the watch is made anew."""
+    assert core.AUDIT_S <= 5.0, "what a lost DELETE may cost"
+    monkeypatch.setattr(core, "AUDIT_S", 0.2)
+    waiting = wait_behind(hold, client, deaf)
+    epoch = deaf._engine.core.queues[f"{hold.name}/"].epoch
+    hold.release()
+    mine = waiting.result(WAIT_S)
+    wait_until(lambda: deaf._engine.core.queues[f"{hold.name}/"].epoch > epoch)
+    mine.release()
+
+
+def test_a_holder_learns_within_seconds_that_its_key_was_deleted(client: Client, session: Session, name: str) -> None:
+    """Nothing waits, so nothing is watched: the session compares its keys with its lease's every two seconds."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    assert "lock-watch" not in lock_threads()
+    began = time.monotonic()
+    delete(client, hold.key)
+    assert hold.lost.wait(WAIT_S)
+    assert time.monotonic() - began < 6.0
+    assert_raises(LockLost, hold.release)
+
+
+def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Etcd) -> None:
+    """The lease is in the backup, the keys are not: holds are lost, and an observation tells the leader of today."""
+    with connect(fresh_etcd.endpoint) as client, Session(client, ttl=600) as early, Session(client, ttl=600) as late:
+        kept, office = Mutex(early, "kept").acquire(timeout=WAIT_S), Election(late, "office")
+        data, backup = fresh_etcd.directory / fresh_etcd.name, fresh_etcd.directory / "backup"
+        fresh_etcd.stop()
+        shutil.copytree(data, backup)
+        fresh_etcd.start()
+        for _ in range(10):
+            Mutex(early, "forgotten").acquire(timeout=WAIT_S).release()
+        forgotten = Mutex(early, "forgotten").acquire(timeout=WAIT_S)
+        waiting = wait_behind(forgotten, client, late)
+        with office.observe() as observation:
+            leadership = office.campaign("last", timeout=WAIT_S)
+            assert next(observation).value == "last"
+            fresh_etcd.stop()
+            shutil.rmtree(data)
+            backup.rename(data)
+            fresh_etcd.start()
+            assert forgotten.lost.wait(WAIT_S)
+            assert_raises(LockLost, waiting.result, WAIT_S)
+            with Election(early, "office").campaign("new", timeout=WAIT_S) as elected:
+                assert in_thread(next, observation).result(WAIT_S).value == "new"
+                assert elected.token < leadership.token
+        assert leadership.lost.wait(WAIT_S)
+        for lost in (leadership, forgotten):
+            with Mutex(early, "forgotten").acquire(timeout=WAIT_S) as hold:
+                assert hold.token < forgotten.token
+                hold.ensure()
+            kept.ensure()
+            assert_raises(LockLost, lost.release)
+        kept.release()
+
+
+# No key that was or may have been written is left: the lease is shared and lives on
+
+
+@pytest.mark.parametrize(
+    "attempt", [lambda mutex: mutex.acquire(timeout=0.5), Mutex.try_acquire], ids=["acquire", "try_acquire"]
+)
+def test_a_key_without_acknowledgement_is_deleted(
+    client: Client, far_session: Session, proxy: Proxy, name: str, attempt: Callable[[Mutex], object]
+) -> None:
+    """The key was written, the answer never came, and then etcd was away: it goes later, and the lease lives on."""
+    proxy.stall(ANSWERS)
+    attempting = in_thread(attempt, Mutex(far_session, name))
+    wait_until(lambda: keys(client, name))
+    proxy.stall()
+    assert_raises(EtcdUnavailable, attempting.result, WAIT_S)
+    assert keys(client, name)
+    proxy.resume()
+    await_keys(client, name, 0)
+    assert not far_session.lost.is_set()
+
+
+def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
+    """The network delivers the request when its call is over: the key is deleted when it appears, and again."""
+    proxy.stall(REQUESTS)
+    assert_raises(EtcdUnavailable, Mutex(far_session, name).acquire, timeout=0.3)
+    assert not keys(client, name)
+    key = f"{name}/{far_session.lease_id:x}-1"
+    wait_until(lambda: proxy.deliver(REQUESTS, through=key.encode()))
+    wait_until(lambda: keys(client, name))
+    proxy.reset()  # what was sent after it does not arrive
+    proxy.resume()
+    await_keys(client, name, 0)
+    for _ in range(2):
+        put(client, key, lease_id=far_session.lease_id)
+        await_keys(client, name, 0)
+    with Mutex(far_session, name).acquire(timeout=WAIT_S) as hold:
+        assert hold.key != key  # a name in doubt is not used again
+    assert not far_session.lost.is_set()
+
+
+def test_a_restored_key_is_deleted(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """Of the lease's keys those that the session has named; what it holds, waits with, and others have made stay."""
+    used = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
+    for hold in used:
+        hold.release()
+    lock = ReadWriteLock(session, f"{name}/held")
+    held, waiting = lock.write.acquire(timeout=WAIT_S), in_thread(lock.read.acquire)
+    foreign = put(client, f"{name}/foreign/by-hand", lease_id=session.lease_id)
+    await_keys(client, name, 3)
+    for hold in used:
+        client.create(hold.key, b"", session.lease_id)
+    for hold in used:
+        Mutex(stranger, hold.name).acquire(timeout=WAIT_S).release()
+    there = {kv.key for kv in client.get_prefix(f"{name}/").keys}
+    assert {held.key, foreign.key} <= there
+    assert len(there) == 3
+    held.release()
+    waiting.result(WAIT_S).release()
+
+
+@pytest.mark.parametrize("unanswered", [True, False])
+def test_a_release_rides_out_a_reset_connection(
+    client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture, unanswered: bool
+) -> None:
+    """When it returns, the key is gone; that a repetition finds none to delete is not taken for a deletion by hand."""
+    caplog.set_level("INFO", logger="lock.core.deletions")
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    proxy.stall(ANSWERS) if unanswered else proxy.refuse()
+    releasing = in_thread(hold.release)
+    if unanswered:
+        await_keys(client, name, 0)
+        proxy.reset()
+    wait_until(lambda: "still to be deleted" in caplog.text)
+    proxy.resume() if unanswered else proxy.start()
+    releasing.result(WAIT_S)
+    wait_until(lambda: keys(client, name) == [])
+
+
+def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
+    """release() returns when its deadline is over; the key is deleted once etcd is back, and the next one gets it."""
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    proxy.refuse()
+    hold.release()
+    assert_raises(NotHeld, hold.release)
+    assert keys(client, name) == [hold.key]
+    proxy.start()
+    await_keys(client, name, 0)
+
+
+def test_a_release_after_the_client_was_closed_says_so_at_once(etcd: Etcd, client: Client, name: str) -> None:
+    """It names the key, and what becomes of it."""
+    own = connect(etcd.endpoint, timeout=60)
+    session = Session(own, ttl=2)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    own.close()
+    began = time.monotonic()
+    assert_raises(EtcdUnavailable, hold.release, match=f"{hold.key}.*goes with its lease")
+    assert time.monotonic() - began < 2.0
+    session.close()
+    await_keys(client, name, 0)
+
+
+class StrictEtcd(Etcd):
+    """An etcd that takes one operation in a transaction."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--max-txn-ops=2"]
+
+
+def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the keys cannot go together, each goes by itself, without a complaint."""
+    caplog.set_level("INFO", logger="lock")
+    with StrictEtcd(tmp_path) as etcd, connect(etcd.endpoint) as client, Session(client) as session:
+        mutex = Mutex(session, "few")
+        with mutex.acquire(timeout=WAIT_S), ThreadPoolExecutor(8) as pool:
+            waits = [pool.submit(mutex.acquire, timeout=0.3) for _ in range(8)]
+            assert {type(wait.exception(WAIT_S)) for wait in waits} == {LockTimeout}
+            await_keys(client, "few", 1)
+    assert [message for message in caplog.messages if "watching" not in message] == []
+
+
+# What it costs
+
+
+def test_waits_that_timed_out_go_in_groups(client: Client, etcd: Etcd, proxy: Proxy, name: str) -> None:
+    """Against an etcd that answers after 80 ms, the keys of 600 waits are gone soon, in few requests, and then none."""
+    calls: list[str] = []
+
+    def note(call: str, request: Any, *_: object) -> None:
+        if call == "Txn" and (request.success[0].HasField("request_txn") or not request.success[0].HasField("request_put")):
+            calls.append(call)
+
+    proxy.delay_s = 0.04  # each way
+    with connect(proxy.endpoint, timeout=10, observer=note) as far, Session(far, ttl=60) as session:
+        mutex = Mutex(session, name)
+        with Mutex(session, name).acquire(timeout=WAIT_S) as hold, ThreadPoolExecutor(600) as pool:
+            waits = [pool.submit(mutex.acquire, timeout=2.0) for _ in range(600)]
+            assert {type(wait.exception(3 * WAIT_S)) for wait in waits} == {LockTimeout}
+            wait_until(lambda: keys(client, name) == [hold.key], timeout=WAIT_S)
+            wait_until(lambda: len(session._engine.core.tickets) == 1)
+            assert len(calls) <= 30
+            before = len(calls)
+            assert not session.lost.wait(1.0)
+            assert len(calls) == before
+
+
+def test_a_group_fits_into_a_request(client: Client, session: Session, name: str) -> None:
+    """Waits for a name as long as names can be go in transactions of a hundred, none of which is refused."""
+    mutex = Mutex(session, name.ljust(LONGEST, "x"))
+    with mutex.acquire(timeout=WAIT_S) as hold, ThreadPoolExecutor(150) as pool:
+        waits = [pool.submit(mutex.acquire) for _ in range(150)]
+        await_keys(client, mutex.name, 151)
+        mutex.cancel()
+        for wait in waits:
+            wait.exception(WAIT_S)
+        wait_until(lambda: keys(client, mutex.name) == [hold.key])
+
+
+def test_names_are_waited_for_in_one_stream(etcd: Etcd, stranger: Session, name: str) -> None:
+    """However many names and threads: a watcher for each name in etcd, and four threads here."""
+    with connect(etcd.endpoint) as client, Session(client, ttl=600) as session, ExitStack() as stack:
+        before = metric(etcd, "etcd_debugging_mvcc_watcher_total")
+        holds = [Mutex(stranger, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(20)]
+        waits = [queue_up(stranger.client, Mutex(session, hold.name)) for hold in holds * 2]
+        for hold in holds:
+            await_followed(session, hold.name, 3)
+        assert metric(etcd, "etcd_debugging_mvcc_watcher_total") == before + 20
+        assert metric(etcd, "etcd_debugging_mvcc_watch_stream_total") >= 1
+        assert len([thread for thread in lock_threads() if thread != "lock-lease"]) <= 3
+        for hold in holds:
+            hold.release()
+        pool = stack.enter_context(ThreadPoolExecutor(40))
+        list(pool.map(lambda wait: wait.result(WAIT_S).release(), waits))
+
+
+def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str, monkeypatch: Patch) -> None:
+    """A free lock is not followed at all; some time after the last waiter, neither watch nor thread is left."""
+    monkeypatch.setattr(core, "IDLE_S", 0.1)
+    with Session(client, ttl=600) as session:
+        mutex = Mutex(session, name)
+        with mutex.acquire(timeout=WAIT_S):
+            assert followed(session, name) is None
+            waiting = in_thread(lambda: mutex.acquire(timeout=WAIT_S).release())
+            await_followed(session, name, 2)
+        waiting.result(WAIT_S)
+        wait_until(lambda: not session._engine.core.queues)
+        wait_until(lambda: "lock-watch" not in lock_threads())
+
+
+def test_a_thousand_names_are_held_with_two_threads(client: Client, name: str) -> None:
+    """Whatever is held free costs no watch and no thread."""
+    with Session(client, ttl=10) as session:
+        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(1000)]
+        assert sorted(lock_threads()) == ["lock-lease", "lock-worker"]
+        assert not session.lost.wait(3.0)
+        for hold in holds:
+            hold.ensure()
+
+
+def test_an_error_that_was_not_expected_ends_no_thread(
+    client: Client, session: Session, hold: Hold, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A machine that is out of threads for a moment: the error is logged, and what was to be done is done later."""
+    failed = threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(client.watches, "add", in_turn(failed.set, out_of_threads))
+        waiting = queue_up(client, Mutex(session, hold.name))
+        assert failed.wait(WAIT_S)
+    hold.release()
+    waiting.result(WAIT_S).release()
+    assert "lock.session.engine" in caplog.text

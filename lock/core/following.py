@@ -127,13 +127,15 @@ class Following:
                 snapshot = lists[prefix]
                 was_restored = self._core.meet(snapshot.revision, request.known, now)
                 known, queue.wants_list = queue.known, False
-                if not queue.take(snapshot, now):
-                    continue
-                tickets = list(queue.tickets.values())
-                self._settle(queue, tickets, now)
+                taken, tickets = queue.take(snapshot, now), list(queue.tickets.values())
                 assert queue.view is not None
-                ours = [ticket for ticket in tickets if queue.shows(ticket)]
-                self._rob_all([t for t in ours if t.stage is Stage.HELD and not queue.view.admits(t.rule, t.key)], now)
+                self._core.advance(queue)
+                # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
+                held = [ticket for ticket in tickets if ticket.stage is Stage.HELD and queue.shows(ticket)]
+                overtaken = [ticket for ticket in held if not queue.view.admits(ticket.rule, ticket.key)] if taken else []
+                queue.catch_up()
+                self._rob_all(overtaken, now)
+                self._settle(queue, tickets, now)
                 if was_restored or snapshot.revision < known:
                     self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
 

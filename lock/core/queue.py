@@ -190,11 +190,15 @@ class Queue:
             self._audit = False
             there = {kv.key: kv.create_revision for kv in view.in_order()}
             self._missed = {key for key, created in before.items() if there.get(key) != created}
+        return taken
+
+    def catch_up(self) -> None:
+        """After a list: take the events that came before it."""
+        assert self.view is not None
         if not self.is_listed:
             self.is_listed = True
-            view.apply(self.late)
+            self.view.apply(self.late)
             self.late = []
-        return taken
 
     def apply(self, events: list[Event]) -> bool:
         """Take events; whether they were."""

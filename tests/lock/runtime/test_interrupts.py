@@ -56,7 +56,7 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
     monkeypatch.setattr(following, "AUDIT_S", 600.0)
     for number, interrupt in at_each_call(more_than=10, inside=(LIBRARY, EVENTS)):
         mutex = make(session, f"{name}/{number}")
-        hold = mutex.acquire(timeout=WAIT_S)
+        hold = in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S)
         threading.Timer(0.01, hold.release).start()
         interrupt(partial(lock_and_release, mutex))
         with contextlib.suppress(NotHeld):

@@ -136,7 +136,7 @@ async def _ask(engine: Engine, acquisition: Acquisition, ask: Ask, woken: _Wakeu
     def tell(done: Future[Any]) -> None:
         _tell(engine, acquisition.answered, acquisition.failed, request, done)
         with contextlib.suppress(RuntimeError):  # the loop was closed
-            loop.call_soon_threadsafe(lambda: told.done() or told.set_result(None))
+            loop.call_soon_threadsafe(_settle, told, None)
 
     unanswered = acquisition.unanswered if isinstance(request, Create) else None
     engine.client.send(engine.call_of(request), ask.timeout, unanswered).add_done_callback(tell)
@@ -165,7 +165,7 @@ async def _deletion(engine: Engine, request: Delete) -> EtcdError | None:
     def tell(done: Future[Any]) -> None:
         failure = _tell(engine, engine.core.deletions.answered, engine.core.deletions.failed, request, done)
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(lambda: outcome.done() or outcome.set_result(failure))
+            loop.call_soon_threadsafe(_settle, outcome, failure)
 
     unanswered = partial(engine.core.deletions.doubt, request)
     engine.client.send(engine.call_of(request), unanswered=unanswered).add_done_callback(tell)
@@ -183,3 +183,8 @@ def _tell(
         return failure
     engine.tell(answered, request, answer)
     return None
+
+
+def _settle(future: asyncio.Future[Any], value: object) -> None:
+    if not future.done():
+        future.set_result(value)

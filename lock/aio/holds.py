@@ -80,7 +80,7 @@ class AsyncHold(Generic[HeldT]):
         self._held.on_lost(callback)
 
     def release(self) -> Coroutine[Any, Any, None]:
-        """Free the lock; to be awaited. Raises as `lock.Hold.release`. A task that is cancelled here has released it."""
+        """Free the lock; to be awaited. Raises as `lock.Hold.release`. A task cancelled here has released it."""
         return release_held(self._held, driver.calling_task())
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
@@ -163,6 +163,7 @@ class MultiHold(AsyncHold[sync.MultiHold]):
 
     Attributes:
         tokens: the fencing token of each name.
+        lost: a `Lost`, set as soon as it is known that one of them is lost.
     """
 
     def __init__(self, held: sync.MultiHold, owner: object) -> None:

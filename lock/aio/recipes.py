@@ -102,12 +102,12 @@ class AsyncLock(_Owned[HeldT, AsyncHoldT]):
         super().__init__(wrap, f"lock {recipe.name!r}")
         self._recipe = recipe
 
-    def acquire(self, *wrong: Any, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
+    def acquire(self, *_wrong: Any, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
         """Wait for the lock: ``async with x.acquire(timeout=5) as hold``, or ``hold = await x.acquire()``.
 
         ``async with x as hold`` waits without an end. `timeout` and errors are those of `lock.Mutex.acquire`.
         """
-        acquiring: Acquiring[AsyncHoldT] = self._acquiring(timeout, wrong)
+        acquiring: Acquiring[AsyncHoldT] = self._acquiring(timeout, _wrong)
         return acquiring
 
     async def try_acquire(self) -> AsyncHoldT | None:
@@ -129,7 +129,9 @@ class AsyncLock(_Owned[HeldT, AsyncHoldT]):
         return await driver.call(self._recipe.locked)
 
     async def _take(self, owner: Any, until: float, value: str | None) -> AsyncHoldT:
-        held = await take(self._recipe, owner, self._holds(owner), until, value=None if value is None else encode(value))
+        held = await take(
+            self._recipe, owner, self._holds(owner), until, value=None if value is None else encode(value)
+        )
         return self._wrap(held, owner)
 
 
@@ -188,9 +190,9 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
         self._recipe = sync.MultiLock(session, names)
         super().__init__(MultiHold, f"locks {', '.join(self._recipe.names)}")
 
-    def acquire(self, *wrong: Any, timeout: float | None = None) -> Acquiring[MultiHold]:
+    def acquire(self, *_wrong: Any, timeout: float | None = None) -> Acquiring[MultiHold]:
         """As `AsyncLock.acquire`, for all of them."""
-        acquiring: Acquiring[MultiHold] = self._acquiring(timeout, wrong)
+        acquiring: Acquiring[MultiHold] = self._acquiring(timeout, _wrong)
         return acquiring
 
     async def try_acquire(self) -> MultiHold | None:
@@ -236,9 +238,9 @@ class Election:
     def __init__(self, session: sync.Session, name: str) -> None:
         self._candidates = AsyncLock[sync.Leadership, Leadership](Candidates(session, name), Leadership)
 
-    def campaign(self, value: str, *wrong: Any, timeout: float | None = None) -> Acquiring[Leadership]:
+    def campaign(self, value: str, *_wrong: Any, timeout: float | None = None) -> Acquiring[Leadership]:
         """Wait until elected, and proclaim `value`; as `AsyncLock.acquire`."""
-        acquiring: Acquiring[Leadership] = self._candidates._acquiring(timeout, wrong, value)
+        acquiring: Acquiring[Leadership] = self._candidates._acquiring(timeout, _wrong, value)
         return acquiring
 
     def cancel(self) -> None:
@@ -247,7 +249,13 @@ class Election:
 
 
 async def take(
-    recipe: QueuedLock[Any], owner: Any, holds: list[Any], until: float, *, tries: bool = False, value: bytes | None = None
+    recipe: QueuedLock[Any],
+    owner: Any,
+    holds: list[Any],
+    until: float,
+    *,
+    tries: bool = False,
+    value: bytes | None = None,
 ) -> Any:
     """Acquire a recipe for a task; `until` is a time, `-math.inf` to write nothing where the lock is taken."""
     held = recipe.enter_again(owner)

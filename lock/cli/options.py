@@ -12,8 +12,7 @@ import click
 
 from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
-from lock.etcd.transport import Observer
-from lock.etcd.transport import Tls
+from lock.etcd.transport import Observer, Tls
 from lock.model import printable
 from lock.queue.names import queue_prefix
 

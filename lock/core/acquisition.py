@@ -153,7 +153,7 @@ class Acquisition:
         elif ticket.stage is Stage.QUEUED:
             core.listed(ticket, answer[self._prefix], now)
             if ticket.stage is Stage.QUEUED:
-                core.join(ticket.queue, now)
+                core.following.join(ticket.queue, now)
         else:
             self._head = next(iter(answer[self._prefix].keys), None)
 
@@ -173,7 +173,7 @@ class Acquisition:
                 self._retry_at = now + _RETRY_S
                 return
         elif is_unavailable and ticket.stage is Stage.QUEUED:
-            self._core.join(ticket.queue, now)
+            self._core.following.join(ticket.queue, now)
             return
         reason = "no place in the queue in time: " if is_unavailable else ""
         self._error = type(error)(f"lock {self.name!r}: {reason}{error}")

@@ -16,35 +16,26 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lock.core.deletions import Deletions
+from lock.core.following import Following
 from lock.core.messages import (
-    Answer,
     Create,
     Created,
     Delete,
-    Deleted,
-    Follow,
-    Found,
-    LeaseKeys,
     ListLease,
     ListQueues,
     Order,
     ReadKeys,
     Renew,
-    Reopen,
     Request,
-    Unfollow,
 )
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.errors import (
     AdmissionConflict,
-    EtcdDenied,
     EtcdError,
-    EtcdUnavailable,
     HoldExpired,
     LockCancelled,
     LockError,
@@ -52,15 +43,8 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
-from lock.model import Event, KeyValue, Snapshot
+from lock.model import Snapshot
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
-
-AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters
-IDLE_S = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
-IDLE_QUEUES = 64  # how many such queues are followed at most
-_TICK_S = 1.0  # between two looks at the queues that are followed
-_LISTS = 32  # in one step
-_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Core:
@@ -92,10 +76,9 @@ class Core:
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
         self._owner = owner
-        self._followed: dict[str, Queue] = {}
         self._expiring: list[tuple[float, int, Ticket, str]] = []
         self._numbers = itertools.count()
-        self._tick = sent
+        self.following = Following(self, sent)
 
     # The lease
 
@@ -135,8 +118,7 @@ class Core:
             ticket.failure = ticket.failure or self.failure
             ticket.stage = Stage.GONE
         self.news += self.tickets.values()
-        self.orders += map(Unfollow, self._followed)
-        self._followed.clear()
+        self.following.clear()
         self.tickets.clear()
         self.queues.clear()
         return True
@@ -244,18 +226,9 @@ class Core:
         ):
             self._grant(ticket, ticket.created)
 
-    def join(self, queue: Queue, now: float) -> None:
-        """Follow the queue from now on."""
-        queue.used_at = now
-        if queue.view is None and self.failure is None:
-            self.queues[queue.prefix] = queue
-            self._followed[queue.prefix] = queue
-            queue.follow(now)
-            self.orders.append(Follow(queue.prefix))
-
     def contended(self, ticket: Ticket, now: float) -> bool:
         """Whether there is a waiter, as far as is known; from now on it is."""
-        self.join(ticket.queue, now)
+        self.following.join(ticket.queue, now)
         view = ticket.queue.view
         return view is not None and ticket.queue.is_listed and view.has_waiters(ticket.rule)
 
@@ -320,7 +293,7 @@ class Core:
         if self.failure is not None:
             return
         if isinstance(request, ListQueues):
-            self._take_lists(request, answer, now)
+            self.following.answered(request, answer, now)
         elif isinstance(request, Delete):
             self.deletions.answered(request, answer, now)
         elif isinstance(request, (ListLease, ReadKeys)):
@@ -335,14 +308,7 @@ class Core:
         elif isinstance(request, (ListLease, ReadKeys)):
             self.reconciler.failed(request, error, now)
         elif isinstance(request, ListQueues):
-            for queue in self._known(request.prefixes):
-                queue.trouble = str(error)
-                if isinstance(error, EtcdUnavailable):
-                    self._list_later(queue, now)
-                elif len(request.prefixes) > 1:  # one of them is refused
-                    self._order_lists([queue])
-                else:
-                    self._deny(queue, error, now)
+            self.following.failed(request, error, now)
 
     def meet(self, revision: int, known: int, now: float) -> bool:
         """A revision that an answer tells; whether it is lower than one that was known when it was asked for.
@@ -361,33 +327,8 @@ class Core:
         self.revision = 0
         for ticket in self.tickets.values():
             ticket.floor = 0
-        for queue in self._followed.values():
-            queue.wants_list = queue.is_watched
-        self._tick = now
+        self.following.restored(now)
         self.reconciler.hurry(now)
-
-    # Queues that are followed
-
-    def watching(self, prefix: str, now: float) -> None:
-        """etcd watches the prefix from now on."""
-        for queue in self._known([prefix]):
-            queue.watching()
-            self._tick = min(self._tick, now)
-            self.is_early = True
-
-    def changed(self, prefix: str, events: list[Event], now: float) -> None:
-        """Events of whole revisions."""
-        for queue in self._known([prefix]):
-            if queue.apply(events):
-                self._settle(queue, (queue.tickets[event.kv.key] for event in events if event.kv.key in queue.tickets), now)
-
-    def broken(self, prefix: str, error: EtcdError, now: float) -> None:
-        """The watch has ended; it comes again, unless etcd denies it."""
-        for queue in self._known([prefix]):
-            queue.broken()
-            queue.trouble = str(error)
-            if isinstance(error, EtcdDenied):
-                self._deny(queue, error, now)
 
     # Time
 
@@ -401,89 +342,28 @@ class Core:
             _, _, ticket, reason = heapq.heappop(self._expiring)
             if ticket.stage is Stage.HELD:
                 self._fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
-        if now >= self._tick:
-            self._look(now)
+        if now >= self.following.due:
+            self.following.look(now)
         times = [self.deadline, self.deletions.poll(now), self.reconciler.poll(now)]
-        if self._followed:
-            times.append(self._tick)
+        if self.following.followed:
+            times.append(self.following.due)
         if self._expiring:
             times.append(self._expiring[0][0])
         return min(times)
 
-    def _look(self, now: float) -> None:
-        """List the queues that have to be, audit and leave others."""
-        self._tick = now + _TICK_S
-        idle = []
-        for queue in self._followed.values():
-            if queue.waits():
-                queue.used_at = now
-                if queue.is_listed and now - queue.audited_at >= AUDIT_S:
-                    queue.audit(now)
-            else:
-                idle.append(queue)
-            if queue.has_missed():
-                queue.broken()
-                self.orders.append(Reopen(queue.prefix))
-        idle.sort(key=lambda queue: -queue.used_at)
-        for place, queue in enumerate(idle):
-            if now - queue.used_at > IDLE_S or place >= IDLE_QUEUES:
-                self._unfollow(queue)
-        wanted = [queue for queue in self._followed.values() if queue.wants_list]
-        due = [queue for queue in wanted if now >= queue.asked_at + self._pause(queue)]
-        for queue in due:
-            queue.ask(now)
-        for first in range(0, len(due), _LISTS):
-            self._order_lists(due[first : first + _LISTS])
-        if len(due) < len(wanted):
-            self._tick = min(self._tick, *(q.asked_at + self._pause(q) for q in wanted if q.wants_list))
-
-    def _take_lists(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
-        for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
-            for queue in self._known([prefix]):
-                if queue.epoch != epoch or not queue.is_watched:
-                    continue  # it was asked for before the watch that it should follow
-                snapshot = lists[prefix]
-                was_restored = self.meet(snapshot.revision, request.known, now)
-                known, queue.wants_list = queue.known, False
-                if not queue.take(snapshot, now):
-                    continue
-                tickets = list(queue.tickets.values())
-                self._settle(queue, tickets, now)
-                assert queue.view is not None
-                ours = [ticket for ticket in tickets if queue.shows(ticket)]
-                self._rob_all([t for t in ours if t.stage is Stage.HELD and not queue.view.admits(t.rule, t.key)], now)
-                if was_restored or snapshot.revision < known:
-                    self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
-
-    def _order_lists(self, queues: list[Queue]) -> None:
-        prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
-        self.orders.append(ListQueues(prefixes, epochs, self.revision))
-
-    def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
-        """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
-        self._advance(queue)
-        self._rob_all([ticket for ticket in tickets if queue.lacks(ticket)], now)
-        assert queue.view is not None
-        conflicts = queue.view.conflicts()
-        if conflicts:
-            waiting = [t for t in queue.tickets.values() if t.stage in WAITING and t.rule in conflicts]
-            for ticket in waiting:
-                if queue.view.create_revision(ticket.key) is not None:
-                    self.cancel(ticket, AdmissionConflict(conflicts[ticket.rule]), now)
-
     def _place(self, ticket: Ticket, answer: Created, now: float) -> None:
         """Its key stands in the queue."""
         queue = ticket.queue
-        if answer.count == 1:
+        if answer.number == 1:
             self._grant(ticket, ticket.created)
         elif answer.keys is not None:
             self.listed(ticket, Snapshot(answer.revision, answer.keys), now)
         elif queue.lacks(ticket):
             self.rob(ticket, now)
         elif ticket.rule == EXCLUSIVE:
-            self.join(queue, now)
+            self.following.join(queue, now)
 
-    def _advance(self, queue: Queue) -> list[str]:
+    def advance(self, queue: Queue) -> list[str]:
         """Grant the tickets of those who hold from now on by the view; all keys that do."""
         view = queue.view
         assert view is not None
@@ -502,7 +382,7 @@ class Core:
         assert queue.view is not None
         assert ticket.created is not None
         queue.view.discard(ticket.key, ticket.created)
-        admitted = self._advance(queue)
+        admitted = self.advance(queue)
         return bool(admitted) and all(key in queue.tickets for key in admitted)
 
     def _grant(self, ticket: Ticket, token: int | None) -> None:
@@ -516,39 +396,9 @@ class Core:
         ticket.stage = Stage.HELD
         self.news.append(ticket)
 
-    def _rob_all(self, tickets: Iterable[Ticket], now: float) -> None:
-        for ticket in tickets:
-            self.rob(ticket, now)
-
     def _fail(self, ticket: Ticket, failure: LockError, now: float) -> None:
         ticket.failure = failure
         self.leave(ticket, now)
-
-    def _deny(self, queue: Queue, error: LockError, now: float) -> None:
-        """etcd does not let this user see the queue, so nothing can wait in it."""
-        for ticket in list(queue.tickets.values()):
-            self.cancel(ticket, type(error)(str(error)), now)
-        self._unfollow(queue)
-
-    def _list_later(self, queue: Queue, now: float) -> None:
-        if queue.is_watched:
-            queue.wants_list = True
-            queue.failures += 1
-            self._tick = min(self._tick, now + self._pause(queue))
-            self.is_early = True
-
-    @staticmethod
-    def _pause(queue: Queue) -> float:
-        return _RETRY_S[min(queue.failures - 1, len(_RETRY_S) - 1)] if queue.failures else 0.0
-
-    def _known(self, prefixes: Iterable[str]) -> list[Queue]:
-        return [self._followed[prefix] for prefix in prefixes if prefix in self._followed]
-
-    def _unfollow(self, queue: Queue) -> None:
-        self._followed.pop(queue.prefix, None)
-        queue.view = None
-        self.orders.append(Unfollow(queue.prefix))
-        self._forget(queue)
 
     def _drop(self, ticket: Ticket) -> None:
         ticket.stage = Stage.GONE
@@ -558,8 +408,9 @@ class Core:
         ticket.queue.give_back(ticket)
         if ticket.in_doubt:
             self.reconciler.remember(ticket)
-        self._forget(ticket.queue)
+        self.forget(ticket.queue)
 
-    def _forget(self, queue: Queue) -> None:
+    def forget(self, queue: Queue) -> None:
+        """There may be nothing more to remember of a queue."""
         if queue.is_unused() and self.queues.get(queue.prefix) is queue:
             del self.queues[queue.prefix]

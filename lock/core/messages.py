@@ -36,14 +36,15 @@ class Created(NamedTuple):
     """The answer: the key as it stands now, None if it was not written; how many keys the prefix has; the list."""
 
     kv: KeyValue | None
-    count: int | None
+    number: int | None
     keys: list[KeyValue] | None
     revision: int
 
 
 class Delete(NamedTuple):
     """Delete each key if it was created at this revision; at any, where it is None. The tickets are those of the keys,
-    None where a key has none."""
+    None where a key has none.
+    """
 
     keys: tuple[tuple[str, int | None], ...]
     tickets: tuple[Ticket | None, ...]

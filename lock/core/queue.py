@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Stage(Enum):
+    """How far a ticket has come."""
+
     WRITING = "no write of its key was answered"
     QUEUED = "its key stands in the queue"
     HELD = "its turn has come"
@@ -81,6 +83,11 @@ class Ticket:
     def is_lost(self) -> bool:
         """Whether what it held or waited for is gone; a wait that was cancelled is not a loss."""
         return self.failure is not None and not isinstance(self.failure, LockCancelled)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its key is deleted, or was never written."""
+        return self.stage is Stage.GONE
 
     def again(self) -> LockError | None:
         """The failure as a new exception, for each thread that raises it."""
@@ -183,11 +190,15 @@ class Queue:
             self._audit = False
             there = {kv.key: kv.create_revision for kv in view.in_order()}
             self._missed = {key for key, created in before.items() if there.get(key) != created}
+        return taken
+
+    def catch_up(self) -> None:
+        """After a list: take the events that came before it."""
+        assert self.view is not None
         if not self.is_listed:
             self.is_listed = True
-            view.apply(self.late)
+            self.view.apply(self.late)
             self.late = []
-        return taken
 
     def apply(self, events: list[Event]) -> bool:
         """Take events; whether they were."""

@@ -5,7 +5,7 @@ etcd that was restored from a backup.
 
 - A stray is a key that this session has named, with no ticket when the list was asked for and none when it was
   answered. It is read, and deleted by its create revision. Other keys of the lease are none of ours.
-- A ticket whose key is not in the list, or is in doubt, is read: the lease's list comes from the memory of etcd's leader
+- A ticket whose key is not in the list, or is in doubt, is read: the lease's list comes from the memory of the leader,
   and may lack keys that were acknowledged. It is lost where a linearizable read shows no key, or another one.
 - A list that etcd denies, since the lease has keys that the user may not read, is replaced by reads of the tickets'
   keys.

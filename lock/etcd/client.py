@@ -17,7 +17,7 @@ from lock.etcd.auth import Login
 from lock.etcd.requests import Created, Requests
 from lock.etcd.stream import first_answer
 from lock.etcd.transport import Call, Observer, Tls, Transport, parse_endpoints, rpc
-from lock.etcd.watches import WatchIterator, Watches
+from lock.etcd.watches import Watches, WatchIterator
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
 from lock.runtime.interrupts import require_threads, run_uninterrupted
@@ -143,7 +143,7 @@ class Client(Transport):
 
         >>> client.put("flash-sale/price", "7", if_=hold.is_owner())
 
-        `if_` is a condition, or several: those of `Hold.is_owner` and `MultiHold.is_owner`. A write whose answer is lost
+        `if_` is a condition, or several: that of `Hold.is_owner`, those of `MultiHold`. A write whose answer is lost
         is repeated at another endpoint, so another client's later write may be overwritten, unless a condition prevents
         that. `EtcdUnavailable`: it may have been written.
         """

@@ -279,9 +279,7 @@ class Transport:
             answer: T = done.value
             return answer
 
-    def _attempts(
-        self, call: Call[T], deadline: float, unanswered: Unanswered
-    ) -> Generator[_Step | _LogIn, Any, T]:
+    def _attempts(self, call: Call[T], deadline: float, unanswered: Unanswered) -> Generator[_Step | _LogIn, Any, T]:
         """Ask the endpoints: yields what is to be sent, is sent the responses, and returns the answer."""
         failures = []
         first, count = self.current, len(self.endpoints)

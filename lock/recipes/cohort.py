@@ -63,12 +63,12 @@ class CohortMutex(Acquirable[Turn]):
         self._acquisition: Acquisition | None = None  # the key of the process, from queueing to release
         self._outage: EtcdUnavailable | None = None  # why the last leader got no place in the queue
 
-    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> Turn:
+    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> Turn:
         """Wait for a turn; use the result in ``with``, or release it.
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        check_keywords(wrong)
+        check_keywords(_wrong)
         self.session.client.check_process()
         until = deadline(timeout)
         waiter = Waiter()

@@ -89,13 +89,13 @@ class Election:
         self._prefix = queue_prefix(name)
 
     def campaign(
-        self, value: str, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None
+        self, value: str, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None
     ) -> Leadership:
         """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        check_keywords(wrong)
+        check_keywords(_wrong)
         return self._candidates.campaign(encode(value), timeout, deadline(timeout), cancel)
 
     def cancel(self) -> None:

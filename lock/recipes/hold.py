@@ -6,6 +6,7 @@ dropped nothing is freed: the garbage collector runs whenever it likes, also whi
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from abc import ABC, abstractmethod
@@ -60,10 +61,8 @@ class Releasable(ABC):
         """For the recipes: it counts as released, wherever that was done."""
         self.released = True
         if self._holds is not None:
-            try:
+            with contextlib.suppress(ValueError):
                 self._holds.remove(self)
-            except ValueError:
-                pass
 
 
 class HeldKey(Releasable):

@@ -47,8 +47,8 @@ class MultiLock(Acquirable["MultiHold"]):
         self.names = _in_order(names)
         self.mutexes = [Mutex(session, name) for name in self.names]
 
-    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
-        check_keywords(wrong)
+    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
+        check_keywords(_wrong)
         until = deadline(timeout)
 
         def acquire(mutex: Mutex) -> Hold:

@@ -38,7 +38,7 @@ class Acquirable(ABC, Generic[HeldT]):
         self._mine = threading.local()
 
     @abstractmethod
-    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
+    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
         """Wait for the lock; use the result in ``with``, or release it, or the lock: see `release`.
 
         Args:
@@ -118,9 +118,9 @@ class QueuedLock(Acquirable[HoldT]):
         self._max_hold = max_hold
         self._waiting: set[ref[Acquisition]] = set()
 
-    def acquire(self, *wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
-        check_keywords(wrong)
-        until = now() + timeout if type(timeout) in (int, float) and timeout >= 0 else deadline(timeout)
+    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
+        check_keywords(_wrong)
+        until = now() + timeout if isinstance(timeout, float) and timeout >= 0.0 else deadline(timeout)
         owner = threading.current_thread()
         held = self.enter_again(owner)
         if held is None:
@@ -157,14 +157,12 @@ class QueuedLock(Acquirable[HoldT]):
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""
         return contenders_of(self.session.client, self._prefix, self._terms.rule)
 
-    # For the recipes, and `lock.aio`
-
     def enter_again(self, owner: object) -> HoldT | None:
-        """What this thread or task holds already, entered again; None where it has to queue."""
+        """For the recipes: what this thread or task holds already, entered again; None where it has to queue."""
         return None
 
     def start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
-        """An acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
+        """For the recipes: an acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
         engine, where = self._engine, _caller()
         value = engine.identity(self._terms.declared) if value is None else value
 
@@ -179,7 +177,7 @@ class QueuedLock(Acquirable[HoldT]):
         return begin() if threading.get_ident() != MAIN_THREAD else run_uninterrupted(begin)
 
     def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
-        """The hold of an acquisition that has ended with one; it is kept in `holds`."""
+        """For the recipes: the hold of an acquisition that has ended with one; it is kept in `holds`."""
         ticket = acquisition.ticket
         held = self._make(self.session, self.name, ticket, max_hold=self._max_hold)
         held.keep_in(holds)
@@ -187,11 +185,11 @@ class QueuedLock(Acquirable[HoldT]):
         return held
 
     def stop(self, acquisition: Acquisition) -> None:
-        """The acquisition waits no more."""
+        """For the recipes: the acquisition waits no more."""
         self._waiting.discard(ref(acquisition))
 
     def cancel_all(self, acquisitions: list[Acquisition]) -> None:
-        """End these waits."""
+        """For the recipes: end these waits."""
         for acquisition in acquisitions:
             failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
             self._engine.tell(self._engine.core.cancel, acquisition.ticket, failure)
@@ -233,7 +231,7 @@ class RuleLock(QueuedLock[Hold]):
         max_hold: as for `Mutex`.
 
     Raises:
-        TypeError: `rule` is not an `Admission` that can be compared (hashed), or `kind` is not a text; others as `Mutex`.
+        TypeError: `rule` is not a hashable `Admission`, or `kind` is not a text; others as `Mutex`.
     """
 
     def __init__(

@@ -32,7 +32,8 @@ class ReentrantHold(Hold):
         self._session.client.check_process()
         if owner is not self.owner:
             raise NotHeld(
-                f"lock {self.name!r} (key {self.key!r}) is held by {_name(self.owner)}: {_name(owner)} cannot release it"
+                f"lock {self.name!r} (key {self.key!r}) is held by {_name(self.owner)}: "
+                f"{_name(owner)} cannot release it"
             )
         return self.leave(owner)
 
@@ -63,7 +64,7 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
 
     def enter_again(self, owner: object) -> ReentrantHold | None:
         known = self._held.get(owner)
-        hold = known and known()
+        hold = None if known is None else known()
         if hold is None or hold.entries == 0:
             return None
         hold.ensure()  # if it is lost, the owner has to leave first

@@ -31,8 +31,20 @@ from typing import Any
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
 from lock.core.core import Core
-from lock.core.messages import Create, Delete, Follow, ListLease, ListQueues, Order, ReadKeys, Renew, Reopen, Request
-from lock.core.messages import TimeToLive, Unfollow
+from lock.core.messages import (
+    Create,
+    Delete,
+    Follow,
+    ListLease,
+    ListQueues,
+    Order,
+    ReadKeys,
+    Renew,
+    Reopen,
+    Request,
+    TimeToLive,
+    Unfollow,
+)
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
@@ -224,10 +236,10 @@ class Engine:
                 self.check_deletion(ticket, error)
             else:
                 self.tell(self.core.deletions.answered, request, answer)
-        if ticket.stage is not Stage.GONE:
+        if not ticket.is_gone:
             gone = InterruptSafeEvent()
             ticket.wake = gone.set
-            while ticket.stage is not Stage.GONE and now() < until:
+            while not ticket.is_gone and now() < until:
                 gone.wait(until - now())
         self.check_released(ticket)
 
@@ -241,7 +253,7 @@ class Engine:
     def check_released(self, ticket: Ticket) -> None:
         """Raise where it was lost; the deletion may still be on its way."""
         self.tell(self.core.check, ticket)
-        if ticket.stage is not Stage.GONE:
+        if not ticket.is_gone:
             logger.warning("key %s is deleted later: etcd did not confirm it in time", ticket.key)
         elif not ticket.was_there:
             raise LockLost(f"key {ticket.key!r} was gone before it was released")
@@ -439,10 +451,10 @@ class _Listener(WatchListener):
         self._prefix = prefix
 
     def watching(self) -> None:
-        self._engine.tell(self._engine.core.watching, self._prefix)
+        self._engine.tell(self._engine.core.following.watching, self._prefix)
 
     def changed(self, events: list[Event]) -> None:
-        self._engine.tell(self._engine.core.changed, self._prefix, events)
+        self._engine.tell(self._engine.core.following.changed, self._prefix, events)
 
     def broken(self, error: EtcdError) -> None:
-        self._engine.tell(self._engine.core.broken, self._prefix, error)
+        self._engine.tell(self._engine.core.following.broken, self._prefix, error)

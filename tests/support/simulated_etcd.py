@@ -59,7 +59,9 @@ class SimulatedEtcd:
             case messages.ListQueues():
                 return {prefix: Snapshot(self.revision, self.under(prefix)) for prefix in request.prefixes}
             case messages.ReadKeys():
-                return messages.Found({key: self.keys[key] for key in request.tickets if key in self.keys}, self.revision)
+                return messages.Found(
+                    {key: self.keys[key] for key in request.tickets if key in self.keys}, self.revision
+                )
         raise AssertionError(request)
 
     def create(self, request: messages.Create) -> messages.Created:

@@ -20,7 +20,7 @@ from typing import Any
 from lock.core import messages
 from lock.core.acquisition import Acquisition, Ask, Terms, Wait
 from lock.core.core import Core
-from lock.core.queue import Stage, Ticket
+from lock.core.queue import Ticket
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, SessionLost
 from lock.model import Declaration
 from lock.recipes.read_write import ReadersTogether
@@ -116,7 +116,9 @@ class World:
         rule = self.names[name][0].rule
         for place, kind in enumerate(kinds):
             ahead = Counter(kinds[:place])
-            fits = not place or (kind not in (None, "write") and not {None, "write"} & set(ahead) and rule.admits(kind, ahead))  # type: ignore[arg-type]
+            fits = not place or (
+                kind not in (None, "write") and not {None, "write"} & set(ahead) and rule.admits(kind, ahead)
+            )  # type: ignore[arg-type]
             self.require(fits, f"two hold {name}: {[each.key for each in (*others, held)]}")
         if rule == Terms().rule:
             self.require(held.token > self.highest.get(name, 0), f"the token of {name} does not rise")
@@ -284,9 +286,13 @@ class Process:
                 self.renew(core, again=False)
             case messages.ListLease():
                 ask = lambda: self.world.etcd.lease_keys(core.lease_id)  # noqa: E731
-                self.call(ask, lambda answer: core.answered(order, answer, self.now()), self.failing(core.failed, order))
+                self.call(
+                    ask, lambda answer: core.answered(order, answer, self.now()), self.failing(core.failed, order)
+                )
             case messages.Delete() | messages.ListQueues() | messages.ReadKeys():
-                self.send(order, lambda answer: core.answered(order, answer, self.now()), self.failing(core.failed, order))
+                self.send(
+                    order, lambda answer: core.answered(order, answer, self.now()), self.failing(core.failed, order)
+                )
 
     def failing(self, failed: Callable[..., object], request: object) -> Callable[[LockError], object]:
         return lambda error: failed(request, error, self.now())
@@ -297,7 +303,11 @@ class Process:
     def call(self, do: Callable[[], Any], answered: Any, failed: Any, unanswered: Any = lambda: None) -> None:
         """A call of etcd and what becomes of it."""
         world, chance, core = self.world, self.world.chance, self.core
-        fate = chance.choice(["before", "after", "late", "twice", "slow"]) if world.trouble and chance.random() < world.loss else ""
+        fate = (
+            chance.choice(["before", "after", "late", "twice", "slow"])
+            if world.trouble and chance.random() < world.loss
+            else ""
+        )
 
         def arrive() -> None:
             try:
@@ -372,7 +382,7 @@ class Watch:
         def stand() -> None:
             if not self._is_closed and life == self._life:
                 self._position, self._epoch, self._busy_until = world.etcd.revision, world.etcd.epoch, 0.0
-                world.at(world.delay(), lambda: self.tell(life, lambda now: core.watching(self._prefix, now)))
+                world.at(world.delay(), lambda: self.tell(life, lambda now: core.following.watching(self._prefix, now)))
                 world.etcd.listeners[self] = self.follow
                 if world.trouble and world.chance.random() < 0.3:
                     world.at(world.chance.random() * 3.0, lambda: self.cut(life))
@@ -391,7 +401,10 @@ class Watch:
         world.etcd.listeners.pop(self, None)
         self._life += 1
         again = self._life
-        world.at(world.delay(), lambda: self.tell(again, lambda now: core.broken(self._prefix, EtcdUnavailable("cut"), now)))
+        world.at(
+            world.delay(),
+            lambda: self.tell(again, lambda now: core.following.broken(self._prefix, EtcdUnavailable("cut"), now)),
+        )
         pause = world.chance.choice([0.0, 0.1 + world.chance.random()])
         world.at(pause, lambda: None if again != self._life else self.open())
 
@@ -421,7 +434,7 @@ class Watch:
             if told:
                 lag = world.delay() + (world.chance.random() if world.trouble and world.chance.random() < 0.05 else 0.0)
                 self._busy_until = max(world.time + lag, self._busy_until + 1e-6)
-                changed = lambda now: core.changed(self._prefix, told, now)  # noqa: E731
+                changed = lambda now: core.following.changed(self._prefix, told, now)  # noqa: E731
                 world.at(self._busy_until - world.time, lambda: self.tell(life, changed))
 
 

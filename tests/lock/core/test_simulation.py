@@ -112,7 +112,7 @@ def never_compare(watcher: reconciler.Reconciler, now: float) -> float:
 
 
 def place_second(core: Core, ticket: Ticket, answer: Any, now: float) -> None:
-    if answer.count is not None and answer.count <= 2:
+    if answer.number is not None and answer.number <= 2:
         core._grant(ticket, ticket.created)
     else:
         PLACE(core, ticket, answer, now)

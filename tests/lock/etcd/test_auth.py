@@ -16,10 +16,10 @@ from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, Tls, connect
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
+from lock.core import following
 from lock.etcd.auth import Login
-from lock.core import core
 from lock.etcd.watches import WatchIterator
-from tests.support.lock import WAIT_S, await_followed, delete, keys, put, queue_up, shell
+from tests.support.lock import WAIT_S, await_followed, delete, keys, queue_up, shell
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, Certificates, LoginEtcd, TlsEtcd
 from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
@@ -170,7 +170,7 @@ def test_expired_tokens_are_renewed(
     session: Session, server: LoginEtcd, shop: Client, proxy: Proxy, root: Client, monkeypatch: Patch
 ) -> None:
     """After a long silence calls, watch, wait and hold log in again; the wait learns its turn, the hold its loss."""
-    monkeypatch.setattr(core, "AUDIT_S", 600.0)
+    monkeypatch.setattr(following, "AUDIT_S", 600.0)
     with (
         Session(root, ttl=60) as stranger,
         connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as watching,

@@ -90,10 +90,10 @@ def test_a_key_is_created_and_its_queue_counted_in_one_step(client: Client) -> N
 
     first = create("client/alone/a", if_free=True)
     assert first.kv is not None
-    assert (first.kv.create_revision, first.count) == (first.revision, 1)
+    assert (first.kv.create_revision, first.number) == (first.revision, 1)
     assert create("client/alone/b", if_free=True, lists=True)[:3] == (None, 1, [first.kv])
     again, second = create("client/alone/a"), create("client/alone/b")
-    assert (again.kv, again.count, second.count) == (first.kv, 1, 2)
+    assert (again.kv, again.number, second.number) == (first.kv, 1, 2)
 
 
 def test_only_the_very_key_is_deleted(client: Client) -> None:

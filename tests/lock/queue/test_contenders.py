@@ -26,7 +26,6 @@ def identity(session: str) -> bytes:
     return json.dumps(who | {"thread": threading.current_thread().name, "since": time.time()}).encode()
 
 
-
 def key(value: bytes, *, lease_id: int = 0xABC) -> KeyValue:
     return KeyValue("shop/abc-1", value, 7, 9, lease_id)
 

@@ -17,7 +17,7 @@ from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLo
 from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 Make = Callable[..., CohortMutex]
 

@@ -173,7 +173,9 @@ def test_a_token_that_was_cancelled_before_ends_a_wait_at_once(client: Client, m
         assert keys(client, mutex.name) == [hold.key]
 
 
-def test_thousands_of_cancelled_waits_are_one_line(session: Session, theirs: Mutex, caplog: pytest.LogCaptureFixture) -> None:
+def test_thousands_of_cancelled_waits_are_one_line(
+    session: Session, theirs: Mutex, caplog: pytest.LogCaptureFixture
+) -> None:
     """Not one for each."""
     caplog.set_level("INFO", logger="lock")
     mutex = Mutex(session, theirs.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import signal
 import sys
 import threading
@@ -20,10 +19,9 @@ import pytest
 
 import lock
 from lock import Client, CohortMutex, Hold, LockCancelled, MultiLock, Mutex, NotHeld, ReentrantMutex, Session, Turn
-from lock.core import core
-from lock.runtime.clock import now
+from lock.core import following
 from lock.runtime.interrupts import InterruptSafeEvent
-from tests.support.lock import WAIT_S, delete, keys, lock_threads, put
+from tests.support.lock import WAIT_S, keys, lock_threads
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -55,10 +53,10 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
     session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: Patch
 ) -> None:
     """Also where the wait is Python's own and the turn comes: no other error, and the next one gets the lock."""
-    monkeypatch.setattr(core, "AUDIT_S", 600.0)
+    monkeypatch.setattr(following, "AUDIT_S", 600.0)
     for number, interrupt in at_each_call(more_than=10, inside=(LIBRARY, EVENTS)):
         mutex = make(session, f"{name}/{number}")
-        hold = mutex.acquire(timeout=WAIT_S)
+        hold = in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S)
         threading.Timer(0.01, hold.release).start()
         interrupt(partial(lock_and_release, mutex))
         with contextlib.suppress(NotHeld):
@@ -71,7 +69,7 @@ def test_an_interrupt_at_any_call_of_a_release_keeps_no_thread_waiting(
     session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: Patch
 ) -> None:
     """However far it has come, the thread of this process that waits behind holds, and needs no audit for that."""
-    monkeypatch.setattr(core, "AUDIT_S", 600.0)
+    monkeypatch.setattr(following, "AUDIT_S", 600.0)
     for number, interrupt in at_each_call(more_than=5, inside=(LIBRARY, EVENTS)):
         hold, waiting = held_and_wanted(make(session, f"{name}/{number}"))
         interrupt(hold.release)

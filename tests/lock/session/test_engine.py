@@ -28,11 +28,20 @@ from lock import (
     Session,
     connect,
 )
-from lock.core import core
+from lock.core import following
 from lock.etcd.watches import Watches
 from lock.queue.names import LONGEST
 from tests.support.lock import (
-    WAIT_S, await_followed, await_keys, delete, followed, keys, lock_threads, metric, put, queue_up,
+    WAIT_S,
+    await_followed,
+    await_keys,
+    delete,
+    followed,
+    keys,
+    lock_threads,
+    metric,
+    put,
+    queue_up,
 )  # fmt: skip
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, out_of_threads, wait_until
 
@@ -68,7 +77,7 @@ def test_a_disturbed_watch_costs_no_place(
     disturbance: Disturbance, monkeypatch: Patch,
 ) -> None:  # fmt: skip
     """The queue is watched and listed again, and the turn comes with the same key, without any audit."""
-    monkeypatch.setattr(core, "AUDIT_S", 600.0)
+    monkeypatch.setattr(following, "AUDIT_S", 600.0)
     before, compacts, after = disturbance
     waiting = wait_behind(hold, client, far_session)
     key = keys(client, hold.name)[1]
@@ -84,7 +93,7 @@ def test_a_disturbed_watch_costs_no_place(
 
 def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: Patch) -> None:
     """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
-    monkeypatch.setattr(core, "AUDIT_S", 0.2)
+    monkeypatch.setattr(following, "AUDIT_S", 0.2)
     with Session(both, ttl=600) as session:
         waiting = wait_behind(hold, client, session)
         proxy.forget()
@@ -111,8 +120,8 @@ def deaf(etcd: Etcd, monkeypatch: Patch) -> Iterator[Session]:
 
 def test_an_audit_finds_a_lost_deletion(hold: Hold, client: Client, deaf: Session, monkeypatch: Patch) -> None:
     """The watch stands but has kept a DELETE to itself: a list, now and then, heals it, and the watch is made anew."""
-    assert core.AUDIT_S <= 5.0, "what a lost DELETE may cost"
-    monkeypatch.setattr(core, "AUDIT_S", 0.2)
+    assert following.AUDIT_S <= 5.0, "what a lost DELETE may cost"
+    monkeypatch.setattr(following, "AUDIT_S", 0.2)
     waiting = wait_behind(hold, client, deaf)
     epoch = deaf._engine.core.queues[f"{hold.name}/"].epoch
     hold.release()
@@ -295,7 +304,9 @@ def test_waits_that_timed_out_go_in_groups(client: Client, etcd: Etcd, proxy: Pr
     calls: list[str] = []
 
     def note(call: str, request: Any, *_: object) -> None:
-        if call == "Txn" and (request.success[0].HasField("request_txn") or not request.success[0].HasField("request_put")):
+        if call == "Txn" and (
+            request.success[0].HasField("request_txn") or not request.success[0].HasField("request_put")
+        ):
             calls.append(call)
 
     proxy.delay_s = 0.04  # each way
@@ -343,7 +354,7 @@ def test_names_are_waited_for_in_one_stream(etcd: Etcd, stranger: Session, name:
 
 def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str, monkeypatch: Patch) -> None:
     """A free lock is not followed at all; some time after the last waiter, neither watch nor thread is left."""
-    monkeypatch.setattr(core, "IDLE_S", 0.1)
+    monkeypatch.setattr(following, "IDLE_S", 0.1)
     with Session(client, ttl=600) as session:
         mutex = Mutex(session, name)
         with mutex.acquire(timeout=WAIT_S):

@@ -1,0 +1,186 @@
+"""The queues that a session follows: watched, listed, audited and left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from lock.core.messages import Follow, ListQueues, Reopen, Unfollow
+from lock.core.queue import WAITING, Queue, Stage, Ticket
+from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
+from lock.model import Event, Snapshot
+
+if TYPE_CHECKING:
+    from lock.core.core import Core
+
+AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters
+IDLE_S = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
+IDLE_QUEUES = 64  # how many such queues are followed at most
+_TICK_S = 1.0  # between two looks at the queues that are followed
+_LISTS = 32  # in one step
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class Following:
+    """The views of the queues in which tickets wait.
+
+    Attributes:
+        followed: the queues by prefix.
+        due: when `look` has to be called again.
+    """
+
+    def __init__(self, core: Core, now: float) -> None:
+        self._core = core
+        self.followed: dict[str, Queue] = {}
+        self.due = now
+
+    def clear(self) -> None:
+        """The session is over."""
+        self._core.orders += map(Unfollow, self.followed)
+        self.followed.clear()
+
+    def restored(self, now: float) -> None:
+        """etcd was restored: list everything."""
+        for queue in self.followed.values():
+            queue.wants_list = queue.is_watched
+        self.due = now
+
+    def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
+        """The queues were listed."""
+        self._take(request, lists, now)
+
+    def failed(self, request: ListQueues, error: EtcdError, now: float) -> None:
+        """They are listed again, one by one where etcd refuses them together."""
+        for queue in self._known(request.prefixes):
+            queue.trouble = str(error)
+            if isinstance(error, EtcdUnavailable):
+                self._list_later(queue, now)
+            elif len(request.prefixes) > 1:  # one of them is refused
+                self._order_lists([queue])
+            else:
+                self._deny(queue, error, now)
+
+    def watching(self, prefix: str, now: float) -> None:
+        """etcd watches the prefix from now on."""
+        for queue in self._known([prefix]):
+            queue.watching()
+            self.due = min(self.due, now)
+            self._core.is_early = True
+
+    def changed(self, prefix: str, events: list[Event], now: float) -> None:
+        """Events of whole revisions."""
+        for queue in self._known([prefix]):
+            if queue.apply(events):
+                self._settle(
+                    queue, (queue.tickets[event.kv.key] for event in events if event.kv.key in queue.tickets), now
+                )
+
+    def broken(self, prefix: str, error: EtcdError, now: float) -> None:
+        """The watch has ended; it comes again, unless etcd denies it."""
+        for queue in self._known([prefix]):
+            queue.broken()
+            queue.trouble = str(error)
+            if isinstance(error, EtcdDenied):
+                self._deny(queue, error, now)
+
+    def join(self, queue: Queue, now: float) -> None:
+        """Follow the queue from now on."""
+        queue.used_at = now
+        if queue.view is None and self._core.failure is None:
+            self._core.queues[queue.prefix] = queue
+            self.followed[queue.prefix] = queue
+            queue.follow(now)
+            self._core.orders.append(Follow(queue.prefix))
+
+    def look(self, now: float) -> None:
+        """List the queues that have to be, audit and leave others."""
+        self.due = now + _TICK_S
+        idle = []
+        for queue in self.followed.values():
+            if queue.waits():
+                queue.used_at = now
+                if queue.is_listed and now - queue.audited_at >= AUDIT_S:
+                    queue.audit(now)
+            else:
+                idle.append(queue)
+            if queue.has_missed():
+                queue.broken()
+                self._core.orders.append(Reopen(queue.prefix))
+        idle.sort(key=lambda queue: -queue.used_at)
+        for place, queue in enumerate(idle):
+            if now - queue.used_at > IDLE_S or place >= IDLE_QUEUES:
+                self.unfollow(queue)
+        wanted = [queue for queue in self.followed.values() if queue.wants_list]
+        due = [queue for queue in wanted if now >= queue.asked_at + self._pause(queue)]
+        for queue in due:
+            queue.ask(now)
+        for first in range(0, len(due), _LISTS):
+            self._order_lists(due[first : first + _LISTS])
+        if len(due) < len(wanted):
+            self.due = min(self.due, *(q.asked_at + self._pause(q) for q in wanted if q.wants_list))
+
+    def _take(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
+        for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
+            for queue in self._known([prefix]):
+                if queue.epoch != epoch or not queue.is_watched:
+                    continue  # it was asked for before the watch that it should follow
+                snapshot = lists[prefix]
+                was_restored = self._core.meet(snapshot.revision, request.known, now)
+                known, queue.wants_list = queue.known, False
+                taken, tickets = queue.take(snapshot, now), list(queue.tickets.values())
+                assert queue.view is not None
+                self._core.advance(queue)
+                # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
+                held = [ticket for ticket in tickets if ticket.stage is Stage.HELD and queue.shows(ticket)]
+                overtaken = [ticket for ticket in held if not queue.view.admits(ticket.rule, ticket.key)] if taken else []
+                queue.catch_up()
+                self._rob_all(overtaken, now)
+                self._settle(queue, tickets, now)
+                if was_restored or snapshot.revision < known:
+                    self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
+
+    def _order_lists(self, queues: list[Queue]) -> None:
+        prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
+        self._core.orders.append(ListQueues(prefixes, epochs, self._core.revision))
+
+    def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
+        """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
+        self._core.advance(queue)
+        self._rob_all([ticket for ticket in tickets if queue.lacks(ticket)], now)
+        assert queue.view is not None
+        conflicts = queue.view.conflicts()
+        if conflicts:
+            waiting = [t for t in queue.tickets.values() if t.stage in WAITING and t.rule in conflicts]
+            for ticket in waiting:
+                if queue.view.create_revision(ticket.key) is not None:
+                    self._core.cancel(ticket, AdmissionConflict(conflicts[ticket.rule]), now)
+
+    def _deny(self, queue: Queue, error: LockError, now: float) -> None:
+        """etcd does not let this user see the queue, so nothing can wait in it."""
+        for ticket in list(queue.tickets.values()):
+            self._core.cancel(ticket, type(error)(str(error)), now)
+        self.unfollow(queue)
+
+    def _list_later(self, queue: Queue, now: float) -> None:
+        if queue.is_watched:
+            queue.wants_list = True
+            queue.failures += 1
+            self.due = min(self.due, now + self._pause(queue))
+            self._core.is_early = True
+
+    @staticmethod
+    def _pause(queue: Queue) -> float:
+        return _RETRY_S[min(queue.failures - 1, len(_RETRY_S) - 1)] if queue.failures else 0.0
+
+    def _known(self, prefixes: Iterable[str]) -> list[Queue]:
+        return [self.followed[prefix] for prefix in prefixes if prefix in self.followed]
+
+    def unfollow(self, queue: Queue) -> None:
+        self.followed.pop(queue.prefix, None)
+        queue.view = None
+        self._core.orders.append(Unfollow(queue.prefix))
+        self._core.forget(queue)
+
+    def _rob_all(self, tickets: Iterable[Ticket], now: float) -> None:
+        for ticket in tickets:
+            self._core.rob(ticket, now)

@@ -117,8 +117,9 @@ class LocustWebExtension:
 
 
 def _asked_language() -> str:
-    """The language of the browser, as far as there is a text in it."""
-    return request.accept_languages.best_match(LANGUAGES) or ENGLISH
+    """The first language of the browser that has texts; a region, as in zh-CN, does not matter."""
+    asked = (tag[:2].lower() for tag in request.accept_languages.values())
+    return next((language for language in asked if language in LANGUAGES), ENGLISH)
 
 
 def _tab(language: str) -> dict[str, Any]:

@@ -87,7 +87,10 @@ def test_commands_speak_the_language_of_the_room(tmp_path: Path, monkeypatch: py
     command.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(command))
     lead("\n", "--language", "zh")
-    assert said.read_text(encoding="utf-8").split() == [*"-m loadtest demo --guard none --language zh".split()]
+    assert said.read_text(encoding="utf-8").split() == [
+        *("-m", "loadtest", "demo"),
+        *("--guard", "none", "--language", "zh"),
+    ]
 
 
 def test_make_help_fits_a_small_terminal() -> None:

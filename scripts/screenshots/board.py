@@ -21,7 +21,7 @@ OVER = """async (guard) => {
   return (await ask("/stats/requests")).state === "stopped" && run?.orders;
 }"""
 SOLD_UNDER = """([guard, least]) => document.querySelector("#runs .current button")?.textContent === guard
-  && Number(document.querySelector("#figures [data-key=sold] dd").textContent) >= least"""
+  && Number(document.querySelector("#figures [data-key=sold] dd")?.textContent) >= least"""
 
 
 def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> list[film.Event]:

@@ -22,6 +22,7 @@ from locust import FastHttpUser, events, task
 from locust.contrib.fasthttp import FAILURE_EXCEPTIONS
 
 from app.contract.outcomes import Outcome
+from loadtest.language import ENGLISH, LANGUAGES
 from loadtest.results.answer import Answer
 from loadtest.rush.barrier import BuyerPool, Round
 from loadtest.rush.conductor import CLICK_TIMEOUT_S, DEFAULT_GUARDS
@@ -40,6 +41,7 @@ def add_options(parser: Any) -> None:
     parser.add_argument("--stock", type=int, default=300, help="Items for sale")
     parser.add_argument("--hold-ms", type=int, default=0, help="Think time inside the critical section, milliseconds")
     parser.add_argument("--opens-in", type=int, default=0, help="Seconds until the sale opens; 0: it is open")
+    parser.add_argument("--language", choices=LANGUAGES, default=ENGLISH, include_in_web_ui=False, help="Of the texts")
     parser.add_argument("--report", metavar="<filename>", include_in_web_ui=False, help="Write the comparison as JSON")
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from loadtest.language import ENGLISH, heading_in, sale_in, text_in, verdict_in
 from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.record import Sample
-from loadtest.results.text import pluralize
 
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
@@ -38,20 +40,29 @@ class Running:
     seconds: float = 0.0
     sample: Sample | None = None
 
-    def cells(self) -> dict[str, Text]:
+    def cells(self, language: str) -> dict[str, Text]:
         """What its row has already, by column."""
-        told = {"guard": Text(self.guard, "bold"), "verdict": Text("getting ready", _QUIET)}
+        say = partial(text_in, language)
+        told = {"guard": Text(self.guard, "bold"), "verdict": Text(say("running.begins"), _QUIET)}
         if self.sample is None:
             return told
-        told["wall\ns"] = Text(f"{self.seconds:.1f}", _QUIET)
+        told["wall"] = Text(f"{self.seconds:.1f}", _QUIET)
         if self.sample.stock is None or self.sample.orders is None:
-            return told | {"verdict": Text("no Redis", _BAD)}
-        told |= {"sold": Text(str(self.sample.orders)), "verdict": Text(f"{self.sample.stock} left", "bold")}
-        return told | ({"waited ms\np50/p99": Text(f"{self.sample.waiters} wait")} if self.sample.waiters else {})
+            return told | {"verdict": Text(say("running.no_redis"), _BAD)}
+        left = Text(say("running.left", n=self.sample.stock), "bold")
+        told |= {"sold": Text(str(self.sample.orders)), "verdict": left}
+        waiters = self.sample.waiters
+        return told | ({"waited": Text(say("running.waiting", n=waiters))} if waiters else {})
 
 
 def comparison_table(
-    comparison: Comparison, *, width: int, plain: bool, guards: Sequence[str] = (), running: Running | None = None
+    comparison: Comparison,
+    *,
+    width: int,
+    plain: bool,
+    guards: Sequence[str] = (),
+    running: Running | None = None,
+    language: str = ENGLISH,
 ) -> Table:
     """A row for each guard, as many columns as fit into `width` characters.
 
@@ -60,19 +71,23 @@ def comparison_table(
     """
     empty = {
         "failed": not any(run.failed for run in comparison.runs),
-        "not\nopen": not any(run.not_open for run in comparison.runs),
+        "not_open": not any(run.not_open for run in comparison.runs),
     }
     columns = [column for column in _CELLS if not empty.get(column)]
     names = [*guards, *(run.guard for run in comparison.runs)]
-    widths = {"guard": max(map(len, names), default=0), "verdict": len(f"OVERSOLD by {comparison.buyers}")}
-    rows = [{column: cell(run) for column, cell in _CELLS.items()} for run in comparison.runs]
-    rows += [running.cells()] if running else []
+    widths = {
+        "guard": max(map(len, names), default=0),
+        "verdict": cell_len(text_in(language, "verdict.oversold", n=comparison.buyers)),
+    }
+    rows = [{column: cell(run, language) for column, cell in _CELLS.items()} for run in comparison.runs]
+    rows += [running.cells(language)] if running else []
 
     def drawn_as(*, wide: bool) -> Table:
-        drawn = _empty_table(comparison, plain=plain, wide=wide)
+        drawn = _empty_table(comparison, plain=plain, wide=wide, language=language)
         for column in columns:
             justify: Literal["left", "right"] = "left" if column in _WORDS else "right"
-            drawn.add_column(column, justify=justify, no_wrap=column != "verdict", min_width=widths.get(column))
+            heading, no_wrap = text_in(language, f"head.{column}"), column != "verdict"
+            drawn.add_column(heading, justify=justify, no_wrap=no_wrap, min_width=widths.get(column))
         for row in rows:
             drawn.add_row(*(row.get(column, "") for column in columns))
         return drawn
@@ -91,10 +106,11 @@ def _fits(drawn: Table, width: int) -> bool:
     return Measurement.get(unbounded, unbounded.options, drawn).maximum <= width
 
 
-def _empty_table(comparison: Comparison, *, plain: bool, wide: bool) -> Table:
-    title = f"{pluralize(comparison.buyers, 'buyer')}, {pluralize(comparison.stock, 'item')}"
+def _empty_table(comparison: Comparison, *, plain: bool, wide: bool, language: str) -> Table:
+    title = sale_in(language, comparison.buyers, comparison.stock)
     if comparison.runs:
-        title += f", all clicks within {max(run.send_spread_ms for run in comparison.runs):.0f} ms"
+        spread_ms = max(run.send_spread_ms for run in comparison.runs)
+        title = text_in(language, "clicks_within", sale=title, ms=f"{spread_ms:.0f}")
     if wide and not plain:
         return Table(title=title, box=box.ROUNDED)
     lines = DASHES if plain else box.SIMPLE
@@ -110,36 +126,44 @@ def _pair(measured: Percentiles) -> Text:
     return Text("-" if measured.p50 is None else f"{measured.p50:.0f}/{measured.p99:.0f}")
 
 
-def _verdict(run: Run) -> Text:
-    return Text(run.verdict, _GOOD if run.exact else _BAD)
+def _verdict(run: Run, language: str) -> Text:
+    return Text(verdict_in(language, run.verdict), _GOOD if run.exact else _BAD)
 
 
-def _promise(run: Run) -> Text:
-    return Text(run.promise_result, {"none": _QUIET, "kept": _GOOD}.get(run.promise_result, _BAD))
+def _promise(run: Run, language: str) -> Text:
+    style = {"none": _QUIET, "kept": _GOOD}.get(run.promise_result, _BAD)
+    return Text(text_in(language, f"promise.{run.promise_result}"), style)
 
 
-_CELLS: dict[str, Callable[[Run], Text]] = {
-    "guard": lambda run: Text(run.guard, "bold"),
-    "sold": lambda run: Text(str(run.orders)),
-    "over-\nsold": lambda run: _count(run.oversold),
-    "lost\nupdates": lambda run: _count(run.lost_updates),
-    "sold\nout": lambda run: Text(str(run.outcomes["sold_out"])),
-    "not\nopen": lambda run: Text(str(run.not_open)),
-    "failed": lambda run: _count(run.failed),
-    "wall\ns": lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}"),
-    "waited ms\np50/p99": lambda run: _pair(run.waited_ms),
-    "took ms\np50/p99": lambda run: _pair(run.purchase_ms),
+_CELLS: dict[str, Callable[[Run, str], Text]] = {
+    "guard": lambda run, _: Text(run.guard, "bold"),
+    "sold": lambda run, _: Text(str(run.orders)),
+    "oversold": lambda run, _: _count(run.oversold),
+    "lost_updates": lambda run, _: _count(run.lost_updates),
+    "sold_out": lambda run, _: Text(str(run.outcomes["sold_out"])),
+    "not_open": lambda run, _: Text(str(run.not_open)),
+    "failed": lambda run, _: _count(run.failed),
+    "wall": lambda run, _: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}"),
+    "waited": lambda run, _: _pair(run.waited_ms),
+    "took": lambda run, _: _pair(run.purchase_ms),
     "verdict": _verdict,
     "promise": _promise,
 }
 _WORDS = ("guard", "verdict", "promise")
 _LEFT_OUT = (  # in this order
-    *("over-\nsold", "sold\nout", "not\nopen", "waited ms\np50/p99", "promise"),
-    *("took ms\np50/p99", "lost\nupdates", "wall\ns", "failed"),
+    *("oversold", "sold_out", "not_open", "waited", "promise"),
+    *("took", "lost_updates", "wall", "failed"),
 )
-TITLES = tuple(column.replace("-\n", "").replace("\n", " ") for column in _CELLS)
 
 
-def cells(run: Run) -> dict[str, str]:
+def titles_in(language: str) -> dict[str, str]:
+    """The heading of each column in one line, by the English one."""
+    return {heading_in(ENGLISH, column): heading_in(language, column) for column in _CELLS}
+
+
+TITLES = tuple(titles_in(ENGLISH))
+
+
+def cells(run: Run, language: str = ENGLISH) -> dict[str, str]:
     """The cells of a run as plain text, by `TITLES`."""
-    return {title: cell(run).plain for title, cell in zip(TITLES, _CELLS.values(), strict=True)}
+    return {title: cell(run, language).plain for title, cell in zip(TITLES, _CELLS.values(), strict=True)}

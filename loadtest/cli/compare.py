@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from loadtest.cli.locust_process import NoComparison, run_rush
+from loadtest.cli.options import language
 from loadtest.report.build import make_report
 from loadtest.results.comparison import DEMO_GUARDS
 from loadtest.results.folders import report_under_way
@@ -21,6 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def rush_options(command: F) -> F:
     """The options of every command that runs a comparison."""
     for option in (
+        language,
         click.option("--opens-in", default=0, type=click.IntRange(0, 30), help="Seconds until the sale opens."),
         click.option("--hold-ms", default=0, type=click.IntRange(0, 60000), show_default=True, help="Think time, ms."),
         click.option("--stock", default=300, type=click.IntRange(0), show_default=True, help="Items for sale."),
@@ -44,7 +46,7 @@ def guards_to_compare(hosts: Sequence[str], guards: Sequence[str], every: bool) 
 @click.command()
 @rush_options
 @click.option("--hosts", default="http://127.0.0.1:8080,http://127.0.0.1:8090", show_default=True)
-def compare(hosts: str, guards: Sequence[str], every: bool, **options: Any) -> None:
+def compare(hosts: str, guards: Sequence[str], every: bool, language: str, **options: Any) -> None:
     """Run the rush against a stack that runs already.
 
     Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict.
@@ -56,6 +58,6 @@ def compare(hosts: str, guards: Sequence[str], every: bool, **options: Any) -> N
         raise NoComparison(str(error)) from None
     with report_under_way() as report:
         guards = guards_to_compare(addresses, guards, every)
-        comparison = run_rush(report, hosts=addresses, env={}, guards=guards, **options)
-        make_report(report, console())
+        comparison = run_rush(report, hosts=addresses, env={}, guards=guards, language=language, **options)
+        make_report(report, console(), language)
     sys.exit(comparison.exit_code)

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from rich.console import Console
 from loadtest.cli.compare import guards_to_compare, rush_options
 from loadtest.cli.locust_process import run_rush
 from loadtest.cli.options import redis_shards
+from loadtest.language import text_in
 from loadtest.report.build import make_report
 from loadtest.results.comparison import BASELINE
 from loadtest.results.folders import report_under_way
@@ -28,12 +30,12 @@ _POLL_S = 0.1
 @rush_options
 @redis_shards
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
-def demo(redis_shards: int, keep: bool, guards: Sequence[str], every: bool, **options: Any) -> None:
+def demo(redis_shards: int, keep: bool, guards: Sequence[str], every: bool, language: str, **options: Any) -> None:
     """Start a sale, rush under several guards, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
-    screen = console()
+    screen, say = console(), partial(text_in, language)
     if BASELINE not in guards:
         guards = [BASELINE, *guards]
     with report_under_way() as report, scratch_directory() as directory:
@@ -41,26 +43,27 @@ def demo(redis_shards: int, keep: bool, guards: Sequence[str], every: bool, **op
         stack = make(directory, ports="free", redis_shards=redis_shards)
         names = ", ".join(process.name for process in stack.processes)
         try:
-            with screen.status(f"starting {names}"):
+            with screen.status(say("demo.starting", names=names)):
                 stack.start()
-            screen.print(f"Ready: {names}")
+            screen.print(say("demo.ready", names=names))
             guards = guards_to_compare(stack.urls, guards, every)
-            comparison = run_rush(report, hosts=stack.urls, env=stack.client_environment, guards=guards, **options)
-            make_report(report, screen)
+            options |= {"env": stack.client_environment, "language": language}
+            comparison = run_rush(report, hosts=stack.urls, guards=guards, **options)
+            make_report(report, screen, language)
             if keep:
-                _keep(stack, screen)
+                _keep(stack, screen, language)
         except BaseException:
             for process in stack.processes:  # purchases under way are not waited for
                 process.kill()
             raise
-        with screen.status("stopping everything"):
+        with screen.status(say("demo.stopping")):
             stack.stop()
     sys.exit(comparison.exit_code or (0 if comparison.baseline_oversold else 1))
 
 
-def _keep(stack: Stack, screen: Console) -> None:
+def _keep(stack: Stack, screen: Console, language: str) -> None:
     """Print the addresses, and wait for Ctrl-C."""
-    screen.print("\nThe sale stays open. Ctrl-C stops everything.")
+    screen.print("\n" + text_in(language, "demo.open"))
     for name, place in usage_hints(stack).items():
         screen.print(f"{name}: {place}", markup=False, soft_wrap=True)
     with contextlib.suppress(KeyboardInterrupt):

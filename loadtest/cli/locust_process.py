@@ -32,6 +32,7 @@ def run_rush(
     stock: int,
     hold_ms: int,
     opens_in: int,
+    language: str,
 ) -> Comparison:
     """Let Locust run the comparison, show it, and keep it in the directory `report`.
 
@@ -46,6 +47,7 @@ def run_rush(
         "--stock": stock,
         "--hold-ms": hold_ms,
         "--opens-in": opens_in,
+        "--language": language,
         "--report": (report / COMPARISON).resolve(),
     }
     flat = [str(word) for pair in words.items() for word in pair]

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from loadtest.language import ENGLISH, LANGUAGES
+
 
 class NumberRange(click.FloatRange):
     """A number in a range; without this, click would take `nan` for one."""
@@ -17,6 +19,10 @@ class NumberRange(click.FloatRange):
 
 
 SECONDS = NumberRange(min=0, max=86_400, min_open=True)
+
+language = click.option(
+    "--language", type=click.Choice(LANGUAGES), default=ENGLISH, show_default=True, help="Of the texts."
+)
 
 redis_shards = click.option(
     "--redis-shards", default=1, type=click.IntRange(1, 9), show_default=True, help="Redis masters; 1: no cluster."

@@ -42,6 +42,7 @@ MISSING = {
     "zh": "跳过 {}: `{}` 属于未安装的实验。",
 }
 BESIDES = 3  # lines around a text: one above, one below, and the prompt
+SPEAKING = ("demo", "scene")  # the commands that have the option --language
 ENDED = {"en": "The command ended with exit code {}.", "zh": "命令以退出码 {} 结束。"}
 
 
@@ -140,6 +141,8 @@ def _asked(screen: Console, prompt: str) -> str:
 def _run(step: Step, language: str, screen: Console) -> list[str]:
     """Run the command; its last lines. Ctrl-C ends the command, and not the workshop."""
     words, kept = [sys.executable, "-m", "loadtest", *step.words], list[str]()
+    if language != "en" and step.words[0] in SPEAKING:
+        words += ["--language", language]
     before = signal.signal(signal.SIGINT, lambda *_: None)  # the command has its own
     try:
         if screen.is_terminal:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from loadtest.language import ENGLISH, text_in
 from loadtest.report.pages import comparison_page, records_page
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import COMPARISON, RECORDS
@@ -16,17 +17,20 @@ from loadtest.results.record import Record
 PAGE = "index.html"
 
 
-def make_report(directory: Path, screen: Console) -> None:
+def make_report(directory: Path, screen: Console, language: str = ENGLISH) -> None:
     """Write the page of a new report, and print its path."""
-    with screen.status("drawing the report"):
-        page = write_report_page(directory)
-    screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
+    with screen.status(text_in(language, "report.drawing")):
+        page = write_report_page(directory, language=language)
+    screen.print(text_in(language, "report.path", page=page), highlight=False, soft_wrap=True)
 
 
-def write_report_page(kept: Path, output: Path | None = None) -> Path:
+def write_report_page(kept: Path, output: Path | None = None, language: str = ENGLISH) -> Path:
     """Write the page of a file or of a report's directory; return its path; raises KeptError."""
     found, directory = _read(kept), kept if kept.is_dir() else kept.parent
-    html = comparison_page(found, _records(directory)) if isinstance(found, Comparison) else records_page(found)
+    if isinstance(found, Comparison):
+        html = comparison_page(found, _records(directory), language)
+    else:
+        html = records_page(found, language)
     page = output or directory / PAGE
     write_text_file(page, html)
     return page

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from loadtest.language import ENGLISH, text_in, verdict_in
 from loadtest.report.charts.race import magnified, race
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.timeline import timeline
@@ -29,16 +30,16 @@ class DrawnRecord:
         racing: the sections of the first race; `race` is their chart.
     """
 
-    def __init__(self, record: Record, *, until_s: float, most: int) -> None:
+    def __init__(self, record: Record, *, until_s: float, most: int, language: str) -> None:
         self.record = record
         self.found = audit(record)
-        self.sold = chart_svg(sold_over_time(record, until_s=until_s, most=most))
-        self.timeline = chart_svg(timeline(record, self.found, until_s=end_s(record)))
+        self.sold = chart_svg(sold_over_time(record, until_s=until_s, most=most, language=language))
+        self.timeline = chart_svg(timeline(record, self.found, until_s=end_s(record), language=language))
         self.racing = race(self.found)
-        self.race = chart_svg(magnified(self.racing))
+        self.race = chart_svg(magnified(self.racing, language))
 
 
-def comparison_page(comparison: Comparison, records: Sequence[Record]) -> str:
+def comparison_page(comparison: Comparison, records: Sequence[Record], language: str = ENGLISH) -> str:
     """The page of a comparison, with the records of its runs as far as they were kept."""
     by_guard = {record.guard: record for record in records}
     records = [by_guard[run.guard] for run in comparison.runs if run.guard in by_guard]
@@ -47,23 +48,29 @@ def comparison_page(comparison: Comparison, records: Sequence[Record]) -> str:
     took = {record.guard: [row.answered_ms - row.sent_ms for row in record.answers] for record in records}
     return render(
         "comparison.html",
+        language=language,
         comparison=comparison,
+        sentences=comparison.sentences(language),
         most=most,
-        drawn=[DrawnRecord(record, until_s=until_s, most=most) for record in records],
-        waiting=chart_svg(distributions(took)),
+        drawn=[DrawnRecord(record, until_s=until_s, most=most, language=language) for record in records],
+        waiting=chart_svg(distributions(took, language)),
         repeat=repeat_comparison(comparison),
         slow=SlowMotion.of(records),
     )
 
 
-def records_page(records: Sequence[Record]) -> str:
+def records_page(records: Sequence[Record], language: str = ENGLISH) -> str:
     """The page of at least one record, in the order of time."""
-    drawn = [DrawnRecord(each, until_s=end_s(each), most=max(each.stock, len(each.ledger))) for each in records]
+    drawn = [
+        DrawnRecord(each, until_s=end_s(each), most=max(each.stock, len(each.ledger)), language=language)
+        for each in records
+    ]
     chapters = [(name, list(played)) for name, played in groupby(drawn, lambda each: each.record.name)]
     return render(
         "records.html",
+        language=language,
         first=records[0],
-        sentence=_sentence(records),
+        sentence=_sentence(records, language),
         good=all(record.as_expected for record in records),
         chapters=chapters,
         repeat=repeat_records(records),
@@ -71,17 +78,21 @@ def records_page(records: Sequence[Record]) -> str:
     )
 
 
-def _sentence(records: Sequence[Record]) -> str:
+def _sentence(records: Sequence[Record], language: str) -> str:
     """The heading: the verdict of a single record, or how many are as expected."""
     if len(records) == 1:
         (only,) = records
-        expected = {True: ", as expected.", False: ", not as expected.", None: "."}[only.as_expected]
-        return f"{only.name}, {only.guard}: {only.verdict['verdict']}{expected if only.expectation else ''}"
+        key = {True: "lead.one_expected", False: "lead.one_unexpected", None: "lead.one"}[only.as_expected]
+        verdict = verdict_in(language, only.verdict["verdict"])
+        if not only.expectation:
+            return f"{only.name}, {only.guard}: {verdict}"
+        return text_in(language, key, name=only.name, guard=only.guard, verdict=verdict)
     unexpected = sum(record.as_expected is False for record in records)
     unknown = sum(record.as_expected is None for record in records)
-    told = [f"{unexpected} not as expected"] if unexpected else []
-    told += [f"{unknown} without a verdict"] if unknown else []
-    return f"{len(records)} sales under faults: {', '.join(told) or 'all as expected'}."
+    told = [text_in(language, "lead.unexpected", n=unexpected)] if unexpected else []
+    told += [text_in(language, "lead.no_verdict", n=unknown)] if unknown else []
+    listed = ", ".join(told) or text_in(language, "lead.expected")
+    return text_in(language, "lead.faults", n=len(records), told=listed)
 
 
 def repeat_comparison(comparison: Comparison) -> str:

@@ -6,25 +6,27 @@ The templates escape all text, such as the names of buyers, instances and files.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
+from loadtest.language import ENGLISH, heading_in, sale_in, text_in, verdict_in
 from loadtest.results.text import pluralize
 
 TEMPLATES = Path(__file__).with_name("templates")
 DASH = "\N{EN DASH}"
 
 
-def render(template: str, *, folder: Path = TEMPLATES, **context: Any) -> str:
-    """A page from a template, which is here or in the `folder` of a lab."""
-    return _environment(folder).get_template(template).render(**context)
+def render(template: str, *, folder: Path = TEMPLATES, language: str = ENGLISH, **context: Any) -> str:
+    """A page from a template, which is here or in the `folder` of a lab; its texts are in the `language`."""
+    return _environment(folder, language).get_template(template).render(**context)
 
 
 @cache
-def _environment(folder: Path) -> Environment:
+def _environment(folder: Path, language: str) -> Environment:
     loader = FileSystemLoader([folder, TEMPLATES])
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {
@@ -33,9 +35,18 @@ def _environment(folder: Path) -> Environment:
         "seconds": _seconds,
         "multiple_of": _multiple_of,
         "day": _day,
+        "verdict": partial(verdict_in, language),
         "machine": _machine,
     }
+    made.globals |= {"language": language, "say": partial(_say, language), "sale": partial(sale_in, language)}
+    made.globals["heading"] = partial(heading_in, language)
     return made
+
+
+def _say(language: str, key: str, **values: object) -> Markup:
+    """A text of the table, which may have markup; its values are escaped."""
+    safe = {name: value if isinstance(value, (int, float)) else escape(value) for name, value in values.items()}
+    return Markup(text_in(language, key, **safe))
 
 
 def _count(number: float | None) -> str:

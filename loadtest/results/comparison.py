@@ -7,11 +7,13 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from app.contract.outcomes import Outcome, Promise
-from app.contract.verdict import NO_VERDICT, Kind, Verdict
+from app.contract.verdict import Kind, Verdict
+from loadtest.language import ENGLISH, text_in, verdict_in
 from loadtest.results.answer import Answer, wall_s
 from loadtest.results.json_files import read_object, restore, write_text_file
 from loadtest.results.verdict import with_kind
@@ -188,18 +190,22 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The result in words."""
+        return " ".join(self.sentences(ENGLISH))
+
+    def sentences(self, language: str) -> list[str]:
+        """The result in the words of a language."""
+        say = partial(text_in, language)
         if self._disturbed:
-            disturbed = f"{', '.join(self._disturbed)} {NO_VERDICT}"
-            return f"{disturbed}. Start again, and use this stack for nothing else meanwhile."
-        told = [f"Promise broken: {broken}."] if (broken := self._listed(BROKEN)) else []
-        if late := self._listed(OUT_OF_TIME):
-            told.append(f"No verdict: this machine is too slow for {late}.")
-        promises = " ".join(told) or ("Every promise was kept." if self._promised else "Nothing was promised.")
+            return [say("result.disturbed", guards=", ".join(self._disturbed)), say("result.again")]
+        told = [say("result.broken", guards=broken)] if (broken := self._listed(BROKEN, language)) else []
+        if late := self._listed(OUT_OF_TIME, language):
+            told.append(say("result.late", guards=late))
+        told = told or [say("result.kept" if self._promised else "result.nothing")]
         if self.baseline_oversold:
-            return f"{promises} Without a lock, {self.stock + self.baseline_oversold} of {self.stock} items were sold."
-        if any(run.guard == BASELINE for run in self.runs):
-            return f"{promises} Without a lock nothing was oversold either: this rush proves nothing."
-        return promises
+            told.append(say("result.oversold", sold=self.stock + self.baseline_oversold, stock=self.stock))
+        elif any(run.guard == BASELINE for run in self.runs):
+            told.append(say("result.proves_nothing"))
+        return told
 
     @property
     def tone(self) -> str:
@@ -212,8 +218,9 @@ class Comparison:
     def _promised(self) -> bool:
         return any(run.promise != Promise.NONE for run in self.runs)
 
-    def _listed(self, promise_result: str) -> str:
-        return ", ".join(f"{run.guard} ({run.verdict})" for run in self.runs if run.promise_result == promise_result)
+    def _listed(self, promise_result: str, language: str = ENGLISH) -> str:
+        listed = [run for run in self.runs if run.promise_result == promise_result]
+        return ", ".join(f"{run.guard} ({verdict_in(language, run.verdict)})" for run in listed)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)

@@ -55,6 +55,7 @@ class LocustHooks:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
+        self._terminal.language = environment.parsed_options.language
         gevent.signal_handler(signal.SIGINT, self._interrupt)
         self._may_interrupt = not (isinstance(runner, MasterRunner) and environment.parsed_options.headless)
         self._chosen_guards = environment.parsed_options.guards

@@ -22,11 +22,12 @@ from markupsafe import escape
 from werkzeug.exceptions import Forbidden
 
 from app.contract.access import is_known_host, is_own_page
+from loadtest.language import ENGLISH, LANGUAGES, text_in
 from loadtest.ports import BOARD_PORT, LOOPBACK
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
 from loadtest.shop_client.shops import SaleError, hosts_of
-from loadtest.terminal import TITLES, cells
+from loadtest.terminal import cells, titles_in
 
 TAB = "verdict"
 _FIRST = ("guard", "verdict", "promise")  # the columns that a room looks for
@@ -48,12 +49,7 @@ class LocustWebExtension:
         self._look_for_guards = look_for_guards
         names = os.environ.get("FLASHSALE_LOCUST_NAMES", "").split(",")
         self._names = {name.strip().lower() for name in names} - {""}
-        columns = [{"key": title, "title": title} for title in sorted(TITLES, key=lambda title: title not in _FIRST)]
-        environment.web_ui.template_args |= {
-            "extended_tabs": [{"key": TAB, "title": "Verdict"}],
-            "extended_tables": [{"key": TAB, "structure": columns}],
-            "extended_csv_files": [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}],
-        }
+        environment.web_ui.template_args |= _tab(ENGLISH)
         app = environment.web_ui.app
         app.before_request(self._check)
         app.after_request(self._extend)
@@ -68,6 +64,7 @@ class LocustWebExtension:
             raise Forbidden("Locust's page is not known by that host name: use its address or FLASHSALE_LOCUST_NAMES.")
         if request.path == "/":  # the board links there
             self._look_for_guards()
+            self._environment.web_ui.template_args |= _tab(_asked_language())  # the page is made next
         elif not is_own_page(request.headers, request.host):
             raise Forbidden("Pages of other sites may not use Locust's page.")
         try:
@@ -86,11 +83,13 @@ class LocustWebExtension:
         elif request.path == "/" and response.mimetype == "text/html":
             board = escape(os.environ.get("FLASHSALE_BOARD_URL") or f"http://{LOOPBACK}:{BOARD_PORT}")
             added = _ADDITIONS.replace("{board}", board)
+            for name in ("ways", "board", "report"):
+                added = added.replace(f"{{tab.{name}}}", text_in(_asked_language(), f"tab.{name}"))
             response.set_data(re.sub("<body[^>]*>", lambda found: found[0] + added, response.get_data(as_text=True)))
         return response
 
     def _rows(self) -> list[dict[str, str]]:
-        rows = [cells(run) for run in self._conductor.verdicts]
+        rows = [cells(run, _asked_language()) for run in self._conductor.verdicts]
         return [*rows, {"verdict": self._conductor.notice}] if self._conductor.notice else rows
 
     def comparison(self) -> Response:
@@ -113,8 +112,24 @@ class LocustWebExtension:
         from loadtest.report.pages import comparison_page  # most rushes are never drawn
 
         # in a thread, so that Locust's greenlets go on
-        html = get_hub().threadpool.apply(comparison_page, (comparison, [*self._conductor.records]))
+        html = get_hub().threadpool.apply(comparison_page, (comparison, [*self._conductor.records], _asked_language()))
         return Response(html, content_type="text/html")
+
+
+def _asked_language() -> str:
+    """The first language of the browser that has texts; a region, as in zh-CN, does not matter."""
+    asked = (tag[:2].lower() for tag in request.accept_languages.values())
+    return next((language for language in asked if language in LANGUAGES), ENGLISH)
+
+
+def _tab(language: str) -> dict[str, Any]:
+    """The tab and its columns as Locust's page takes them: the keys are the same in every language."""
+    titles = sorted(titles_in(language).items(), key=lambda column: column[0] not in _FIRST)
+    return {
+        "extended_tabs": [{"key": TAB, "title": text_in(language, "tab.title")}],
+        "extended_tables": [{"key": TAB, "structure": [{"key": key, "title": title} for key, title in titles]}],
+        "extended_csv_files": [{"href": f"./{COMPARISON}", "title": text_in(language, "tab.download")}],
+    }
 
 
 def _check_form(form: Mapping[str, str]) -> None:

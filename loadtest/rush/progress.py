@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.live import Live
 
+from loadtest.language import ENGLISH, joined_in, text_in
 from loadtest.results.comparison import Comparison
 from loadtest.results.record import Sample
 from loadtest.terminal import Running, comparison_table, console
@@ -18,11 +19,12 @@ class Terminal:
     """Shows a rush; in a log, only its result.
 
     Attributes:
+        language: of its texts.
         is_alone: nothing else is printed, so that a table on the screen need not be repeated at the end.
     """
 
     def __init__(self) -> None:
-        self.is_alone = False
+        self.language, self.is_alone = ENGLISH, False
         self._console = console()
         self._comparison: Comparison | None = None
         self._guards: Sequence[str] = ()
@@ -61,17 +63,18 @@ class Terminal:
     def stopped(self) -> None:
         """Show that the rush was stopped without a result."""
         self._end_live()
-        self._console.print("Stopped before the first verdict.", style="bold red")
+        self._console.print(text_in(self.language, "result.stopped"), style="bold red")
 
     def show(self, comparison: Comparison, *, complete: bool) -> None:
         """Show the comparison as a table, and its result if it is complete."""
         self._end_live()
         if not (self._is_shown and self.is_alone):
             self._console.print()
-            self._console.print(comparison_table(comparison, width=self._console.width, plain=self._is_plain))
+            width, plain = self._console.width, self._is_plain
+            self._console.print(comparison_table(comparison, width=width, plain=plain, language=self.language))
         style = _STYLES[comparison.tone] if complete else "bold red"
-        sentence = comparison.sentence if complete else "Not complete."
-        self._console.print(sentence, style=style, markup=False, soft_wrap=True)
+        told = comparison.sentences(self.language) if complete else [text_in(self.language, "result.incomplete")]
+        self._console.print(joined_in(self.language, told), style=style, markup=False, soft_wrap=True)
 
     @property
     def _is_plain(self) -> bool:
@@ -80,7 +83,12 @@ class Terminal:
     def _refresh(self, running: Running | None = None) -> None:
         if self._live and self._comparison:
             drawn = comparison_table(
-                self._comparison, width=self._console.width, plain=False, guards=self._guards, running=running
+                self._comparison,
+                width=self._console.width,
+                plain=False,
+                guards=self._guards,
+                running=running,
+                language=self.language,
             )
             self._live.update(drawn, refresh=True)
 

@@ -21,7 +21,7 @@ OVER = """async (guard) => {
   return (await ask("/stats/requests")).state === "stopped" && run?.orders;
 }"""
 SOLD_UNDER = """([guard, least]) => document.querySelector("#runs .current button")?.textContent === guard
-  && Number(document.querySelector("#figures [data-key=sold] dd").textContent) >= least"""
+  && Number(document.querySelector("#figures [data-key=sold] dd")?.textContent) >= least"""
 
 
 def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> list[film.Event]:
@@ -58,10 +58,15 @@ def rush(page: Page, guard: str, hold_ms: int) -> None:
     """Start the rush, as a visitor of the board would."""
     if page.locator("#controls").is_hidden():
         page.click("#toggle-controls")
-    page.select_option("#rush-form [name=guards]", guard)
-    page.fill("#rush-form [name=hold_ms]", str(hold_ms))
-    page.click("#start:enabled")
+    page.select_option("#guard", guard)
+    page.focus("#think")
+    page.keyboard.press("Home")
+    for _ in range(20):
+        if page.inner_text("#think-time") == f"{hold_ms} ms":
+            break
+        page.keyboard.press("ArrowRight")
     page.click("#toggle-controls")
+    page.click("#start:enabled")
 
 
 def wait_sold(views: Sequence[View], guard: str, least: int) -> None:

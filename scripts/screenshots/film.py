@@ -37,7 +37,7 @@ window.EventSource = class extends EventTarget {
   }
   close() {}
 };"""
-READY = "() => window.replayed && document.querySelector('#rush-form option')"
+READY = "() => window.replayed && document.querySelector('#guard option')"
 SEND = """([at, kind, data]) => {
   performance.now = () => at;
   replayed.dispatchEvent(new MessageEvent(kind, { data }));

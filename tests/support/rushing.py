@@ -84,8 +84,9 @@ class Page:
         self.url = f"http://127.0.0.1:{port}"
         self.hosts = hosts
 
-    def get(self, path: str) -> str:
-        with urllib.request.urlopen(self.url + path, timeout=30) as response:
+    def get(self, path: str, language: str = "") -> str:
+        asked = urllib.request.Request(self.url + path, headers={"Accept-Language": language} if language else {})
+        with urllib.request.urlopen(asked, timeout=30) as response:
             return str(response.read().decode())
 
     def post(self, path: str, **form: object) -> Any:
@@ -99,9 +100,9 @@ class Page:
         except OSError:
             return False
 
-    def arguments(self) -> Any:
+    def arguments(self, language: str = "") -> Any:
         """What the page's script is given: the state, the fields of the form, their choices."""
-        script = self.get("/").split("window.templateArgs =")[1].split("</script>")[0]
+        script = self.get("/", language).split("window.templateArgs =")[1].split("</script>")[0]
         return json.loads(script)
 
     def comparison(self) -> Any:

@@ -198,23 +198,21 @@ class Sampler(Poller[None]):
             "queue": queue.value,
             "instances": instances,
             "rates": beats.per_second(),
-            "locust": self._locust_state(),
-            "arrival": self._look_for_arrival(),
+            **self._look_at_locust(),
         }
 
-    def _locust_state(self) -> dict[str, Any] | None:
-        """Locust's state and notice; None before it was asked."""
-        status, error = self._locust.latest.value, self._locust.latest.error
-        if status is None:
-            return {"state": "away", "notice": ""} if error else None
-        return {"state": status.state, "notice": status.notice}
-
-    def _look_for_arrival(self) -> dict[str, Any] | None:
+    def _look_at_locust(self) -> dict[str, Any]:
+        """Locust's state and notice, None before it was asked; and the buyers that come."""
         generation = self._run.generation if self._run else None
-        arrival = self._arrival.look(self._locust.latest.value, generation) if self._arrival else None
-        if arrival is None:
-            self._arrival, self._locust.every_s = None, LOCUST_EVERY_S
-        return arrival
+        status, error = self._locust.latest.value, self._locust.latest.error
+        arrival = self._arrival.look(status, generation) if self._arrival else None
+        if self._arrival and not self._arrival.lasts:
+            self._arrival = None
+        self._locust.every_s = ARRIVING_EVERY_S if arrival else LOCUST_EVERY_S
+        if status is None:
+            return {"locust": {"state": "away", "notice": ""} if error else None, "arrival": arrival}
+        state = "running" if self._arrival and not status.is_busy else status.state
+        return {"locust": {"state": state, "notice": status.notice}, "arrival": arrival}
 
     def _moment(self, sections: Iterable[LoggedSection]) -> dict[str, Any]:
         """The last state, the time in the run, and these of its critical sections."""

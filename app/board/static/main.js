@@ -108,6 +108,7 @@ async function openView(name, read) {
   say($("source"), text("source.recorded", { name: recorded.name }));
   $("source").title = recorded.name;
   $("close-record").hidden = false;
+  $("links").hidden = true; // they are about the live sale, and the name of the record needs the room
   $("player").hidden = !recorded.end;
   Object.assign($("scrub"), { max: recorded.end, value: recorded.end }); // in this order: the old end limits the value
   seek();
@@ -125,6 +126,7 @@ function closeRecord() {
   recorded = null;
   $("toggle-open").focus(); // or the keyboard would begin again at the top
   $("close-record").hidden = $("player").hidden = true;
+  $("links").hidden = false;
   if (live.model) showSoon();
   live.start();
 }

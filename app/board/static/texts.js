@@ -186,6 +186,7 @@ export const TEXTS = {
 
     recorded_run: "Recorded run",
     time_in_run: "Time in the recorded run",
+    slow_motion: "Slow motion",
     clock: "{now} of {end}",
   },
   zh: {
@@ -373,6 +374,7 @@ export const TEXTS = {
 
     recorded_run: "记录",
     time_in_run: "记录中的时间",
+    slow_motion: "慢动作",
     clock: "{end} 中的 {now}",
   },
 };

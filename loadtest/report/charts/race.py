@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadtest.language import ENGLISH, text_in
 from loadtest.report.charts.vega import BAD, DIGITS, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer, pixels
 from loadtest.results.audit import Audit
 from loadtest.results.record import CriticalSection
@@ -23,7 +24,7 @@ def race(found: Audit) -> list[CriticalSection]:
     return [first, *sorted(rivals, key=lambda section: section.entered_ms)[: _MOST - 1]]
 
 
-def magnified(sections: Sequence[CriticalSection]) -> Spec | None:
+def magnified(sections: Sequence[CriticalSection], language: str = ENGLISH) -> Spec | None:
     """A lane for each buyer, in milliseconds from the first entry; None if there is none."""
     if not sections:
         return None
@@ -34,14 +35,14 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec | None:
             "buyer": section.buyer,
             "from": section.entered_ms - zero,
             "to": (section.left_ms or section.entered_ms) - zero,
-            "values": "" if section.stock is None else f"read {section.stock + 1}, wrote {section.stock}",
+            "values": _values(section, language),
             "read": None if section.read_ms is None else section.read_ms - zero,
             "write": None if section.commit_ms is None else section.commit_ms - zero,
         }
         for lane, section in enumerate(sections)
     ]
     ends = (0.0, (max(section.left_ms or section.entered_ms for section in sections) - zero) * 1.02)
-    ms = axis("from", ends, title="milliseconds after the first of them entered", format=DIGITS, domain=True)
+    ms = axis("from", ends, title=text_in(language, "race.axis"), format=DIGITS, domain=True)
     lane = pixels("lane")
     width = WIDE - _NAME - _VALUES
     name = {"type": "text", "align": "left", "fill": INK, "limit": _NAME - 12}
@@ -57,6 +58,12 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec | None:
             layer(rows, {**_POINT, "shape": "diamond", "color": BAD, "fill": BAD}, x=by("write"), y=lane),
         ],
     }
+
+
+def _values(section: CriticalSection, language: str) -> str:
+    if section.stock is None:
+        return ""
+    return text_in(language, "race.values", read=section.stock + 1, wrote=section.stock)
 
 
 _POINT = {"type": "point", "size": 170, "strokeWidth": 3, "opacity": 1, "invalid": "filter"}

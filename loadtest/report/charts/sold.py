@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loadtest.language import ENGLISH, text_in
 from loadtest.report.charts.events import event_lines
 from loadtest.report.charts.vega import BAD, DIGITS, DIM, INK, PLAIN, SMALL, Spec, axis, by, layer
 from loadtest.results.record import Record
@@ -18,15 +19,16 @@ def end_s(record: Record) -> float:
     return max(times, default=0.0) / 1000
 
 
-def sold_over_time(record: Record, *, until_s: float, most: int) -> Spec:
+def sold_over_time(record: Record, *, until_s: float, most: int, language: str = ENGLISH) -> Spec:
     """Steps of one item each against the dashed line of the stock, with the record's events as numbers.
 
     `until_s` and `most` are the ends of the axes, so that several charts can be compared.
     """
     steps = _steps(record)
     beyond = [step for step in steps if step["sold"] >= record.stock]
-    time = axis("s", (0, until_s), title="seconds", format=DIGITS)
-    items = axis("sold", (0, most * 1.14), title=f"sold of {record.stock:,}", tickCount=4, ticks=False)
+    time = axis("s", (0, until_s), title=text_in(language, "axis.seconds"), format=DIGITS)
+    title = text_in(language, "sold.axis", stock=f"{record.stock:,}")
+    items = axis("sold", (0, most * 1.14), title=title, tickCount=4, ticks=False)
     stock = {"type": "rule", "color": DIM, "strokeDash": [5, 4], "strokeWidth": 1.5}
     return {
         "width": SMALL,

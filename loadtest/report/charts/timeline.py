@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadtest.language import ENGLISH, text_in
 from loadtest.report.charts.events import event_lines
 from loadtest.report.charts.lanes import Bar, bars
 from loadtest.report.charts.vega import BAD, DIGITS, DIM, INK, INSTANCES, PANEL, WIDE, Spec, axis, by, layer, pixels
@@ -17,7 +18,7 @@ _NAME = 26
 _CROSS = "M-0.8,-0.8L0.8,0.8M-0.8,0.8L0.8,-0.8"
 
 
-def timeline(record: Record, found: Audit, *, until_s: float) -> Spec | None:
+def timeline(record: Record, found: Audit, *, until_s: float, language: str = ENGLISH) -> Spec | None:
     """All critical sections on one time axis; None if none was recorded."""
     drawn = bars(record)
     if not drawn:
@@ -34,15 +35,15 @@ def timeline(record: Record, found: Audit, *, until_s: float) -> Spec | None:
         "height": height,
         "layer": [
             *_shades(found, height),
-            _bars(drawn, tops, lane, until_s),
+            _bars(drawn, tops, lane, until_s, text_in(language, "axis.seconds")),
             _deaths([bar for bar in drawn if not bar.ended], tops, lane),
             *event_lines(record.events, until_s=until_s),
-            *_names(tops, lanes),
+            *_names(tops, lanes, language),
         ],
     }
 
 
-def _bars(drawn: Sequence[Bar], tops: dict[str, float], lane: float, until_s: float) -> Spec:
+def _bars(drawn: Sequence[Bar], tops: dict[str, float], lane: float, until_s: float, title: str) -> Spec:
     gap = min(lane / 4, 2.0)
     rows = [
         {
@@ -55,7 +56,7 @@ def _bars(drawn: Sequence[Bar], tops: dict[str, float], lane: float, until_s: fl
         }
         for bar in sorted(drawn, key=lambda bar: (bar.instance, bar.sold or not bar.ended))
     ]
-    seconds = axis("from", (0, until_s), title="seconds", format=DIGITS, tickCount=10, domain=True)
+    seconds = axis("from", (0, until_s), title=title, format=DIGITS, tickCount=10, domain=True)
     colour = {"field": "colour", "type": "nominal", "scale": None}
     return layer(
         rows,
@@ -93,9 +94,10 @@ def _shade(times: Sequence[tuple[float, float]], colour: str, opacity: float, he
     return layer(rows, mark, x=by("from"), x2={"field": "to"}, y=pixels("top"), y2={"field": "bottom"})
 
 
-def _names(tops: dict[str, float], lanes: dict[str, int]) -> list[Spec]:
-    words = {name: "one at a time" if count == 1 else f"up to {count} at once" for name, count in lanes.items()}
-    rows = [{"y": top - 6, "text": f"{name}: {words[name]}"} for name, top in tops.items()]
+def _names(tops: dict[str, float], lanes: dict[str, int], language: str) -> list[Spec]:
+    keys = {name: "timeline.one" if count == 1 else "timeline.several" for name, count in lanes.items()}
+    words = {name: text_in(language, key, name=name, n=lanes[name]) for name, key in keys.items()}
+    rows = [{"y": top - 6, "text": words[name]} for name, top in tops.items()]
     halo = {"stroke": PANEL, "strokeWidth": 5}
     mark = {"type": "text", "align": "left", "baseline": "bottom", "fill": INK, "fontWeight": 600, **halo}
     return [layer(rows, mark, x={"value": 4}, y=pixels("y"), text={"field": "text"})]

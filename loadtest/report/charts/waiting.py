@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from loadtest.language import ENGLISH, text_in
 from loadtest.report.charts.vega import DIM, HALF, INK, PLAIN, Spec, axis, by, layer
 from loadtest.results.comparison import Percentiles
 
@@ -14,20 +15,21 @@ _BINS = 70
 _AIR = 1.05  # to the right of the last one
 
 
-def distributions(waits: Mapping[str, Sequence[float]]) -> Spec | None:
+def distributions(waits: Mapping[str, Sequence[float]], language: str = ENGLISH) -> Spec | None:
     """Histograms of milliseconds by name, each to its own highest bar; None if nothing was measured."""
     measured = {name: values for name, values in waits.items() if values}
     if not measured:
         return None
     most = max(max(values) for values in measured.values()) * _AIR or 1.0
     last = list(measured)[-1]
-    rows = [_row(name, values, most, labels=name == last) for name, values in measured.items()]
+    title = text_in(language, "axis.milliseconds")
+    rows = [_row(name, values, most, title=title if name == last else None) for name, values in measured.items()]
     return {"vconcat": rows, "spacing": _NAME, "bounds": "flush"}
 
 
-def _row(name: str, values: Sequence[float], most: float, *, labels: bool) -> Spec:
+def _row(name: str, values: Sequence[float], most: float, *, title: str | None) -> Spec:
     found = Percentiles.of(values)
-    title = "milliseconds" if labels else None
+    labels = title is not None
     ms = axis("from", (0, most), title=title, labels=labels, ticks=labels, domain=True, format=",d")
     width = most / _BINS
     bins = Counter(int(value / width) for value in values)

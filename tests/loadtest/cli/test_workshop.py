@@ -80,6 +80,19 @@ def test_ctrl_c_ends_the_command_and_not_the_workshop(tmp_path: Path, monkeypatc
     assert lead("\n").count("The command ended with exit code 130.") == 1  # and the end of the input quits
 
 
+def test_commands_speak_the_language_of_the_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a Chinese workshop, a demo gets the option too."""
+    command, said = tmp_path / "python", tmp_path / "said"
+    command.write_text(f'#!/bin/sh\necho "$@" >{said}\n', encoding="utf-8")
+    command.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(command))
+    lead("\n", "--language", "zh")
+    assert said.read_text(encoding="utf-8").split() == [
+        *("-m", "loadtest", "demo"),
+        *("--guard", "none", "--language", "zh"),
+    ]
+
+
 def test_make_help_fits_a_small_terminal() -> None:
     """80 columns and 24 lines, with the prompt; the two commands that people need first come first."""
     command = ["make", "--no-print-directory", "help"]  # which a make around the tests would have print it

@@ -109,8 +109,8 @@ def test_buyers_on_their_way_are_counted() -> None:
     assert arrival.look(LocustStatus("stopped", 7), "1") == {**asked, "here": 0}  # its page tells an old state
     assert arrival.look(LocustStatus("spawning", 312), "1") == {**asked, "here": 312}
     assert arrival.look(LocustStatus("running", 500), "1") == {**asked, "here": 500}
-    assert arrival.look(LocustStatus("running", 500), "2") is None
-    assert arrival.look(LocustStatus("stopped", 500), "1") is None
+    assert (arrival.look(LocustStatus("running", 500), "2"), arrival.lasts) == (None, True)
+    assert (arrival.look(LocustStatus("stopped", 500), "1"), arrival.lasts) == (None, False)
 
 
 def test_another_server_on_locusts_port_is_no_locust(board_settings: BoardSettings, sale: Sale) -> None:

@@ -132,7 +132,9 @@ class Following:
                 self._core.advance(queue)
                 # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
                 held = [ticket for ticket in tickets if ticket.stage is Stage.HELD and queue.shows(ticket)]
-                overtaken = [ticket for ticket in held if not queue.view.admits(ticket.rule, ticket.key)] if taken else []
+                overtaken = (
+                    [ticket for ticket in held if not queue.view.admits(ticket.rule, ticket.key)] if taken else []
+                )
                 queue.catch_up()
                 self._rob_all(overtaken, now)
                 self._settle(queue, tickets, now)

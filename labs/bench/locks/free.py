@@ -18,9 +18,9 @@ from typing import TypeVar
 
 import psutil
 
-from loadtest.bench.locks.bench import PYTHON
-from loadtest.bench.locks.go import GoMissing, compiled
-from loadtest.bench.tables import Grid
+from labs.bench.locks.bench import PYTHON
+from labs.bench.locks.go import GoMissing, compiled
+from labs.bench.tables import Grid
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect

@@ -96,7 +96,7 @@ def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, pro
     monkeypatch.setattr(following, "AUDIT_S", 0.2)
     with Session(both, ttl=600) as session:
         waiting = wait_behind(hold, client, session)
-        proxy.forget()
+        proxy.blackhole()
         hold.release()
         waiting.result(10.0).release()  # gRPC's pings would take 13 s
 

@@ -1,8 +1,8 @@
 """A small etcd in memory for the simulation: keys, revisions, leases, lists, histories that watches are told from.
 
-What is modelled is what etcd promises (documentation, "KV API guarantees"): one order of revisions, watches that tell it
-in order and leave out no PUT; and what it has failed to promise: DELETE events that are never told (etcd issues 17529,
-18089), and a lease's list of keys that lacks some, as a new leader's does.
+What is modelled is what etcd promises (documentation, "KV API guarantees"): one order of revisions, watches that tell
+it in order and leave out no PUT; and what it has failed to promise: DELETE events that are never told (etcd issues
+17529, 18089), and a lease's list of keys that lacks some, as a new leader's does.
 """
 
 from __future__ import annotations

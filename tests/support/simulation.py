@@ -8,6 +8,7 @@ languages; clocks that jump; an etcd that is restored from a backup. A history t
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import math
@@ -31,9 +32,12 @@ TIMEOUT_S = 1.0  # of a call
 QUIET_S = 60.0  # in which everything has to end once the network is good again
 TERMS = {
     "mutex": [Terms()],
-    "read-write": [Terms(ReadersTogether(), Declaration("read"), "read/"), Terms(ReadersTogether(), Declaration("write"), "write/")],
+    "read-write": [
+        Terms(ReadersTogether(), Declaration("read"), "read/"),
+        Terms(ReadersTogether(), Declaration("write"), "write/"),
+    ],
     "semaphore": [Terms(UpTo(2), Declaration("permit", 2))],
-}  # fmt: skip
+}
 
 
 class Violation(AssertionError):
@@ -115,10 +119,9 @@ class World:
         kinds = [each.terms.declared.kind for each in sorted([*others, held], key=lambda each: each.token)]
         rule = self.names[name][0].rule
         for place, kind in enumerate(kinds):
-            ahead = Counter(kinds[:place])
-            fits = not place or (
-                kind not in (None, "write") and not {None, "write"} & set(ahead) and rule.admits(kind, ahead)
-            )  # type: ignore[arg-type]
+            ahead = Counter(before for before in kinds[:place] if before is not None)
+            shared = kind is not None and kind != "write" and not {None, "write"} & set(kinds[:place])
+            fits = not place or (shared and rule.admits(kind or "", ahead))
             self.require(fits, f"two hold {name}: {[each.key for each in (*others, held)]}")
         if rule == Terms().rule:
             self.require(held.token > self.highest.get(name, 0), f"the token of {name} does not rise")
@@ -466,9 +469,18 @@ class Actor:
         value = b"{}" if self.terms.declared.kind is None else _value(self.terms)
         try:
             self._acquisition = Acquisition(
-                process.core, "shop", self.name, self.terms, value, now, deadline=now + (0.0 if kind == "try" else timeout),
-                timeout=TIMEOUT_S, owner=self, tries=kind != "wait", explains=kind == "zero",
-            )  # fmt: skip
+                process.core,
+                "shop",
+                self.name,
+                self.terms,
+                value,
+                now,
+                deadline=now + (0.0 if kind == "try" else timeout),
+                timeout=TIMEOUT_S,
+                owner=self,
+                tries=kind != "wait",
+                explains=kind == "zero",
+            )
         except SessionLost:
             self.is_done = True
             return
@@ -648,7 +660,5 @@ class _Collected:
 
 
 def _swallow(do: Callable[[], object]) -> None:
-    try:
+    with contextlib.suppress(LeaseNotFound):
         do()
-    except LeaseNotFound:
-        pass

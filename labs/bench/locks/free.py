@@ -20,7 +20,7 @@ import psutil
 
 from labs.bench.locks.bench import PYTHON
 from labs.bench.locks.go import GoMissing, compiled
-from labs.bench.tables import Grid
+from labs.bench.tables import ResultTable
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect
@@ -97,14 +97,14 @@ def held(etcd: Etcd, seconds: float = 30.0) -> dict[str, float]:
     return {"lost": lost, "threads": threads, "cpu": 100 * idle, "mib": grown}
 
 
-def table(found: dict[str, float]) -> Grid:
+def table(found: dict[str, float]) -> ResultTable:
     """A free lock: acquisitions with their releases per second, one thread of one process."""
     bare, go = found["two transactions"], found.get("go")
     rows = [
         [candidate, f"{rate:.0f}", f"{rate / bare:.2f}", f"{rate / go:.2f}" if go else "-"]
         for candidate, rate in found.items()
     ]
-    return Grid("free", str(table.__doc__), ["lock", "per s", "x two transactions", "x Go"], rows)
+    return ResultTable("free", str(table.__doc__), ["lock", "per s", "x two transactions", "x Go"], rows)
 
 
 def main() -> None:
@@ -122,8 +122,8 @@ def main() -> None:
         print(f"after {_HISTORY} releases: {old:.0f} per s, a fresh name {fresh:.0f}: {old / fresh:.2f}")
         cost = held(etcd)
         print(
-            f"{_HELD} names held for 30 s: {cost['lost']} lost, {cost['threads']} threads, {cost['cpu']:.1f} % of a core, "
-            f"{cost['mib']:.0f} MiB above one hold"
+            f"{_HELD} names held for 30 s: {cost['lost']} lost, {cost['threads']} threads, "
+            f"{cost['cpu']:.1f} % of a core, {cost['mib']:.0f} MiB above one hold"
         )
 
 

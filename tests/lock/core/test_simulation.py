@@ -50,7 +50,7 @@ def simulate_for(seconds: float, first: int) -> None:
 
 
 def test_a_minute_of_histories_breaks_no_rule() -> None:
-    """Never two holders, tokens rise, every wait ends, nothing is left, a fence never hands over, no loss is made up."""
+    """Never two holders, tokens rise, waits end, nothing is left, a fence never hands over, no loss is made up."""
     simulate_for(BUDGET_S, 0)
 
 
@@ -95,10 +95,15 @@ def reuse(queue: Queue, ticket: Ticket) -> None:
     heapq.heappush(queue._free, ticket.slot)
 
 
-def believe_the_lease(watcher: reconciler.Reconciler, asked: Any, answer: Any) -> None:
+def believe_the_lease(watcher: reconciler.Reconciler, asked: dict[Any, Any], answer: Any) -> None:
     """A key that is not in the lease's list is lost, without a read."""
     for key, ticket in asked.items():
-        if answer.ttl >= 0 and key not in answer.keys and watcher._core.tickets.get(key) is ticket:
+        if (
+            answer.ttl >= 0
+            and key not in answer.keys
+            and ticket is not None
+            and watcher._core.tickets.get(key) is ticket
+        ):
             watcher._core.rob(ticket, 0.0)
 
 

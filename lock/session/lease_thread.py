@@ -11,18 +11,28 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any, Protocol
 
+from lock.core.core import Core
 from lock.errors import EtcdError
+from lock.etcd.client import Client
 from lock.runtime.clock import now
-
-if TYPE_CHECKING:
-    from lock.session.engine import Engine
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.2
 _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that its lease is over
+
+
+class Engine(Protocol):
+    """What the thread needs of the session's engine."""
+
+    core: Core
+    client: Client
+
+    def tell(self, event: Callable[..., Any], *values: Any) -> Any:
+        """Tell the core, and do what it asks for."""
 
 
 class LeaseThread(threading.Thread):

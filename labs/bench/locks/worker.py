@@ -24,7 +24,6 @@ import redis
 
 from labs.bench.locks.rpc import LockRpc
 from lock import Client, CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
-from lock.etcd.transport import rpc
 
 _PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
@@ -196,10 +197,10 @@ def orders() -> int:
 def rush(stock: int, disturb: Callable[[], None]) -> None:
     """Start a rush from the board, disturb it when a tenth is sold, and demand that it was exact."""
     wait_for("the stack settles", is_settled, timeout=180)
-    body = {"guards": "etcd", "buyers": BUYERS, "stock": stock, "hold_ms": HOLD_MS}
+    body = {"guard": "etcd", "buyers": BUYERS, "stock": stock, "hold_ms": HOLD_MS}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {secret()}"}
     order = urllib.request.Request(f"{BOARD}/control/rush", json.dumps(body).encode(), headers)
-    wait_for("the board starts the rush", lambda: urllib.request.urlopen(order, timeout=10).close() or True)
+    wait_for("the board starts the rush", partial(accepts, order))
     began = wait_for("a tenth is sold", lambda: (sold := orders()) >= stock // 10 and sold < stock // 2 and sold)
     say(f"{began} of {stock} sold")
     disturb()
@@ -219,6 +220,17 @@ def rush(stock: int, disturb: Callable[[], None]) -> None:
     demand("the verdict", run["verdict"].split(",")[0], "EXACT")
     wait_for("the queue in etcd empties", lambda: not etcdctl("get", "--prefix", "--keys-only", "flash-sale/").strip())
     wait_for("Locust is idle", lambda: locust("/stats/requests")["state"] in ("ready", "stopped"))
+
+
+def accepts(order: urllib.request.Request) -> bool:
+    """Whether the board does it; raises TestError if it never will."""
+    try:
+        urllib.request.urlopen(order, timeout=10).close()
+    except urllib.error.HTTPError as error:
+        if error.code in (409, 503):  # Locust is busy, or does not answer yet
+            raise
+        raise TestError(f"the board answers {error.code} to {order.data!r}: {error.read()!r}") from error
+    return True
 
 
 def kill(node: str) -> None:

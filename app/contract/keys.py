@@ -39,7 +39,7 @@ class Keys:
         orders: the ledger: a list of JSON entries, see `app.contract.orders`.
         fence: the highest fencing token that was seen.
         generation: which opening of the sale this is, see `app.sales.opening`; without it there is no sale.
-        answers: a hash from Idempotency-Key to the first answer, shared by all items.
+        answers: a hash from Idempotency-Key to the first answer, or a claim of `etcd-sharded`, shared by all items.
         transfers: the journal, a hash from a transfer's id to ``SHARD AMOUNT``: items that left here for that shard.
         credited: a set of the ids of transfers that have arrived here.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.

@@ -108,7 +108,15 @@ class Connection(_BoundedConnect, redis.Connection):
 
 
 class SecureConnection(_BoundedConnect, redis.SSLConnection):
-    """To ``rediss://``."""
+    """To ``rediss://``; waits for a first answer.
+
+    Before it, the server sends TLS session tickets, which the pool would take for what an earlier command has left.
+    """
+
+    def on_connect_check_health(self, check_health: bool = True) -> None:
+        super().on_connect_check_health(check_health=check_health)
+        self.send_command("PING")  # type: ignore[no-untyped-call]
+        self.read_response()
 
 
 _connectors = ThreadPoolExecutor(16, "redis-connect")
@@ -199,16 +207,6 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
     )
     pool.connection_class = SecureConnection if url.startswith("rediss:") else Connection
     return pool
-
-
-def _greet(connection: Any) -> None:
-    """Log in over a new TLS connection, and wait for an answer.
-
-    Before it, the server sends TLS session tickets, which redis-py would take for the answer to an earlier command.
-    """
-    connection.on_connect()
-    connection.send_command("PING")
-    connection.read_response()
 
 
 def warm_up(client: Client) -> None:

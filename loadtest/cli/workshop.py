@@ -37,11 +37,11 @@ PROMPTS = {
     ),
 }
 ANSWER = r"(?<=\?) (?=\()|(?<=\uff1f)(?=\uff08)"  # begins in brackets behind a question mark, also behind a Chinese one
-BESIDES = 3  # lines around a text: one above, one below, and the prompt
 MISSING = {
     "en": "{} is left out: `{}` is a command of a lab that is not here.",
     "zh": "跳过 {}: `{}` 属于未安装的实验。",
 }
+BESIDES = 3  # lines around a text: one above, one below, and the prompt
 SPEAKING = ("demo", "scene")  # the commands that have the option --language
 ENDED = {"en": "The command ended with exit code {}.", "zh": "命令以退出码 {} 结束。"}
 
@@ -154,7 +154,7 @@ def _run(step: Step, language: str, screen: Console) -> list[str]:
     if code:
         ended = ENDED[language].format(code)
         screen.print(f"[red]{ended}[/]")
-        kept += ["", ended]
+        kept += ["", ended] if kept else []
     return kept
 
 

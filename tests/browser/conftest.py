@@ -32,12 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """etcd, Redis, two shops with few threads and the board; leave them as they were."""
+    """etcd, Redis, two shops with many threads and the board; leave them as they were."""
     reports = tmp_path_factory.mktemp("reports")
     shutil.copytree(DATA, reports / "2026-01-01_00-00-00" / "records")
     env = {
         "FLASHSALE_REPORTS": str(reports),
-        "FLASHSALE_THREADS": "64",
+        "FLASHSALE_THREADS": "256",
         "FLASHSALE_LOCK_TIMEOUT": "60",
         "FLASHSALE_LEASE_TTL": "4",
     }

@@ -13,22 +13,24 @@ from tests.support.selling import Sales
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 60.0
+HOLD_100 = 7  # the notch of the dial for 100 ms
 
 
 def test_what_can_be_done_without_locust(look: Look, sales: Sales) -> None:
     """The page names the command that starts Locust; it says how long a think time makes the sale; a reset is done."""
     sales.buy("redis-lua")
     looker = look()
-    fill_in(looker, hold_ms=100)
+    fill_in(looker)
+    dial(looker, HOLD_100)
     looker.page.wait_for_selector("#no-locust:visible")
     assert ("make up" in looker.text("#no-locust"), looker("#start").is_disabled()) == (True, True)
-    looker.wait_text("#foreseen", "^Under a lock, 300 sales in a row take at least 30.0 s. $")
+    looker.wait_text("#foreseen", "^Under a lock, 300 sales in a row take at least 30.0 s.$")
     looker.page.fill("#rush-form [name=stock]", "900")
     looker.page.fill("#rush-form [name=buyers]", "800")
-    looker.wait_text("#foreseen", "80.0 s. A buyer waits at most 60 s: after about 600 sales the others give up")
+    looker.wait_text("#foreseen", "80.0 s. A buyer waits at most 60 s: after about 600 sales the others give up.")
     looker.page.fill("#reset-form [name=stock]", "42")
     looker.page.click("#reset-form button")
-    looker.wait_text("#said", "The sale begins again with a stock of 42")
+    looker.wait_text("#said", "The sale begins again with 42 items.")
     looker.wait_text("#word", "42 items for sale")
     assert (sales.stock()["initial"], sales.stock()["orders"]) == (42, 0)
 
@@ -37,20 +39,45 @@ def fill_in(looker: Looker, **fields: int) -> None:
     """The form of a rush under etcd."""
     looker.page.click("#toggle-controls")
     looker.page.wait_for_selector("#controls:visible")
-    looker.page.select_option("#rush-form [name=guards]", "etcd")
+    looker.page.select_option("#guard", "etcd")
     for name, value in fields.items():
         looker.page.fill(f"#rush-form [name={name}]", str(value))
+
+
+def dial(looker: Looker, notch: int) -> None:
+    """Turn the think time to a notch, by keyboard."""
+    looker.page.locator("#think").focus()
+    looker.page.keyboard.press("Home")
+    for _ in range(notch):
+        looker.page.keyboard.press("ArrowRight")
+
+
+# What the page says as soon as the click is over, and whether it then says how many buyers have come.
+CLICK = """() => {
+  const word = document.getElementById("word");
+  window.told = [];
+  new MutationObserver(() => told.push(word.textContent)).observe(word, { childList: true, characterData: true });
+  document.getElementById("start").click();
+  return word.textContent;
+}"""
+WATCH_ARRIVAL = """() => {
+  const word = document.getElementById("word");
+  window.told = [];
+  new MutationObserver(() => told.push(word.textContent)).observe(word, { childList: true });
+}"""
 
 
 def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust: LocustPage) -> None:
     """Guard, buyers, items and the dial reach Locust; no button can disturb the rush, and its verdict is shown."""
     looker = look()
     fill_in(looker, buyers=80, stock=60)
-    looker.page.locator("#rush-form [name=hold_ms]").focus()
-    looker.page.keyboard.press("End")
-    assert looker.text(".dial output") == "100 ms"
+    for key, most in (("End", "5.00 s"), ("Home", "0 ms")):
+        looker.page.locator("#think").focus()
+        looker.page.keyboard.press(key)
+        assert looker.text("#think-time") == most
+    dial(looker, HOLD_100)
+    assert looker.text("#think-time") == "100 ms"
     looker.page.click("#start:enabled")
-    looker.wait_text("#said", "The buyers come, under etcd")
     for button in ("#start", "#reset"):
         looker.page.wait_for_selector(f"{button}:disabled[title^='A rush is running: ']")
     looker.wait_figure("sold", 60)
@@ -63,14 +90,26 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
 
 
 def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
-    """Without a form to fill in: a sale without a lock, and then one with it; each can be opened, and has a slider."""
-    looker = look()
-    looker.page.click("#start:enabled")
-    looker.page.wait_for_selector("#runs tr.current[data-tone=exact] button:text-is('etcd')")
-    looker.page.wait_for_selector("#start:enabled")
+    """A sale without a lock, and at the next click one with it; each verdict stands and can be opened."""
+    looker, other = look(), look()
+    for guard in ("none", "etcd"):
+        looker.page.select_option("#guard", guard)
+        looker.page.wait_for_selector("#start:enabled")
+        before = looker.text("#word")
+        other.page.evaluate(WATCH_ARRIVAL)
+        assert looker.page.evaluate(CLICK) == "0 of 500 buyers are here"
+        looker.page.wait_for_selector(f"#runs tr.current:not([data-tone=ready]) button:text-is('{guard}')")
+        looker.page.wait_for_selector("#start:enabled")
+        told = looker.page.evaluate("() => told")
+        assert before not in told[: 1 + max(index for index, word in enumerate(told) if word.endswith("here"))]
+        assert any(word.endswith("of 500 buyers are here") for word in other.page.evaluate("() => told"))
+        if guard == "none":
+            looker.wait_text("#word", "^OVERSOLD by ")
     looker.wait_run("etcd", 300)
-    sold, verdict = looker.runs()["none"]
-    assert (looker.runs()["etcd"][1], verdict) == ("EXACT", f"OVERSOLD by {int(sold) - 300}")
+    sold, short = looker.runs()["none"]
+    verdict = f"OVERSOLD by {int(sold) - 300}"
+    assert (looker.runs()["etcd"][1], short) == ("EXACT", f"+{int(sold) - 300}")
+    assert looker("#runs tr[data-key=none] .word").get_attribute("title") == verdict
     looker.page.click("#runs button:text-is('none')")
     looker.wait_text("#word", verdict)
     looker.wait_text("#timeline-note", "not alone")
@@ -80,6 +119,19 @@ def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
         looker.wait_text("#word", word)
     looker.page.click("#close-record")
     looker.wait_text("#word", "EXACT")
+
+
+def test_a_rush_that_does_not_start_brings_the_verdict_back(look: Look, sales: Sales, locust: LocustPage) -> None:
+    """If the board refuses, the sale of before is shown again, and the page says why."""
+    sales.reset(7)
+    looker = look()
+    looker.wait_text("#word", "^7 items for sale$")
+    refusal = {"type": "about:blank", "detail": "Not today."}
+    looker.page.route("**/control/rush", lambda route: route.fulfill(status=200, json=refusal))
+    looker.page.wait_for_selector("#start:enabled")
+    assert looker.page.evaluate(CLICK) == "0 of 500 buyers are here"
+    looker.wait_text("#said", "^Not today.$")
+    looker.wait_text("#word", "^7 items for sale$")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +146,9 @@ def test_an_instance_is_disturbed_and_comes_back(
     sales.reset(10)
     looker.page.click(f"{rows[0]} button:text-is('{do}'):visible")
     looker.page.wait_for_selector(f"{rows[0]}[data-state={shown}]")
-    assert shown in looker.text(rows[0])
+    assert shown in looker.text(rows[0]).lower()
     assert state_of(disturbed) == state
-    looker.page.wait_for_selector(f"{rows[1]}[data-state=up]")
+    looker.page.wait_for_selector(f"{rows[1]}:is([data-state=up], [data-state=busy])")
     looker.page.click(f"{rows[0]} button:text-is('{undo}'):visible")
     looker.page.wait_for_selector(f"{rows[0]}[data-state=up]")
     assert state_of(disturbed) == "running"

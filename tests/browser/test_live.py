@@ -53,7 +53,7 @@ def test_numbers_run_while_every_thread_waits(look: Look, sales: Sales) -> None:
     assert_true(looker, sales)
     assert looker.text("#word") == "EXACT"
     assert "never two at once" in looker.text("#timeline-note")
-    looker.wait_text("#live-region", f"^EXACT\\. {STOCK} of {STOCK} items sold under etcd\\. Nothing is left\\.")
+    looker.wait_text("#live-region", f"^EXACT\\. {STOCK} of {STOCK} items sold, under etcd\\. Nothing is left\\.")
     assert len(looker.page.evaluate("() => heard")) <= 4 + sales.selling_s() / 3
 
 
@@ -117,9 +117,9 @@ def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -
 def test_holder_and_waiters_are_shown(look: Look, sales: Sales) -> None:
     """The holder is named with token and lease, waiters in order; an instance has one colour everywhere."""
     looker = look()
-    sales.rush(stock=STOCK, buyers=2 * BUYERS, hold_ms=HOLD_MS)
+    sales.rush(stock=STOCK, buyers=3 * BUYERS, hold_ms=HOLD_MS)
     holder = "instance-[0-9]+ holds.*token [0-9]+.*lease: [0-9]+ s of [0-9]+ s left"
-    looker.wait_text(".queue", f"{holder}.*#[0-9]+.*more in etcd's queue; [0-9]+ waiting for a thread")
+    looker.wait_text(".queue", f"{holder}.*#[0-9]+.*more in line · [0-9]+ buyers in line outside")
     tokens = looker.page.evaluate(
         "() => [...document.querySelectorAll('#waiters li')].map((each) => Number(each.dataset.key))"
     )

@@ -123,6 +123,7 @@ function seek() {
 
 function closeRecord() {
   recorded = null;
+  $("toggle-open").focus(); // or the keyboard would begin again at the top
   $("close-record").hidden = $("player").hidden = true;
   if (live.model) showSoon();
   live.start();

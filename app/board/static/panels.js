@@ -88,10 +88,10 @@ export function showQueue(view) {
   $("holder").dataset.held = Boolean(holder);
   const [who, token, meter, ttl] = $("holder").children;
   $("holder").className = `holder instance-${colour(instances, holder?.instance)}`;
-  const name = holder && text("queue.holds", { name: holder.instance ?? holder.owner });
-  say(who, holder ? (frozen ? `${name} · ${text("state.frozen")}` : name) : text(queue ? "queue.free" : "queue.unknown"));
+  say(who, holder ? text("queue.holds", { name: holder.instance ?? holder.owner }) : text(queue ? "queue.free" : "queue.unknown"));
   $("holder").dataset.frozen = frozen;
-  say(token, holder?.token == null ? "" : text("queue.token", { token: tokenText(holder.token) }));
+  const about = [frozen && text("state.frozen"), holder?.token != null && text("queue.token", { token: tokenText(holder.token) })];
+  say(token, about.filter(Boolean).join(" · "));
   const lease = holder?.ttl_s != null;
   const left = lease ? Math.max(holder.ttl_s, 0) : 0;
   meter.style.visibility = lease ? "visible" : "hidden";
@@ -154,7 +154,7 @@ function offer(button, action, off = false) {
 function handText({ queued, busy, threads }, details) {
   if (!details || queued == null) return "";
   const parts = [text("hand.busy", { busy, threads })];
-  if (queued) parts.push(text("queue.outside", { n: queued }));
+  if (queued) parts.push(text("hand.outside", { n: queued }));
   return parts.join(" · ");
 }
 

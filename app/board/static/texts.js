@@ -145,7 +145,8 @@ export const TEXTS = {
     "action.thaw": "thaw",
     "action.kill": "kill",
     "action.start": "start",
-    "hand.busy": "{busy} of {threads} threads busy",
+    "hand.busy": "{busy} of {threads} busy",
+    "hand.outside": "{n} in line outside",
 
     sections: "Critical sections",
     "sections.empty": "Each purchase is a bar here, as long as its critical section. Where two overlap, it is shaded.",
@@ -332,6 +333,7 @@ export const TEXTS = {
     "action.kill": "杀死",
     "action.start": "启动",
     "hand.busy": "{threads} 个线程中 {busy} 个忙",
+    "hand.outside": "门外 {n} 个",
 
     sections: "临界区",
     "sections.empty": "每次购买是一个长条，长度是它的临界区。两个重叠的地方有阴影。",

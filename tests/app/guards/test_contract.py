@@ -40,7 +40,7 @@ def sale(shop: Flask) -> Sale:
 
 def logged(tmp_path: Path, *, undecided: bool = False) -> list[dict[str, Any]]:
     """The lines of the section log, which is one file; sections in which nothing was decided only if wanted."""
-    (file,) = (tmp_path / "section-log").iterdir()
+    (file,) = (tmp_path / "section-log").glob("*.jsonl")
     assert file.name == f"shop-a-{os.getpid()}.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     sections = zip(lines[::2], lines[1::2], strict=True)

@@ -29,7 +29,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 # Exit code after an interrupt, and what was printed: log lines carry the name of their process.
 ENDS = {
     "demo": (130, [r"\nInterrupted: everything is stopped\.\n\Z"]),
-    "up": (0, [r"^etcd +\| ready on port \d+$", r"^(instance-\d+) +\| .*Listening at", "Shutting down: Master"]),
+    "up": (0, [r"^etcd +\| ready on port \d+$", r"^(instance-\d+) +\| ready on port \d+$", "Shutting down: Master"]),
 }
 
 

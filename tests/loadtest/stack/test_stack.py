@@ -64,11 +64,20 @@ def test_one_click_on_the_board_rushes(stage: Stack) -> None:
     assert stage.board is not None
     assert stage.locust is not None
     page = Page(stage.locust.port)
-    post(f"{stage.board.url}/control/rush", guards="redis-lua", buyers=20, stock=7)
+    post(f"{stage.board.url}/control/rush", guard="redis-lua", buyers=20, stock=7)
     wait_until(lambda: page.is_complete(["redis-lua"], 7), timeout=60)
     (run,) = page.comparison()["runs"]
     assert (run["verdict"], {*run["by_instance"]}) == ("EXACT", {shop.name for shop in stage.instances})
     wait_until(page.is_idle, timeout=60)
+
+
+def test_a_killed_instance_starts_at_once(stage: Stack) -> None:
+    """The board's start waits for the port, which a worker may still keep when its instance was killed."""
+    assert stage.board is not None
+    instance = stage.instances[0]
+    for action in ("kill", "start"):
+        post(f"{stage.board.url}/control/instance", instance=instance.name, action=action)
+    assert instance.running
 
 
 def test_the_hint_is_a_line_for_a_shell(stage: Stack) -> None:

@@ -1,0 +1,105 @@
+"""While a rush runs, every control keeps its place and its size, and all that is shown changes at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import Look
+from tests.support.looking import Looker
+from tests.support.selling import Sales
+
+STOCK, BUYERS, HOLD_MS = 150, 600, 20
+# Keeps the boxes of all controls ten times a second, and what was wrong with them.
+WATCH = """() => {
+  const boxes = new Map();
+  window.moved = [];
+  window.looked = 0;
+  const nameOf = (node) => node.id || `${node.closest("tr, [id]").dataset.key} ${node.textContent}`;
+  const look = () => {
+    window.looked += 1;
+    for (const node of document.querySelectorAll("button, select, input, a")) {
+      const { x, y, width, height, right, bottom } = node.getBoundingClientRect();
+      if (!width) continue;
+      const [name, box] = [nameOf(node), [x, y, width, height].map((each) => Math.round(each * 10) / 10).join()];
+      if (boxes.has(node) && boxes.get(node) !== box) moved.push(`${name}: ${boxes.get(node)} -> ${box}`);
+      boxes.set(node, box);
+      const room = (node.closest(".panel, .bar, .drawer") ?? document.body).getBoundingClientRect();
+      const isPast = x < room.x - 1 || y < room.y - 1 || right > room.right + 1 || bottom > room.bottom + 1;
+      if (isPast || right > innerWidth || bottom > innerHeight) moved.push(`${name} leaves its panel: ${box}`);
+      if (node.scrollWidth > node.clientWidth + 1) moved.push(`${name} is clipped`);
+    }
+    for (const panel of document.querySelectorAll(".panel, .bar, .verdict")) {
+      const cut = panel.scrollHeight - panel.clientHeight > 1 || panel.scrollWidth - panel.clientWidth > 1;
+      if (cut) moved.push(`${panel.className} is too small: ${panel.innerText}`);
+    }
+  };
+  look();
+  setInterval(look, 100);
+}"""
+# In each frame: headline, squares, table, and bars of instances.
+EACH_FRAME = """() => {
+  window.frames_told = [];
+  const number = (text) => Number(text?.replaceAll(",", "") ?? NaN);
+  const look = () => {
+    const texts = (selector) => [...document.querySelectorAll(selector)].map((each) => number(each.textContent));
+    const squares = document.querySelectorAll("#stock :is(.sold, .over)").length;
+    const [row] = texts("#runs .current .number");
+    const sold = number(document.querySelector("#figures [data-key=sold] dd")?.textContent);
+    frames_told.push([sold, squares, row ?? 0, texts("#instances .track b").reduce((a, b) => a + b, 0)]);
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""
+
+
+def rush_past(looker: Looker, sales: Sales) -> None:
+    """A rush with all threads busy, whose holder is frozen and goes on."""
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    looker.wait_text("#more", "buyers in line outside")
+    looker.wait_figure("sold", 20)
+    first = looker("#instances tr").first
+    for action, state in (("freeze", "frozen"), ("thaw", "up busy")):
+        first.locator(f"button[data-action={action}]").click()
+        states = ", ".join(f"[data-state={each}]" for each in state.split())
+        looker.page.wait_for_selector(f"#instances tr:first-child:is({states})")
+    sales.finish()
+    looker.wait_figure("sold", STOCK)
+    looker.wait_text("#word", "^EXACT$")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (1920, 1080)])
+def test_no_control_moves_in_a_rush(look: Look, sales: Sales, width: int, height: int, lang: str) -> None:
+    """With 2 x 256 busy threads, details and a frozen holder, no control moves, changes size or leaves its panel."""
+    if lang == "zh" and width > 1024:
+        pytest.skip("one size is enough for the longer language")
+    looker = look(viewport={"width": width, "height": height}, locale=lang)
+    looker.page.click("#toggle-details")
+    sales.reset(STOCK)
+    looker.wait_figure("counter", STOCK)
+    looker.page.evaluate(WATCH)
+    if lang == "zh":
+        sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+        sales.finish()
+        looker.wait_figure("sold", STOCK)
+    else:
+        rush_past(looker, sales)
+    assert looker.page.evaluate("() => looked") > 20
+    moved = looker.page.evaluate("() => moved")
+    assert moved == [], "\n".join(moved)
+
+
+def test_all_changes_in_one_frame(look: Look, sales: Sales) -> None:
+    """Headline, squares, table and instances tell the same number in every frame; nothing fades in later."""
+    looker = look()
+    sales.reset(STOCK)
+    looker.wait_figure("counter", STOCK)
+    looker.page.evaluate(EACH_FRAME)
+    sales.rush(stock=STOCK, buyers=200, hold_ms=HOLD_MS)
+    sales.finish()
+    looker.wait_figure("sold", STOCK)
+    told = looker.page.evaluate("() => frames_told")
+    assert len({sold for sold, *_ in told}) > 5
+    assert [each for each in told if len(set(each)) > 1] == []
+    squares = looker("#stock rect").first
+    assert squares.evaluate("square => getComputedStyle(square).transitionDuration") == "0s"

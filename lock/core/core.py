@@ -326,9 +326,9 @@ class Core:
         """etcd was restored from a backup, or another cluster answers: everything is compared with it."""
         self.revision = 0
         for ticket in self.tickets.values():
-            ticket.floor = 0
+            ticket.floor = ticket.granted_at = 0
         self.following.restored(now)
-        self.reconciler.hurry(now)
+        self.reconciler.read_all(now)
 
     # Time
 
@@ -392,7 +392,9 @@ class Core:
         assert token is not None
         if token <= ticket.floor or ticket.created not in (None, token):
             return
+        view = ticket.queue.view
         ticket.created = token
+        ticket.granted_at = max(self.revision, token, 0 if view is None else view.revision)
         ticket.stage = Stage.HELD
         self.news.append(ticket)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lock.core.core import Core
-from lock.core.messages import Create, Created, ListQueues, TimeToLive
+from lock.core.messages import Create, ListQueues, TimeToLive, Written
 from lock.core.queue import Stage
 from lock.errors import (
     AdmissionConflict,
@@ -213,7 +213,7 @@ class Acquisition:
         left = max(self.deadline, self._started) + self._timeout - now
         return Ask(request, min(self._timeout, max(left, FAREWELL_S)))
 
-    def _written(self, request: Create, answer: Created, now: float) -> None:
+    def _written(self, request: Create, answer: Written, now: float) -> None:
         ticket, core = self.ticket, self._core
         if answer.kv is None and answer.keys is not None and ticket.stage is Stage.WRITING:
             self._judge(answer.keys, now)
@@ -252,7 +252,7 @@ class Acquisition:
             self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
             self._may_join, self._writes = True, 0
         else:
-            self._core.written(ticket, Created(None, None, None, ticket.floor), now)
+            self._core.written(ticket, Written(None, None, None, ticket.floor), now)
 
     def _lost(self) -> Ask | None:
         """Raise the failure; where the key is gone, after a look whether that is because the lease is."""

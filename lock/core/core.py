@@ -22,7 +22,6 @@ from lock.core.deletions import Deletions
 from lock.core.following import Following
 from lock.core.messages import (
     Create,
-    Created,
     Delete,
     ListLease,
     ListQueues,
@@ -30,6 +29,7 @@ from lock.core.messages import (
     ReadKeys,
     Renew,
     Request,
+    Written,
 )
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
@@ -161,7 +161,7 @@ class Core:
         prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell
         return Create(ticket.key, value, self.lease_id, prefix, lists, if_free)
 
-    def written(self, ticket: Ticket, answer: Created, now: float) -> bool:
+    def written(self, ticket: Ticket, answer: Written, now: float) -> bool:
         """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
 
         Such a key was in an etcd that was restored. It is left to the reconciling.
@@ -326,9 +326,9 @@ class Core:
         """etcd was restored from a backup, or another cluster answers: everything is compared with it."""
         self.revision = 0
         for ticket in self.tickets.values():
-            ticket.floor = 0
+            ticket.floor = ticket.granted_at = 0
         self.following.restored(now)
-        self.reconciler.hurry(now)
+        self.reconciler.read_all(now)
 
     # Time
 
@@ -351,7 +351,7 @@ class Core:
             times.append(self._expiring[0][0])
         return min(times)
 
-    def _place(self, ticket: Ticket, answer: Created, now: float) -> None:
+    def _place(self, ticket: Ticket, answer: Written, now: float) -> None:
         """Its key stands in the queue."""
         queue = ticket.queue
         if answer.number == 1:
@@ -392,7 +392,9 @@ class Core:
         assert token is not None
         if token <= ticket.floor or ticket.created not in (None, token):
             return
+        view = ticket.queue.view
         ticket.created = token
+        ticket.granted_at = max(self.revision, token, 0 if view is None else view.revision)
         ticket.stage = Stage.HELD
         self.news.append(ticket)
 

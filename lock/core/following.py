@@ -131,7 +131,8 @@ class Following:
                 assert queue.view is not None
                 self._core.advance(queue)
                 # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
-                held = [ticket for ticket in tickets if ticket.stage is Stage.HELD and queue.shows(ticket)]
+                held = [each for each in tickets if each.stage is Stage.HELD and each.granted_at <= snapshot.revision]
+                held = [ticket for ticket in held if queue.shows(ticket)]
                 overtaken = (
                     [ticket for ticket in held if not queue.view.admits(ticket.rule, ticket.key)] if taken else []
                 )

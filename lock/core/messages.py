@@ -32,7 +32,7 @@ class Create(NamedTuple):
     if_free: bool = False
 
 
-class Created(NamedTuple):
+class Written(NamedTuple):
     """The answer: the key as it stands now, None if it was not written; how many keys the prefix has; the list."""
 
     kv: KeyValue | None
@@ -129,5 +129,5 @@ class Renew(NamedTuple):
 
 
 Request = Create | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
-Answer = Created | Deleted | Mapping[str, Snapshot] | Found | LeaseKeys | int
+Answer = Written | Deleted | Mapping[str, Snapshot] | Found | LeaseKeys | int
 Order = Request | Follow | Reopen | Unfollow | Renew

@@ -41,6 +41,7 @@ class Ticket:
         key: its name in etcd.
         floor: what happened to the key up to this revision is none of the ticket's business.
         created: the key's create revision, as soon as it is known; the fencing token once it is held.
+        granted_at: the revision that was known when its turn came; an older list does not count against it.
         failure: why it waits or holds no more.
         is_writing: whether a write is under way.
         in_doubt: whether a write was not answered: it may arrive late, so the key's name is never used again.
@@ -55,9 +56,9 @@ class Ticket:
     """
 
     __slots__ = (
-        "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor", "in_doubt", "is_fence",
-        "is_writing", "key", "listeners", "may_exist", "owner", "queue", "rule", "slot", "stage", "waiter", "wake",
-        "was_there", "where",
+        "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor", "granted_at",
+        "in_doubt", "is_fence", "is_writing", "key", "listeners", "may_exist", "owner", "queue", "rule", "slot",
+        "stage", "waiter", "wake", "was_there", "where",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, slot: int, key: str, rule: Admission, floor: int, owner: object) -> None:
@@ -69,6 +70,7 @@ class Ticket:
         self.owner = owner
         self.stage = Stage.WRITING
         self.created: int | None = None
+        self.granted_at = 0
         self.failure: LockError | None = None
         self.is_writing = self.in_doubt = self.may_exist = self.is_fence = self.deletion_in_doubt = False
         self.was_there = True

@@ -46,12 +46,18 @@ class Reconciler:
         self._open = 0  # requests of this look that were not answered
         self._named = re.compile(f"{core.lease_id:x}-[0-9a-f]+")
         self._is_denied = False
+        self._reads_all = False
         self._doubtful: dict[str, None] = {}
 
     def hurry(self, now: float) -> None:
         """Something is in doubt: look soon."""
         self._due = min(self._due, max(now, self._began + _HURRY_S))
         self._core.is_early = True
+
+    def read_all(self, now: float) -> None:
+        """etcd was restored: a key of the same name may be another one, so every ticket is read."""
+        self._reads_all = True
+        self.hurry(now)
 
     def remember(self, ticket: Ticket) -> None:
         """The key of a ticket that is gone may still be written."""
@@ -110,8 +116,9 @@ class Reconciler:
         ]
         missing = [
             ticket for key, ticket in asked.items()
-            if core.tickets.get(key) is ticket and (key not in there or ticket.in_doubt)
+            if core.tickets.get(key) is ticket and (key not in there or ticket.in_doubt or self._reads_all)
         ]  # fmt: skip
+        self._reads_all = False
         self._read(missing, strays)
 
     def _read(self, tickets: Iterable[Ticket], strays: Iterable[str]) -> None:

@@ -81,7 +81,7 @@ class Requests:
 
     # What the core orders
 
-    def create_key(self, wanted: messages.Create) -> Call[messages.Created]:
+    def create_key(self, wanted: messages.Create) -> Call[messages.Written]:
         """Write a key unless it exists, or unless anything stands under its prefix; and count that, or list it."""
         name = self._encode(wanted.key)
         put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
@@ -179,7 +179,7 @@ class Requests:
         found = response.responses[0].response_range.kvs
         return self.decode(found[0]) if found else None
 
-    def _read_created(self, wanted: messages.Create, response: Any) -> messages.Created:
+    def _read_created(self, wanted: messages.Create, response: Any) -> messages.Written:
         revision = response.header.revision
         kv: KeyValue | None = None
         if response.succeeded:
@@ -187,10 +187,10 @@ class Requests:
         elif response.responses[0].response_range.kvs:
             kv = self.decode(response.responses[0].response_range.kvs[0])
         if not wanted.prefix:
-            return messages.Created(kv, None, None, revision)
+            return messages.Written(kv, None, None, revision)
         queue = response.responses[1].response_range
         keys = self._read_list(queue, revision).keys if wanted.lists else None
-        return messages.Created(kv, queue.count, keys, revision)
+        return messages.Written(kv, queue.count, keys, revision)
 
     def _read_list(self, response: Any, revision: int = 0) -> Snapshot:
         keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)

@@ -29,22 +29,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 from typing import Any
 
+from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
 from lock.core.core import Core
-from lock.core.messages import (
-    Create,
-    Delete,
-    Follow,
-    ListLease,
-    ListQueues,
-    Order,
-    ReadKeys,
-    Renew,
-    Reopen,
-    Request,
-    TimeToLive,
-    Unfollow,
-)
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
@@ -80,7 +67,7 @@ class Engine:
         self._identities: dict[Declaration, str] = {}
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
         self._watches: dict[str, Watch] = {}
-        self._inbox: queue.SimpleQueue[tuple[Request, Future[Any]] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[messages.Request, Future[Any]] | None] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self._lease = LeaseThread(self)
         client.cluster_listeners.add(self._meet_another_cluster)
@@ -173,19 +160,19 @@ class Engine:
         if not self.client.forked():
             self.tell(acquisition.leave)
 
-    def call_of(self, request: Request) -> Call[Any]:
+    def call_of(self, request: messages.Request) -> Call[Any]:
         """The call of etcd that a request stands for."""
         requests = self.client.requests
         match request:
-            case Create():
+            case messages.Create():
                 return requests.create_key(request)
-            case Delete():
+            case messages.Delete():
                 return requests.delete_keys(request)
-            case ListQueues():
+            case messages.ListQueues():
                 return requests.list_queues(request)
-            case ReadKeys():
+            case messages.ReadKeys():
                 return requests.read_keys(request)
-            case ListLease():
+            case messages.ListLease():
                 return requests.list_lease(self.core.lease_id)
         raise AssertionError(request)
 
@@ -214,8 +201,8 @@ class Engine:
         with self.lock:
             return acquisition.timed_out(now(), ttl_s, since)
 
-    def _ask(self, acquisition: Acquisition, request: Create | ListQueues | TimeToLive, timeout: float) -> Any:
-        if not isinstance(request, TimeToLive):
+    def _ask(self, acquisition: Acquisition, request: messages.Request, timeout: float) -> Any:
+        if not isinstance(request, messages.TimeToLive):
             return self.client.call(self.call_of(request), timeout, acquisition.unanswered)
         try:
             return self.time_to_live(request.lease_id).result(timeout).ttl
@@ -372,7 +359,7 @@ class Engine:
         self._worker.start()
 
     def _work(self) -> None:
-        orders: deque[Order] = deque()
+        orders: deque[messages.Order] = deque()
         while True:
             try:
                 with self.lock:
@@ -402,7 +389,7 @@ class Engine:
                     self._take(*item)
                 item = self._inbox.get_nowait()
 
-    def _take(self, request: Request, done: Future[Any]) -> None:
+    def _take(self, request: messages.Request, done: Future[Any]) -> None:
         try:
             answer = done.result()
         except EtcdError as error:
@@ -413,26 +400,27 @@ class Engine:
         else:
             self.tell(self.core.answered, request, answer)
 
-    def _carry_out(self, order: Order) -> None:
+    def _carry_out(self, order: messages.Order) -> None:
         match order:
-            case Follow():
+            case messages.Follow():
                 self._watches[order.prefix] = self.client.watches.add(order.prefix, _Listener(self, order.prefix))
-            case Reopen() if order.prefix in self._watches:
-                logger.debug("the watch of %s was behind: watching anew", order.prefix)
-                self.client.watches.reopen(self._watches[order.prefix])
-            case Unfollow():
+            case messages.Reopen():
+                if order.prefix in self._watches:
+                    logger.debug("the watch of %s was behind: watching anew", order.prefix)
+                    self.client.watches.reopen(self._watches[order.prefix])
+            case messages.Unfollow():
                 watch = self._watches.pop(order.prefix, None)
                 if watch is not None:
                     self.client.watches.remove(watch)
-            case Renew():
+            case messages.Renew():
                 self._lease.wake()
-            case Create() | Delete() | ListQueues() | ReadKeys() | ListLease():
+            case _:
                 self._send(order)
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: messages.Request) -> None:
         answer: Future[Any]
         try:
-            unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, Delete) else None
+            unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
             answer = self.client.send(self.call_of(request), unanswered=unanswered)
         except Exception as error:
             answer = Future()

@@ -25,7 +25,7 @@ _RETRY_S = 0.2
 _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that its lease is over
 
 
-class Engine(Protocol):
+class _Engine(Protocol):
     """What the thread needs of the session's engine."""
 
     core: Core
@@ -38,7 +38,7 @@ class Engine(Protocol):
 class LeaseThread(threading.Thread):
     """Renews the lease of a session until it is lost or `stop` is called."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: _Engine) -> None:
         super().__init__(name="lock-lease", daemon=True)
         self._engine = engine
         self._stopping = threading.Event()

@@ -64,7 +64,7 @@ class SimulatedEtcd:
                 )
         raise AssertionError(request)
 
-    def create(self, request: messages.Create) -> messages.Created:
+    def create(self, request: messages.Create) -> messages.Written:
         is_free = not self.under(request.prefix) if request.if_free else request.key not in self.keys
         if is_free:
             if request.lease_id not in self.leases:
@@ -73,7 +73,7 @@ class SimulatedEtcd:
         kv = self.keys.get(request.key)
         there = self.under(request.prefix) if request.prefix else None
         count = len(there) if there is not None else None
-        return messages.Created(kv, count, there if request.lists else None, self.revision)
+        return messages.Written(kv, count, there if request.lists else None, self.revision)
 
     def lease_keys(self, lease_id: int) -> messages.LeaseKeys:
         if lease_id not in self.leases:

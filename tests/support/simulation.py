@@ -384,8 +384,10 @@ class Watch:
 
         def stand() -> None:
             if not self._is_closed and life == self._life:
-                self._position, self._epoch, self._busy_until = world.etcd.revision, world.etcd.epoch, 0.0
-                world.at(world.delay(), lambda: self.tell(life, lambda now: core.following.watching(self._prefix, now)))
+                self._position, self._epoch = world.etcd.revision, world.etcd.epoch
+                pause = world.delay()
+                self._busy_until = world.time + pause  # what it tells comes after that it stands
+                world.at(pause, lambda: self.tell(life, lambda now: core.following.watching(self._prefix, now)))
                 world.etcd.listeners[self] = self.follow
                 if world.trouble and world.chance.random() < 0.3:
                     world.at(world.chance.random() * 3.0, lambda: self.cut(life))

@@ -25,6 +25,8 @@ import redis
 from labs.bench.locks.rpc import LockRpc
 from lock import Client, CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
 
+from etcd3 import etcdrpc as rpc  # isort: skip
+
 _PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
 BURST = "burst"  # one turn each

@@ -61,7 +61,7 @@ def test_an_hour_of_histories_breaks_no_rule() -> None:
     simulate_for(LONG_S, int(time.time()) // 86_400 * 1_000_000)
 
 
-@pytest.mark.parametrize("seed", [16, 18, 220, 315, 471])
+@pytest.mark.parametrize("seed", [18, 5001, 6479, 10116])
 def test_a_history_that_once_broke_a_rule(seed: int) -> None:
     """Seeds that failed while the core was written, or its simulation."""
     simulate(seed)
@@ -98,13 +98,9 @@ def reuse(queue: Queue, ticket: Ticket) -> None:
 def believe_the_lease(watcher: reconciler.Reconciler, asked: dict[Any, Any], answer: Any) -> None:
     """A key that is not in the lease's list is lost, without a read."""
     for key, ticket in asked.items():
-        if (
-            answer.ttl >= 0
-            and key not in answer.keys
-            and ticket is not None
-            and watcher._core.tickets.get(key) is ticket
-        ):
-            watcher._core.rob(ticket, 0.0)
+        found = watcher._core.tickets.get(key)
+        if answer.ttl >= 0 and key not in answer.keys and found is not None and found is ticket:
+            watcher._core.rob(found, 0.0)
 
 
 def count_from_the_answer(core: Core, sent: float, ttl: int, now: float) -> None:

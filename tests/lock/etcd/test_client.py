@@ -18,7 +18,7 @@ from loadtest.stack import binaries
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
-from lock.core.messages import Create, Created
+from lock.core.messages import Create, Written
 from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, delete, keys, put, queue_up
@@ -85,7 +85,7 @@ def test_a_key_is_created_and_its_queue_counted_in_one_step(client: Client) -> N
     """The count includes the key; a repetition finds it; with `if_free` nothing is written beside another key."""
     client.create("client/alon", b"", NO_LEASE)
 
-    def create(key: str, **options: Any) -> Created:
+    def create(key: str, **options: Any) -> Written:
         return client.call(client.requests.create_key(Create(key, b"", NO_LEASE, "client/alone/", **options)))
 
     first = create("client/alone/a", if_free=True)

@@ -56,7 +56,8 @@ class Ticket:
     """
 
     __slots__ = (
-        "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor", "granted_at", "in_doubt", "is_fence",
+        "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor",
+        "granted_at", "in_doubt", "is_fence",
         "is_writing", "key", "listeners", "may_exist", "owner", "queue", "rule", "slot", "stage", "waiter", "wake",
         "was_there", "where",
     )  # fmt: skip

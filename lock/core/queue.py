@@ -56,16 +56,9 @@ class Ticket:
     """
 
     __slots__ = (
-<<<<<<< HEAD
         "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor", "granted_at",
         "in_doubt", "is_fence", "is_writing", "key", "listeners", "may_exist", "owner", "queue", "rule", "slot",
         "stage", "waiter", "wake", "was_there", "where",
-=======
-        "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor",
-        "granted_at", "in_doubt", "is_fence",
-        "is_writing", "key", "listeners", "may_exist", "owner", "queue", "rule", "slot", "stage", "waiter", "wake",
-        "was_there", "where",
->>>>>>> engine
     )  # fmt: skip
 
     def __init__(self, queue: Queue, slot: int, key: str, rule: Admission, floor: int, owner: object) -> None:

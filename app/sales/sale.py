@@ -16,9 +16,8 @@ import redis
 
 from app.contract.keys import CLOSED, DEFAULT_ITEM
 from app.sales.opening import Opened, OpeningRecord
-from app.sales.purchase import Purchase
 from app.sales.redis_client import LUA, Client, Script
-from app.sales.refusals import BeingReset, NotOpen, RecordLost, SaleLost, SaleReset, again
+from app.sales.refusals import BeingReset, NotOpen, RecordLost, SaleLost, again
 from app.sales.slots import Slot
 from app.sales.snapshot import Snapshot, read_slots
 from lock import EtcdError
@@ -26,7 +25,6 @@ from lock import EtcdError
 RESET, NEXT_GENERATION = Script(LUA / "reset.lua"), Script(LUA / "next_generation.lua")
 _PATIENCE_S = (0.02, 0.1)
 _CLOSED_S = 0.5  # for so long etcd is not asked again whether a sale is closed that is closed in Redis
-STALE = "the sale was reset while this purchase was waiting"
 _RESET_S = 2.0  # what a reset may take from the record in etcd to the last slot in Redis
 
 
@@ -115,11 +113,6 @@ class Sale:
                 raise
             if self.closed:
                 raise self.closed.refusal()
-
-    def require_current(self, purchase: Purchase) -> None:
-        """Raise `SaleReset` if the purchase was clicked before the sale was reset to the generation of now."""
-        if purchase.began < self.begun_at:
-            raise SaleReset(STALE)
 
     def now_s(self) -> float:
         """Redis's clock, in seconds since the epoch."""

@@ -41,10 +41,11 @@ from app.sales.refusals import (
     SaleReset,
     Unfinished,
 )
-from app.sales.sale import STALE, Sale
+from app.sales.sale import Sale
 from app.sales.slots import Slot
 from lock import CohortToken
 
+STALE = "the sale was reset while this purchase was waiting"
 PENDING = "pending"  # the outcome in the claim of a key; see `app.sharding.claims`
 READ, WRITE, SELL = (Script(LUA / f"{name}.lua") for name in ("read", "write", "sell"))
 
@@ -193,7 +194,7 @@ class Stock:
         key = (purchase.key or "") if keeps else ""
         while True:
             generation = self._sale.generation
-            self._sale.require_current(purchase)
+            require_current(self._sale, purchase)
             asked = [generation, fence_text(fence), key, purchase.entry() if key else ""]
             status, found = READ.run(pipe or self._client, self._keys, asked)
             raise_refusal(status, found, fence)
@@ -207,6 +208,12 @@ class Stock:
         if is_sold_out:
             self.sold_out_at = asked
         return is_sold_out
+
+
+def require_current(sale: Sale, purchase: Purchase) -> None:
+    """Raise `SaleReset` if the purchase was clicked before the sale was reset to the generation of now."""
+    if purchase.began < sale.begun_at:
+        raise SaleReset(STALE)
 
 
 def _belongs(purchase: Purchase, generation: str, begun_at: float) -> bool:

@@ -19,7 +19,7 @@ from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Script
 from app.sales.refusals import REDIS_ERRORS, Unfinished
 from app.sales.sale import Sale
-from app.sales.stock import PENDING, raise_refusal, replayed
+from app.sales.stock import PENDING, raise_refusal, replayed, require_current
 
 CLAIM = Script(Path(__file__).with_name("claim.lua"))
 
@@ -37,7 +37,7 @@ class Claims:
         """
         while True:
             generation = self._sale.generation
-            self._sale.require_current(purchase)
+            require_current(self._sale, purchase)
             status, *found = self._keep(purchase, generation, PENDING, 0)
             raise_refusal(status, found[0] if found else "", None)
             if status != "generation":

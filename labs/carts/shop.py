@@ -19,7 +19,7 @@ from app.contract.outcomes import Outcome
 from app.guards.base import Tools, release
 from app.sales.purchase import Purchase, Receipt, Section, Tokens
 from app.sales.redis_client import Script
-from app.sales.stock import fence_text, raise_refusal, replayed, sending
+from app.sales.stock import fence_text, raise_refusal, replayed, require_current, sending
 from app.web.params import Parameters
 from app.web.routes import ITEMS_SET, Routes
 
@@ -78,7 +78,7 @@ class Carts:
             k, entry = self._sale.keys_of[item], purchase.entry(token, item=item)
             keys += [k.stock, k.lucky, k.orders, k.fence, k.generation]
             asked += [item, self._sale.generation, fence_text(token), entry]
-        self._sale.require_current(purchase)
+        require_current(self._sale, purchase)
         purchase.listener.write(section)
         with section.timing("commit"), sending():
             status, found, *place = CART.run(self._sale.client, keys, asked)

@@ -19,6 +19,7 @@ from loadtest.results.answer import Answer
 from loadtest.results.comparison import DEMO_GUARDS, Comparison, Run
 from loadtest.results.verdict import judge_rush
 from loadtest.terminal import comparison_table
+from tests.support.labs import needs_labs
 from tests.support.terminal import printed
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +84,7 @@ def test_every_route_is_described() -> None:
     assert set(re.findall(r"`(GET|POST|DELETE) (/[a-zID/]*)", rows)) == rules
 
 
+@needs_labs
 def test_every_command_exists() -> None:
     """What README tells to run can be run."""
     makefiles = [ROOT / "Makefile", *ROOT.glob("labs/*/targets.mk")]
@@ -99,6 +101,7 @@ def anchors(document: Path) -> list[str]:
     return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings]
 
 
+@needs_labs
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_what_a_document_names_exists(document: Path) -> None:
     """Files and headings that are linked; files that are named without a link, but for those that a reader writes."""

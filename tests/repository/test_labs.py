@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+if not (ROOT / "labs").is_dir():
+    pytest.skip("the labs were deleted", allow_module_level=True)
 LABS = sorted(path.name for path in (ROOT / "labs").iterdir() if (path / "__init__.py").exists())
 COPIED = ("app", "labs", "loadtest", "lock", "tests", "docs", "scripts", "conftest.py", "pyproject.toml")
 GUARD = '''"""A guard that a learner wrote."""

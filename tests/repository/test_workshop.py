@@ -15,11 +15,12 @@ from typing import Any
 import click
 import pytest
 
-from labs.faults.scenarios import scenarios
-from labs.faults.screen import results_table
 from loadtest.cli.main import cli
 from loadtest.cli.workshop import Step
 from tests.support.terminal import printed
+
+scenarios = pytest.importorskip("labs.faults.scenarios").scenarios
+results_table = pytest.importorskip("labs.faults.screen").results_table
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")

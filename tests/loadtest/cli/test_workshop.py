@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from app.contract import labs
 from loadtest.cli import workshop as module
 from loadtest.cli.workshop import PAGES, steps_of, workshop
+from tests.support.labs import needs_labs
 from tests.support.rushing import REPOSITORY
 
 
@@ -44,6 +45,7 @@ def test_a_step_has_all_its_parts(page: Path) -> None:
         assert "<picture" not in "".join([step.before, *step.after])
 
 
+@needs_labs
 def test_enter_alone_leads_through_everything(runs: list[str]) -> None:
     """Enter runs the command, shows each answer after its question, and goes on; after the last step it is over."""
     steps = steps_of(PAGES["en"])
@@ -53,6 +55,7 @@ def test_enter_alone_leads_through_everything(runs: list[str]) -> None:
     assert shown.index("Enter: answer") < shown.index("(The items, plus the lost updates")
 
 
+@needs_labs
 def test_steps_are_repeated_skipped_and_taken_back(runs: list[str]) -> None:
     """`r` runs again, `s` skips, `b` goes back, `q` ends; another letter is asked for again."""
     first, second, *_ = steps_of(PAGES["en"])
@@ -71,6 +74,7 @@ def test_a_step_whose_lab_is_missing_is_left_out(runs: list[str], monkeypatch: p
     assert f"(1/{len(steps) - len(missing)})" in shown
 
 
+@needs_labs
 def test_ctrl_c_ends_the_command_and_not_the_workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The room goes on after a command that was interrupted, and is told its exit code."""
     command = tmp_path / "python"
@@ -93,6 +97,7 @@ def test_commands_speak_the_language_of_the_room(tmp_path: Path, monkeypatch: py
     ]
 
 
+@needs_labs
 def test_make_help_fits_a_small_terminal() -> None:
     """80 columns and 24 lines, with the prompt; the two commands that people need first come first."""
     command = ["make", "--no-print-directory", "help"]  # which a make around the tests would have print it

@@ -27,6 +27,7 @@ from loadtest.rush.progress import Terminal
 from loadtest.shop_client.shops import SaleError, Shops, in_progress
 from loadtest.stack.stack import Stack
 from tests.loadtest.rush.test_barrier import Runner
+from tests.support.labs import needs_labs
 from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment
 from tests.support.selling import open_sale
 from tests.support.waiting import wait_until
@@ -37,6 +38,7 @@ BUYERS, STOCK = 60, 20
 SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
 
 
+@needs_labs
 def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
     """Buyers click early, too early and on time: all learn when it opens, and the sale is exact."""
     rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "etcd", "--opens-in=3")
@@ -182,7 +184,9 @@ def test_buyers_of_a_worker_that_went_down_are_not_waited_for(plan: Plan) -> Non
         ({}, {"hosts": ["http://127.0.0.1:1"]}, None, "No shop answers at http://127.0.0.1:1: start it with make up"),
         ({"FLASHSALE_SALE": "another"}, {}, None, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and"),
         ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, {}, None, "The ledger cannot be read: "),
-        ({}, {"opens_in_s": -1}, None, "POST http://.*/sale/schedule was refused: opens_in_s is "),
+        pytest.param(
+            {}, {"opens_in_s": -1}, None, "POST http://.*/sale/schedule was refused: opens_in_s is ", marks=needs_labs
+        ),
         ({}, {"guards": ["hope"]}, None, "The shop has no guard hope: choose from none, "),
         ({}, {}, None, "shop-a refused a purchase: The moon is not full."),
         (

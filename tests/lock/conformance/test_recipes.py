@@ -13,7 +13,6 @@ from functools import partial
 
 import pytest
 
-from labs.bench.locks.rpc import LockRpc
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, InvalidName, LockTimeout, Mutex, NotHeld, Session, SessionLost
@@ -245,7 +244,12 @@ def test_l_one_queue(
     etcd: Etcd, client: Client, session: Session, stranger: Session, start: Contend, name: str, loop: Loop
 ) -> None:
     """Locks of all recipes, the command, `etcdctl lock` and the server's lock RPC: first come, first served."""
-    order, waits, numbers, rpc = list[int](), [], itertools.count(), LockRpc(etcd.endpoint)
+    order, waits, numbers, rpc = (
+        list[int](),
+        [],
+        itertools.count(),
+        pytest.importorskip("labs.bench.locks.rpc").LockRpc(etcd.endpoint),
+    )
 
     def in_process(which: Implementation, number: int) -> None:
         contender = start(which, name)

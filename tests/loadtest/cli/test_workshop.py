@@ -84,6 +84,7 @@ def test_ctrl_c_ends_the_command_and_not_the_workshop(tmp_path: Path, monkeypatc
     assert lead("\n").count("The command ended with exit code 130.") == 1  # and the end of the input quits
 
 
+@needs_labs
 def test_commands_speak_the_language_of_the_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a Chinese workshop, a demo gets the option too."""
     command, said = tmp_path / "python", tmp_path / "said"

@@ -174,11 +174,11 @@ def test_one_that_was_woken_for_nothing_queues_again(
     monkeypatch.setattr(mutex, "acquire", noted)
     with stranger.acquire(timeout=WAIT_S):
         waiting = queue_behind(stranger, crowd, app, "etcd")
-        first = stranger.contenders()[1].key
+        first = stranger.contenders()[1].token
         time.sleep(waited_s)
         made.guards["etcd"].stock("1").sold_out_at = 0.0  # as if it had been seen before the delivery
         mutex.cancel()
-        wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
+        wait_until(lambda: [each.token for each in stranger.contenders()[1:]] not in ([], [first]))
     assert outcomes([waiting]) == ["sold"]
     before, after = timeouts
     assert after <= before - waited_s

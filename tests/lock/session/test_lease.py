@@ -176,7 +176,7 @@ def test_it_is_lost_at_the_deadline(etcd: Etcd, name: str, caplog: pytest.LogCap
             wait_until(lambda: lost_at)  # noqa: B023
             assert lost_at[0] < deadlines[fault] + AT_ONCE_S, fault
             assert hold.remaining() == 0.0
-            assert session.lost.is_set()
+            assert session.lost.wait(WAIT_S)
             assert isinstance(waiting.exception(WAIT_S), SessionLost)
             for call in (hold.ensure, mutex.acquire, hold.release):
                 assert_raises(SessionLost, call, match="kept alive")

@@ -1,4 +1,4 @@
-// The part of loadtest.bench.locks.worker, for Go's own Mutex: the same arguments, the same answers.
+// The part of labs.bench.locks.worker, for Go's own Mutex: the same arguments, the same answers.
 //
 // Two contenders on one session would share a key, and both hold (etcd #10756): each goroutine has a session.
 package main

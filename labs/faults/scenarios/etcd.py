@@ -141,9 +141,15 @@ class NestedName(Scenario):
         with (
             connect(context.testbed.etcd.endpoints) as client,
             Session(client, ttl=10, name="stranger") as session,
-            Mutex(session, CHILD).acquire(timeout=5),
+            Mutex(session, CHILD).acquire(timeout=5) as held,
         ):
             context.announce(f"a stranger holds {CHILD}")
+            # A purchase that shares the wait of another one, as in a group, may stand before the stranger until then.
+            queue = f"{CHILD.rpartition('/')[0]}/"
+            context.wait_for(
+                "the stranger's place at the head of the queue",
+                lambda: client.get_prefix(queue).keys[0].create_revision == held.token,
+            )
             answer = context.buyers.buy("operator", shop=0)
         context.announce("the stranger is gone")
         if context.waits_in_etcd:

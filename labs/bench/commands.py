@@ -1,4 +1,4 @@
-"""`bench`, `bench-lock` and `performance`: guards and locks side by side, in one run."""
+"""`bench`, `bench-lock`, `bench-free` and `performance`: guards and locks side by side, in one run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.guards import guards as known_guards
+from labs.bench.locks import free
 from labs.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from labs.bench.locks.bench import measure as measure_lock
 from labs.bench.locks.bench import table as lock_table
@@ -160,10 +161,32 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
     console.print(f"written to {output}")
 
 
+@click.command("bench-free")
+@click.option("--seconds", default=1.0, type=SECONDS, show_default=True, help="Of each of the five rounds.")
+@click.option("--releases", default=20_000, type=click.IntRange(1), show_default=True, help="Before the lock is old.")
+@click.option("--names", default=10_000, type=click.IntRange(1), show_default=True, help="Held at once for 30 rounds.")
+def bench_free(seconds: float, releases: int, names: int) -> None:
+    """Measure a free lock: ours, two bare transactions, Go's, redis-py's. Takes two minutes."""
+    console = wide_console()
+    with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
+        programs = _programs([*free.OURS, *free.OF_GO], directory, console)
+        found = free.measure_free_locks(etcd, redis, programs, seconds)
+        console.print(terminal_table(free.free_lock_table(found)))
+        fresh, old = free.rates_after_history(etcd, releases)
+        console.print(f"after {releases} releases: {old:.0f} per s, a fresh name {fresh:.0f} ({old / fresh:.2f} x)")
+        cost = free.measure_many_holds(etcd, names, 30 * seconds)
+        console.print(
+            f"{names} names held for {30 * seconds:g} s: {cost.lost} lost, {cost.threads} threads, "
+            f"{100 * cost.cpu:.1f} % of a core, {cost.mib:.0f} MiB above one hold"
+        )
+
+
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
     """The program of each candidate's workers, without those that this machine cannot run."""
-    programs: dict[str, Sequence[str]] = {candidate: PYTHON for candidate in candidates if candidate not in OF_GO}
-    if of_go := [candidate for candidate in candidates if candidate in OF_GO]:
+    programs: dict[str, Sequence[str]] = {
+        candidate: PYTHON for candidate in candidates if candidate not in (*OF_GO, *free.OF_GO)
+    }
+    if of_go := [candidate for candidate in candidates if candidate in (*OF_GO, *free.OF_GO)]:
         try:
             program = [str(compiled(directory))]
             programs |= dict.fromkeys(of_go, program)

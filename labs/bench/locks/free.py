@@ -11,36 +11,31 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psutil
 
-from labs.bench.locks.bench import PYTHON
-from labs.bench.locks.go import GoMissing, compiled
 from labs.bench.tables import ResultTable
-from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect
 
 _ROUNDS = 5
-_SECONDS = 1.0
-_HISTORY = 20_000  # releases of one lock
-_HELD = 10_000  # names
 _MIB = 1024 * 1024
 T = TypeVar("T")
-OURS = {"same name": PYTHON, "new names": PYTHON, "two transactions": PYTHON, "redis-lock": PYTHON}
+OURS = ("same name", "new names", "two transactions", "redis-lock")
+OF_GO = ("go", "go-new-names")
 
 
-def rates(etcd: Etcd, redis: Redis, go: Sequence[str] | None) -> dict[str, float]:
-    """Acquisitions with their releases per second: medians over the rounds."""
-    programs = dict(OURS) | ({"go": go, "go-new-names": go} if go else {})
+def measure_free_locks(
+    etcd: Etcd, redis: Redis, programs: Mapping[str, Sequence[str]], seconds: float
+) -> dict[str, float]:
+    """Acquisitions with their releases per second, by candidate: medians over rounds of `seconds`."""
     found: dict[str, list[float]] = {candidate: [] for candidate in programs}
     for turn in range(_ROUNDS):
         for candidate, program in programs.items():
-            words = [*program, candidate, etcd.endpoint, redis.url, f"free/{candidate}/{turn}", "1", str(_SECONDS)]
+            words = [*program, candidate, etcd.endpoint, redis.url, f"free/{candidate}/{turn}", "1", str(seconds)]
             with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
                 assert worker.stdout is not None
                 worker.stdout.readline()
@@ -51,8 +46,8 @@ def rates(etcd: Etcd, redis: Redis, go: Sequence[str] | None) -> dict[str, float
     return {candidate: statistics.median(values) for candidate, values in found.items()}
 
 
-def after_history(etcd: Etcd) -> tuple[float, float]:
-    """The rate of a fresh name, and that of one which was released 20,000 times without a compaction."""
+def rates_after_history(etcd: Etcd, releases: int) -> tuple[float, float]:
+    """Per second: of a fresh name, and of one which was released so many times without a compaction."""
     with connect(etcd.endpoint) as client, Session(client, ttl=30) as session:
         used = Mutex(session, "free/history")
 
@@ -64,7 +59,7 @@ def after_history(etcd: Etcd) -> tuple[float, float]:
             return number / (time.monotonic() - began)
 
         def measure() -> tuple[float, float]:
-            for _ in range(_HISTORY):
+            for _ in range(releases):
                 with used.acquire(timeout=10):
                     pass
             pairs = [(rate(Mutex(session, f"free/fresh-{turn}")), rate(used)) for turn in range(_ROUNDS)]
@@ -74,8 +69,24 @@ def after_history(etcd: Etcd) -> tuple[float, float]:
         return _in_thread(measure)
 
 
-def held(etcd: Etcd, seconds: float = 30.0) -> dict[str, float]:
-    """What one session of TTL 10 s costs that holds 10,000 names for so long: lost holds, threads, CPU, memory."""
+class CostOfHolds(NamedTuple):
+    """Of the names that one session holds at once.
+
+    Attributes:
+        lost: holds that were lost meanwhile.
+        threads: of the library.
+        cpu: share of a core.
+        mib: of memory, above a single hold.
+    """
+
+    lost: int
+    threads: int
+    cpu: float
+    mib: float
+
+
+def measure_many_holds(etcd: Etcd, names: int, seconds: float) -> CostOfHolds:
+    """What a session of TTL 10 s costs that holds so many names for so long."""
     process = psutil.Process()
     with connect(etcd.endpoint, timeout=10) as client, Session(client, ttl=10) as session:
         mutexes = [Mutex(session, "free/held/0")]
@@ -83,7 +94,7 @@ def held(etcd: Etcd, seconds: float = 30.0) -> dict[str, float]:
         memory = process.memory_info().rss
 
         def take() -> None:
-            for number in range(1, _HELD):
+            for number in range(1, names):
                 mutexes.append(Mutex(session, f"free/held/{number}"))
                 holds.append(mutexes[-1].acquire(timeout=10))
 
@@ -94,44 +105,20 @@ def held(etcd: Etcd, seconds: float = 30.0) -> dict[str, float]:
         idle = (time.process_time() - cpu) / (time.monotonic() - began)
         lost = sum(hold.remaining() <= 0.0 for hold in holds)
         threads = sum(thread.name.startswith("lock-") for thread in threading.enumerate())
-    return {"lost": lost, "threads": threads, "cpu": 100 * idle, "mib": grown}
+    return CostOfHolds(lost, threads, idle, grown)
 
 
-def table(found: dict[str, float]) -> ResultTable:
+def free_lock_table(found: Mapping[str, float]) -> ResultTable:
     """A free lock: acquisitions with their releases per second, one thread of one process."""
     bare, go = found["two transactions"], found.get("go")
     rows = [
         [candidate, f"{rate:.0f}", f"{rate / bare:.2f}", f"{rate / go:.2f}" if go else "-"]
         for candidate, rate in found.items()
     ]
-    return ResultTable("free", str(table.__doc__), ["lock", "per s", "x two transactions", "x Go"], rows)
-
-
-def main() -> None:
-    """Measure and print."""
-    with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
-        try:
-            go: Sequence[str] | None = [str(compiled(Path(directory)))]
-        except GoMissing as error:
-            print(f"Go is left out: {error}")
-            go = None
-        grid = table(rates(etcd, redis, go))
-        for row in [grid.headings, *grid.rows]:
-            print("  ".join(cell.ljust(20) for cell in row))
-        fresh, old = after_history(etcd)
-        print(f"after {_HISTORY} releases: {old:.0f} per s, a fresh name {fresh:.0f}: {old / fresh:.2f}")
-        cost = held(etcd)
-        print(
-            f"{_HELD} names held for 30 s: {cost['lost']} lost, {cost['threads']} threads, "
-            f"{cost['cpu']:.1f} % of a core, {cost['mib']:.0f} MiB above one hold"
-        )
+    return ResultTable("free", str(free_lock_table.__doc__), ["lock", "per s", "x two transactions", "x Go"], rows)
 
 
 def _in_thread(work: Callable[[], T]) -> T:
     """What it returns, done by a thread, as in a server: the main thread's calls take a way round."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
-
-
-if __name__ == "__main__":
-    main()

@@ -49,3 +49,17 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("GOPATH", str(tmp_path))
     with pytest.raises(GoMissing, match=reason):
         compiled(tmp_path)
+
+
+def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each candidate has a row, and no hold of those held at once is lost."""
+    monkeypatch.setenv("PATH", str(tmp_path))  # without a Go toolchain
+    done = CliRunner().invoke(cli, ["bench-free", "--seconds=0.05", "--releases=20", "--names=20"])
+    assert done.exit_code == 0, done.output
+    rows = {
+        row[0].strip(): row[2].strip()
+        for row in re.findall(r"\u2502 ([a-z -]+?) +\u2502 +(\d+) +\u2502 +([\d.]+) ", done.output)
+    }
+    assert list(rows) == ["same name", "new names", "two transactions", "redis-lock"]
+    assert rows["two transactions"] == "1.00"
+    assert "20 names held for 1.5 s: 0 lost, " in done.output

@@ -109,7 +109,7 @@ def test_each_lab_can_be_deleted(copy: Path, run: Run, lab: str) -> None:
 def test_a_guard_is_one_new_file(copy: Path, run: Run) -> None:
     """A rush is run and judged under it without any other edit."""
     (copy / "app/guards/homemade.py").write_text(GUARD, encoding="utf-8")
-    shown = run("-m", "loadtest", "demo", "--guard", "homemade", "--buyers", "40", "--stock", "20")
+    shown = run("-m", "loadtest", "demo", "--guard", "homemade", "--buyers", "40", "--stock", "20", "--hold-ms", "20")
     assert re.search(r"^homemade .*EXACT", shown, re.MULTILINE)
     runs = json.loads((copy / "reports/latest/comparison.json").read_text(encoding="utf-8"))["runs"]
     assert [(run["guard"], run["promise"]) for run in runs] == [("none", "none"), ("homemade", "exact")]

@@ -22,7 +22,7 @@ from labs.faults.context import VICTIM, ScenarioContext, TrialListener
 from labs.faults.judgement import BREAKS_NOT, Judgement, judge_trial, no_verdict
 from labs.faults.runner import ScenarioRunner
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.scenarios import scenarios, scenes
+from labs.faults.scenarios import scenarios
 from labs.faults.scenarios.holder import DelayedWrite, PauseHolder
 from labs.faults.scenarios.random_sequence import Injection, injections, plan_injections, run_injections
 from labs.faults.shops import Setup
@@ -325,14 +325,6 @@ def test_every_guard_with_a_lock_can_be_played() -> None:
     """What has no lock that could be lost is left out: nothing, a lock in the process, and Redis's own means."""
     assert set(GUARDS) == set(guards()) - {"none", "thread", "redis-watch", "redis-lua"}
     assert DEFAULT_GUARDS == ["etcd", "etcd-unfenced", "redis-lock"]
-
-
-def test_scenes_need_nothing_but_processes() -> None:
-    """The board can be offered each scene with a sentence; none changes the servers or opens the sale later."""
-    assert [scene.name for scene in scenes()] == ["kill-holder", "pause-holder", "etcd-outage", "restart-redis"]
-    for name, sentence in scenes():
-        assert (sentence[0].isupper(), sentence[-1]) == (True, ".")
-        assert (scenarios()[name].setup, scenarios()[name].opens_in_s) == (Setup(), 0)
 
 
 @pytest.mark.parametrize(

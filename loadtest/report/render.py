@@ -62,7 +62,6 @@ def _multiple_of(number: float | None, one: float | None) -> str:
 
 
 def _day(time: str) -> str:
-    """An ISO 8601 time for people."""
     return time.replace("T", " ").replace("+00:00", " UTC")
 
 

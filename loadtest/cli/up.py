@@ -57,13 +57,11 @@ class Logs:
         self.say(process, f"ready on port {process.port}")
 
     def skip_old(self) -> None:
-        """Show only lines that come from now on."""
         for process in self._processes:
             if process.log.exists():
                 self._shown[process] = process.log.stat().st_size
 
     def follow(self) -> None:
-        """Show new lines until the last process has ended."""
         while len(self._ended) < len(self._processes):
             self.show_new()
             for process in self._processes:
@@ -90,7 +88,6 @@ class Logs:
                     self.say(process, line)
 
     def say(self, process: ManagedProcess, line: str) -> None:
-        """Show a line of `process`."""
         colour = _COLOURS[self._processes.index(process) % len(_COLOURS)]
         prefix = click.style(f"{process.name:{self._width}} |", fg=colour)
         click.echo(f"{prefix} {line}", color=False if os.environ.get("NO_COLOR") else None)

@@ -99,7 +99,6 @@ class Stack(Resource):
 
     @property
     def urls(self) -> list[str]:
-        """Where the shops answer."""
         return [instance.url for instance in self.instances]
 
     @property

@@ -17,14 +17,14 @@ class Bounds:
         self._lock = threading.Lock()
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # how many, as of when
 
-    def allows(self, client: str) -> bool:
-        """Whether the client may ask once more; counts the request if so."""
+    def allows(self, client: str, *, cost: int = 1) -> bool:
+        """Whether the client may ask once more; counts the request as `cost` if so."""
         now = time.monotonic()
         with self._lock:
             left, at = self._left.pop(client, (self._burst, now))
             left = min(left + (now - at) * self._per_s, self._burst)
             allowed = left >= 1
-            self._left[client] = (left - 1 if allowed else left, now)
+            self._left[client] = (left - cost if allowed else left, now)
             if len(self._left) > MOST_KEPT:
                 self._left.popitem(last=False)
         return allowed

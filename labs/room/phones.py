@@ -32,7 +32,6 @@ KEY = re.compile(r"[A-Za-z0-9-]{8,64}")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -100,9 +99,10 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
         asked = Parameters(request, "name", "pin")
         address = str(request.remote_addr)
         if settings.pin:
-            if not of_pin.allows(address):
-                raise RoomRefused(429, "slow_down", "Too many tries: wait a few seconds.")
+            if not of_pin.allows(address, cost=0):
+                raise RoomRefused(429, "slow_down", "Too many wrong tries: wait a few seconds.")
             if not hmac.compare_digest(asked.text("pin", "-").encode(), settings.pin.encode()):
+                of_pin.allows(address)
                 raise RoomRefused(403, "wrong_pin", "The PIN is on the board.")
         phone = crowd.join(asked.text("name", "-"), address)
         response = json_response(shown(crowd, phone))

@@ -78,7 +78,7 @@ class StageClient:
         """End the sale before, and begin the next: at once, or when the shop opens it."""
         with suppress(*UNREACHABLE):  # without Locust no rush is running
             self._locust.require_idle()
-        self._ask_room("/end", {}, timeout=END_S + TIMEOUT)
+        self.end()
         opens_in_ms = 0
         if opens_in_s:
             told = self._ask_shop("/sale/schedule", {"stock": stock, "opens_in_s": opens_in_s})
@@ -87,6 +87,10 @@ class StageClient:
             self._ask_shop("/stock/reset", {"stock": stock})
         sale = {"guard": guard, "hold_ms": hold_ms, "stock": stock, "buyers": buyers}
         self._ask_room("/begin", {**sale, "opens_in_ms": opens_in_ms})
+
+    def end(self) -> None:
+        """End the sale; phones bet on the next one."""
+        self._ask_room("/end", {}, timeout=END_S + TIMEOUT)
 
     def remove(self, name: str) -> None:
         """Send a phone out of the room."""
@@ -197,6 +201,13 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
             buyers=asked.whole("buyers", 0, most=MOST_ROBOTS),
         )
         return json_response({"done": "The sale begins."})
+
+    @app.post("/room/end")
+    def end_room() -> Response:
+        """End the sale: the board shows the code again, and phones bet on the next one."""
+        authorize(settings)
+        the_stage().end()
+        return json_response({"done": "The sale is over."})
 
     @app.post("/room/remove")
     def remove_phone() -> Response:

@@ -173,9 +173,12 @@ class Crowd:
     def end_sale(self, *, timeout: float) -> None:
         """End the sale, and wait until the shop has answered all that was sent; raises RoomRefused if it has not.
 
-        A purchase under way could otherwise be made in the next sale.
+        A purchase under way could otherwise be made in the next sale. The bets on a sale that was open end with it.
         """
         with self._changed:
+            if self.phase is Phase.OPEN:
+                for phone in self._phones.values():
+                    phone.bet = None
             self.sale = None
             if not self._changed.wait_for(lambda: not self._buying, timeout):
                 raise RoomRefused(409, "under_way", f"{self._buying} purchases are under way: try again in a moment.")

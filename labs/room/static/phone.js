@@ -174,11 +174,12 @@
     return text(n === 1 ? "hold_one" : "hold_many", { n: n, number: me.number, names: names.join(text("separator")) });
   }
 
-  // What the phone shows: the state of the screen, a word, a number, a sentence, and what the button says.
+  // What the phone shows: the state of the screen, a word, a number, a sentence, what the button says, and what stands behind
+  // the number.
   function view() {
     var me = state.me;
     var left = opensAt - Date.now();
-    if (me.bought === "sold") return [me.others.length + me.robots ? "clash" : "sold", text("sold"), String(me.number), holders(me), text("bought")];
+    if (me.bought === "sold") return [me.others.length + me.robots ? "clash" : "sold", text("sold"), String(me.number), holders(me), text("bought"), text("yours")];
     if (me.bought === "sold_out") return ["out", text("sold_out"), "", text("sold_out_more"), text("sold_out")];
     if (me.bought === "pending") return ["pending", text("pending"), "", text("pending_more"), text("buying")];
     if (click) return ["pending", text("pending"), "", text("sending"), text("buying")];
@@ -197,6 +198,7 @@
     $("screen").setAttribute("data-state", seen[0]);
     say("word", seen[1]);
     say("number", seen[2]);
+    say("after", seen[5] || "");
     say("more", seen[3]);
     say("buy", seen[4]);
     $("buy").disabled = seen[0] !== "open";

@@ -138,7 +138,7 @@ function drawLanes(lanes) {
   const nodes = lanes.flatMap(({ name, bars: own }, index) => {
     const [top, high] = [(index * height) / lanes.length, height / lanes.length - 1.7 * em];
     const rows = layRows(own);
-    const pitch = Math.min(high / rows.length, 1.2 * em);
+    const pitch = Math.min(high / rows.length, 3 * em);
     const path = (isPhone) => rows.flatMap((row, place) => row.filter((bar) => bar[2] === isPhone).map(([begin, end]) => `M${x(begin).toFixed(1)} ${(top + 1.5 * em + place * pitch).toFixed(1)}h${Math.max(x(end ?? to) - x(begin), 1.5).toFixed(1)}v${Math.max(pitch * 0.86, 1).toFixed(1)}H${x(begin).toFixed(1)}z`)).join("");
     return [make("text", { x: 0, y: top + 1.1 * em }, name), make("path", { class: "other", d: path(false) }), make("path", { class: "of-phone", d: path(true) })];
   });
@@ -174,6 +174,7 @@ function name(who) {
 
 function draw(state) {
   document.querySelector("main").dataset.phase = state.phase;
+  byId("next").hidden = state.phase === "waiting";
   const { word, lead, tone } = headline(state);
   say("headline", word);
   say("lead", lead);
@@ -184,7 +185,9 @@ function draw(state) {
   once("bets", [bets, phase, sale?.stock, shop?.orders, byId("begin").elements.stock.value, byId("histogram").clientHeight], () => drawBets(state));
   once("names", state.names, () => byId("names").replaceChildren(...state.names.map(name)));
   once("clashes", clashes, () => byId("clash-list").replaceChildren(...clashes.map(clash)));
-  say("clashes-note", clashes.length ? text("clashes_note", { n: clashes.length }) : text(shop?.orders ? "clashes_none" : "clashes_before"));
+  say("clashes-note", clashes.length ? text("clashes_note", { n: clashes.length }) : "");
+  say("no-clashes", text(shop?.orders ? "clashes_none" : "clashes_before"));
+  byId("no-clashes").hidden = clashes.length > 0;
   if (phase === "open") once("lanes", state.lanes, () => drawLanes(state.lanes));
 }
 
@@ -219,6 +222,7 @@ for (const each of document.querySelectorAll("[data-text]")) each.textContent = 
 byId("language").href = `?lang=${language === "en" ? "zh" : "en"}`;
 byId("board").href = `/?lang=${language}`;
 byId("begin").addEventListener("submit", begin);
+byId("next").addEventListener("click", () => post("end", {}));
 setup = await (await fetch("/room/setup")).json();
 if (setup.url) {
   prepare();

@@ -9,6 +9,7 @@ import http.client
 import importlib.util
 import io
 import json
+import os
 import socket
 import urllib.request
 from collections.abc import Mapping
@@ -34,7 +35,8 @@ from labs.room.crowd import MOST_ROBOTS, PHONE
 from labs.room.server import END_S, room_guards
 from labs.room.settings import RoomSettings
 
-LINK = {"path": "/room", "text": {"en": "The room buys", "zh": "全场抢购"}}
+# Only where there is a room.
+LINK = {"path": "/room", "text": {"en": "The room buys", "zh": "全场抢购"}} if "FLASHSALE_ROOM" in os.environ else None
 STATIC = Path(__file__).with_name("static")
 TIMEOUT = 2.0
 NO_ROOM = "No phones can reach this stack: stop it, and start it with make up ARGS=--room."

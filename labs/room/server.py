@@ -102,7 +102,7 @@ def shown_on_board(crowd: Crowd) -> dict[str, Any]:
         "phase": crowd.phase.value,
         "names": [each.name for each in phones],
         "bets": [{"name": each.name, "bet": each.bet} for each in phones if each.bet is not None],
-        "clicked": sum(not each.buyer.is_robot for each in clicks),
+        "clicks": len(clicks),
         "pending": sum(each.bought is None for each in clicks),
         "clashes": clashes,
         "sale": None,

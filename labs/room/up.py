@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import secrets
 import shutil
 import socket
@@ -73,6 +74,10 @@ class RoomServer(App):
     @property
     def url(self) -> str:
         return self.settings.url
+
+    def environment(self) -> Mapping[str, str]:
+        """Without the settings of the shop: its secrets have no place in a process that a network reaches."""
+        return {**{name: value for name, value in os.environ.items() if not name.startswith("FLASHSALE_")}, **self.env}
 
     def command(self) -> list[str]:
         config = REPOSITORY / "labs/room/gunicorn.conf.py"

@@ -18,7 +18,7 @@ if settings is None:
     sys.exit("There is no room: start it with make up ARGS=--room.")
 
 bind = [settings.address, f"unix:{settings.stage}"]
-worker_class = "gthread"
+worker_class = "labs.room.worker.RoomWorker"
 workers = 1  # one crowd
 threads = MOST_PHONES + 32  # each phone waits for one answer; the others are for the board and for refusals
 worker_connections = 4 * MOST_PHONES

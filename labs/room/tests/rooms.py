@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
+from http.cookiejar import CookieJar
 from typing import Any
 
 import redis
@@ -33,7 +34,8 @@ class Phone:
 
     def __init__(self, url: str, name: str, *, pin: str | None = None) -> None:
         self.url, self.key = url, f"key-{random.getrandbits(64):016x}"
-        self._opener = urllib.request.build_opener(DIRECT, urllib.request.HTTPCookieProcessor())
+        self._cookies = CookieJar()
+        self._opener = urllib.request.build_opener(DIRECT, urllib.request.HTTPCookieProcessor(self._cookies))
         self.told: State = {}
         self.ask("/join", {"name": name, **({"pin": pin} if pin else {})})
         self.name = self.told["me"]["name"]
@@ -49,8 +51,7 @@ class Phone:
     @property
     def cookie(self) -> str:
         """As a header."""
-        (jar,) = (each.cookiejar for each in self._opener.handlers if hasattr(each, "cookiejar"))
-        return "; ".join(f"{each.name}={each.value}" for each in jar)
+        return "; ".join(f"{each.name}={each.value}" for each in self._cookies)
 
     def buy(self, sale: int) -> State:
         """Click until the answer is there, as the page does."""

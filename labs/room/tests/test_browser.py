@@ -115,7 +115,7 @@ def click_all(pages: list[Page], clients: list[Phone], sale: int) -> None:
 
 def seen_on(page: Page) -> tuple[str, str, str]:
     """The state of the screen, the number, and the sentence below it."""
-    state: str = page.get_attribute("#screen", "data-state")
+    state = page.get_attribute("#screen", "data-state") or ""
     return state, page.inner_text("#number") if state != "out" else "", page.inner_text("#more")
 
 

@@ -146,3 +146,21 @@ def test_the_network_reaches_the_room_alone(network: Network, stack: Stack, room
     assert f"{ADDRESS}:{room.port}" in listening
     elsewhere = {each for each in listening if not re.match(r"127\.0\.0\.|\[::1\]", each)}
     assert elsewhere == {f"{ADDRESS}:{room.port}"}
+
+
+def test_half_requests_hold_up_nobody(network: Network, room: RoomServer) -> None:
+    """A client that sends the beginning of hundreds of requests, and one that begins bodies, take no thread."""
+    beginnings = [b"GET /state HTTP/1.1\r\nHost: ", b"POST /bet HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n{"]
+
+    def be_slow() -> list[socket.socket]:
+        lines = [socket.create_connection((ADDRESS, room.port), timeout=10) for _ in range(560)]
+        for line, text in zip(lines, beginnings * 280, strict=True):
+            line.sendall(text)
+        return lines
+
+    lines = network.run(be_slow)
+    phone = network.run(Phone, room.url, "patient")
+    assert phone.told["me"]["name"] == "patient"
+    for line in lines:
+        with line:
+            assert line.recv(1) == b""  # it is hung up on in the end

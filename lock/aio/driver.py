@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from lock.core.acquisition import Acquisition, Ask
-from lock.core.messages import Create, Delete, TimeToLive
-from lock.core.queue import Stage, Ticket
-from lock.errors import EtcdError, EtcdUnavailable
+from lock.core.deletions import Deletions
+from lock.core.messages import Create, Delete, ListQueues, TimeToLive
+from lock.core.queue import Ticket
+from lock.errors import EtcdError
 from lock.recipes.hold import HeldKey, Overwrite
 from lock.recipes.queued_lock import HoldT, QueuedLock
 from lock.runtime.clock import now
@@ -56,10 +57,12 @@ async def release(hold: HeldKey, owner: object) -> None:
     woken = _Wakeups(ticket)
     request = engine.tell(engine.core.release, ticket)
     if request is not None:
-        failure = await _deletion(engine, request)
+        deletions = engine.core.deletions
+        sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
+        failure = await _outcome(engine, deletions, request, sent)
         if failure is not None:
             engine.check_deletion(ticket, failure)
-    while ticket.stage is not Stage.GONE and now() < until:
+    while not ticket.is_gone and now() < until:
         await woken.wait(until)
     engine.check_released(ticket)
 
@@ -115,7 +118,7 @@ class _Wakeups:
 async def _run(engine: Engine, acquisition: Acquisition) -> bool:
     woken = _Wakeups(acquisition.ticket)
     while True:
-        step = engine.next(acquisition)
+        step = engine.tell(acquisition.next)
         if step is None:
             return acquisition.is_held
         if not isinstance(step, Ask):
@@ -123,68 +126,38 @@ async def _run(engine: Engine, acquisition: Acquisition) -> bool:
         elif isinstance(step.request, TimeToLive):
             await _ask_ttl(engine, acquisition, step.request, step.timeout)
         else:
-            slots = _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES))
-            async with slots:
-                await _ask(engine, acquisition, step, woken)
-
-
-async def _ask(engine: Engine, acquisition: Acquisition, ask: Ask, woken: _Wakeups) -> None:
-    """Send a request, and wait until the core was told the answer."""
-    request, loop = ask.request, asyncio.get_running_loop()
-    told = loop.create_future()
-
-    def tell(done: Future[Any]) -> None:
-        _tell(engine, acquisition.answered, acquisition.failed, request, done)
-        with contextlib.suppress(RuntimeError):  # the loop was closed
-            loop.call_soon_threadsafe(_settle, told, None)
-
-    unanswered = acquisition.unanswered if isinstance(request, Create) else None
-    engine.client.send(engine.call_of(request), ask.timeout, unanswered).add_done_callback(tell)
-    await told
+            unanswered = acquisition.unanswered if isinstance(step.request, Create) else None
+            async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
+                sent = engine.client.send(engine.call_of(step.request), step.timeout, unanswered)
+                await _outcome(engine, acquisition, step.request, sent)
 
 
 async def _ask_ttl(engine: Engine, acquisition: Acquisition, request: TimeToLive, timeout: float) -> None:
     asked = asyncio.wrap_future(engine.time_to_live(request.lease_id))
     try:
         status = await asyncio.wait_for(asyncio.shield(asked), timeout)
-    except asyncio.TimeoutError:
+    except (EtcdError, asyncio.TimeoutError) as error:
         asked.cancel()
-        late = EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left")
-        engine.tell(acquisition.failed, request, late)
-    except EtcdError as error:
         engine.tell(acquisition.failed, request, error)
     else:
         engine.tell(acquisition.answered, request, status.ttl)
 
 
-async def _deletion(engine: Engine, request: Delete) -> EtcdError | None:
-    """Send a deletion, and wait until the core was told the answer; why it has failed."""
+async def _outcome(
+    engine: Engine, asker: Acquisition | Deletions, request: Create | ListQueues | Delete, sent: Future[Any]
+) -> EtcdError | None:
+    """Wait until `asker` was told the answer, by the thread that gets it; why there is none."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[EtcdError | None] = loop.create_future()
 
-    def tell(done: Future[Any]) -> None:
-        failure = _tell(engine, engine.core.deletions.answered, engine.core.deletions.failed, request, done)
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, outcome, failure)
+    def settle(failure: EtcdError | None) -> None:
+        if not outcome.done():  # a task that was cancelled waits no more
+            outcome.set_result(failure)
 
-    unanswered = partial(engine.core.deletions.doubt, request)
-    engine.client.send(engine.call_of(request), unanswered=unanswered).add_done_callback(tell)
+    def take(done: Future[Any]) -> None:
+        failure = engine.take(asker, request, done)
+        with contextlib.suppress(RuntimeError):  # the loop was closed
+            loop.call_soon_threadsafe(settle, failure)
+
+    sent.add_done_callback(take)
     return await outcome
-
-
-def _tell(
-    engine: Engine, answered: Callable[..., Any], failed: Callable[..., Any], request: object, done: Future[Any]
-) -> EtcdError | None:
-    try:
-        answer = done.result()
-    except Exception as error:
-        failure = error if isinstance(error, EtcdError) else EtcdUnavailable(f"a call of etcd has failed: {error!r}")
-        engine.tell(failed, request, failure)
-        return failure
-    engine.tell(answered, request, answer)
-    return None
-
-
-def _settle(future: asyncio.Future[Any], value: object) -> None:
-    if not future.done():
-        future.set_result(value)

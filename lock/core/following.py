@@ -45,10 +45,6 @@ class Following:
             queue.wants_list = queue.is_watched
         self.due = now
 
-    def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
-        """The queues were listed."""
-        self._take(request, lists, now)
-
     def failed(self, request: ListQueues, error: EtcdError, now: float) -> None:
         """They are listed again, one by one where etcd refuses them together."""
         for queue in self._known(request.prefixes):
@@ -59,6 +55,15 @@ class Following:
                 self._order_lists([queue])
             else:
                 self._deny(queue, error, now)
+
+    def told(self, prefix: str, tidings: list[Event] | EtcdError, now: float) -> None:
+        """What the watch of a prefix tells: changes; none when etcd begins to watch; or why it does not any more."""
+        if isinstance(tidings, EtcdError):
+            self.broken(prefix, tidings, now)
+        elif tidings:
+            self.changed(prefix, tidings, now)
+        else:
+            self.watching(prefix, now)
 
     def watching(self, prefix: str, now: float) -> None:
         """etcd watches the prefix from now on."""
@@ -119,7 +124,8 @@ class Following:
         if len(due) < len(wanted):
             self.due = min(self.due, *(q.asked_at + self._pause(q) for q in wanted if q.wants_list))
 
-    def _take(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
+    def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
+        """The queues were listed."""
         for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
             for queue in self._known([prefix]):
                 if queue.epoch != epoch or not queue.is_watched:

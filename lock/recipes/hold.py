@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import now
-from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
@@ -171,10 +170,7 @@ class HeldKey(Releasable):
 
     def _release_as(self, owner: object) -> None:
         self._session.client.check_process()
-        if threading.get_ident() != MAIN_THREAD:
-            self._release(owner)
-        else:
-            run_uninterrupted(lambda: self._release(owner))
+        run_uninterrupted(self._release, owner)
 
     def _release(self, owner: object) -> None:
         ticket = self.end(owner)

@@ -18,7 +18,7 @@ from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import HeldKey, Hold, Releasable
 from lock.runtime.clock import check_number, deadline, now
-from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -174,7 +174,7 @@ class QueuedLock(Acquirable[HoldT]):
             self._waiting.add(ref(acquisition))  # weak: an interrupt may come before it is known to its caller
             return acquisition
 
-        return begin() if threading.get_ident() != MAIN_THREAD else run_uninterrupted(begin)
+        return run_uninterrupted(begin)
 
     def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
         """For the recipes: the hold of an acquisition that has ended with one; it is kept in `holds`."""

@@ -32,17 +32,18 @@ from typing import Any
 from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
 from lock.core.core import Core
+from lock.core.deletions import Deletions
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
-from lock.etcd.watches import Watch, WatchListener
-from lock.model import Declaration, Event, LeaseStatus
+from lock.etcd.watches import Watch
+from lock.model import Declaration, LeaseStatus
 from lock.queue.admission import EXCLUSIVE
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
-from lock.runtime.interrupts import MAIN_THREAD, InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
 
 logger = logging.getLogger(__name__)
@@ -90,15 +91,15 @@ class Engine:
         self.client.check_process()
         with self.lock:
             if self._worker is None:
-                self._start()
+                self._worker = threading.Thread(target=self._work, name="lock-worker", daemon=True)
+                self._worker.start()
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
     def acquire(self, acquisition: Acquisition) -> bool:
         """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
-            is_main = threading.get_ident() == MAIN_THREAD
-            step = run_uninterrupted(lambda: self.advance(acquisition)) if is_main else self.advance(acquisition)
+            step = run_uninterrupted(self.advance, acquisition)
             if step is None:
                 return acquisition.is_held
             if woken is None:
@@ -123,7 +124,7 @@ class Engine:
     def advance(self, acquisition: Acquisition) -> Wait | None:
         """Do the steps until there is something to wait for, or until it is over."""
         while True:
-            step = self.next(acquisition)
+            step: Ask | Wait | None = self.tell(acquisition.next)
             if not isinstance(step, Ask):
                 return step
             request = step.request
@@ -134,19 +135,9 @@ class Engine:
             else:
                 self.tell(acquisition.answered, request, answer)
 
-    def next(self, acquisition: Acquisition) -> Ask | Wait | None:
-        """The next step of an acquisition."""
-        try:
-            with self.lock:
-                return acquisition.next(now())
-        finally:
-            self.flush()
-
     def tell(self, method: Callable[..., Any], *args: Any) -> Any:
         """Tell the core something, and the time."""
-        if threading.get_ident() != MAIN_THREAD:
-            return self._tell(method, *args)
-        return run_uninterrupted(lambda: self._tell(method, *args))
+        return run_uninterrupted(self._tell, method, *args)
 
     def _tell(self, method: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -354,10 +345,6 @@ class Engine:
         self._lease.wake()
         self._inbox.put(None)
 
-    def _start(self) -> None:
-        self._worker = threading.Thread(target=self._work, name="lock-worker", daemon=True)
-        self._worker.start()
-
     def _work(self) -> None:
         orders: deque[messages.Order] = deque()
         while True:
@@ -386,24 +373,31 @@ class Engine:
             item = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
             while True:
                 if item is not None:
-                    self._take(*item)
+                    self.take(self.core, *item)
                 item = self._inbox.get_nowait()
 
-    def _take(self, request: messages.Request, done: Future[Any]) -> None:
+    def take(
+        self, asker: Core | Acquisition | Deletions, request: messages.Request, done: Future[Any]
+    ) -> EtcdError | None:
+        """Tell the part of the core that has asked what has become of a request; why it was not answered."""
         try:
             answer = done.result()
-        except EtcdError as error:
-            self.tell(self.core.failed, request, error)
         except Exception as error:
-            logger.exception("a call of etcd has failed")
-            self.tell(self.core.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
-        else:
-            self.tell(self.core.answered, request, answer)
+            if isinstance(error, EtcdError):
+                failure = error
+            else:
+                logger.exception("a call of etcd has failed")
+                failure = EtcdUnavailable(f"a call of etcd has failed: {error!r}")
+            self.tell(asker.failed, request, failure)
+            return failure
+        self.tell(asker.answered, request, answer)
+        return None
 
     def _carry_out(self, order: messages.Order) -> None:
         match order:
             case messages.Follow():
-                self._watches[order.prefix] = self.client.watches.add(order.prefix, _Listener(self, order.prefix))
+                told = partial(self.tell, self.core.following.told, order.prefix)
+                self._watches[order.prefix] = self.client.watches.add(order.prefix, told)
             case messages.Reopen():
                 if order.prefix in self._watches:
                     logger.debug("the watch of %s was behind: watching anew", order.prefix)
@@ -429,20 +423,3 @@ class Engine:
 
     def _meet_another_cluster(self) -> None:
         self.tell(self.core.restored)
-
-
-class _Listener(WatchListener):
-    """Passes on what the watch of one queue tells."""
-
-    def __init__(self, engine: Engine, prefix: str) -> None:
-        self._engine = engine
-        self._prefix = prefix
-
-    def watching(self) -> None:
-        self._engine.tell(self._engine.core.following.watching, self._prefix)
-
-    def changed(self, events: list[Event]) -> None:
-        self._engine.tell(self._engine.core.following.changed, self._prefix, events)
-
-    def broken(self, error: EtcdError) -> None:
-        self._engine.tell(self._engine.core.following.broken, self._prefix, error)

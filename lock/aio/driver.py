@@ -20,7 +20,7 @@ from lock.core.deletions import Deletions
 from lock.core.messages import Create, Delete, ListQueues, TimeToLive
 from lock.core.queue import Ticket
 from lock.errors import EtcdError
-from lock.recipes.hold import HeldKey, Overwrite
+from lock.recipes.hold import HeldKey
 from lock.recipes.queued_lock import HoldT, QueuedLock
 from lock.runtime.clock import now
 from lock.session.engine import Engine
@@ -34,9 +34,17 @@ _writes: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakK
 _threads: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-async def acquire(lock: QueuedLock[HoldT], owner: object, acquisition: Acquisition, holds: list[Any]) -> HoldT | None:
-    """What a started acquisition ends with; kept in `holds`. Raises what its steps raise, and leaves nothing behind."""
-    engine = lock.session._engine
+async def acquire(
+    lock: QueuedLock[HoldT], owner: object, holds: list[Any], until: float, **options: Any
+) -> HoldT | None:
+    """What an acquisition ends with; kept in `holds`. Raises what its steps raise, and leaves nothing behind.
+
+    `until` is a time, `options` are those of `Acquisition`.
+    """
+    held = lock.enter_again(owner)
+    if held is not None:
+        return held
+    engine, acquisition = lock.session._engine, lock.start(owner, max(until, now()), **options)
     try:
         if not await _run(engine, acquisition):
             return None
@@ -65,12 +73,6 @@ async def release(hold: HeldKey, owner: object) -> None:
     while not ticket.is_gone and now() < until:
         await woken.wait(until)
     engine.check_released(ticket)
-
-
-async def overwrite(engine: Engine, steps: Overwrite) -> None:
-    """Give a key that holds another value."""
-    while not steps.is_done(await asyncio.wrap_future(engine.client.send(steps.next()))):
-        pass
 
 
 def calling_task() -> object:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import lock as sync
 from lock.aio import driver
-from lock.recipes.election import encode
 from lock.recipes.multi import give_up_all
 
 HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.MultiHold")
@@ -44,7 +44,22 @@ class Lost:
             self._loop.call_soon_threadsafe(self._event.set)
 
 
-class AsyncHold(Generic[HeldT]):
+class Releasing:
+    """What leaving ``async with`` releases."""
+
+    def release(self) -> Coroutine[Any, Any, None]:
+        """Give it back."""
+        raise NotImplementedError
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        try:
+            await self.release()
+        except sync.LockError:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
+
+
+class AsyncHold(Releasing, Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it.
 
     Attributes:
@@ -85,13 +100,6 @@ class AsyncHold(Generic[HeldT]):
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        try:
-            await self.release()
-        except sync.LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
 
 
 class HeldKey(AsyncHold[KeyT]):
@@ -140,9 +148,9 @@ class WriteHold(Hold[sync.WriteHold]):
 
     async def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place: see `lock.WriteHold.downgrade`."""
-        reader, steps = self._held.begin_downgrade()
+        reader = self._held.begin_downgrade()
         try:
-            await driver.overwrite(self._held._engine, steps)
+            await driver.call(reader.declare)
         except BaseException:
             reader.give_up()
             raise
@@ -154,8 +162,7 @@ class Leadership(Hold[sync.Leadership]):
 
     async def proclaim(self, value: str) -> None:
         """Let all observers see another value: see `lock.Leadership.proclaim`."""
-        self._held.ensure()
-        await driver.overwrite(self._held._engine, self._held.overwriting(encode(value)))
+        await driver.call(partial(self._held.proclaim, value))
 
 
 class MultiHold(AsyncHold[sync.MultiHold]):

@@ -20,17 +20,7 @@ from typing import Any
 
 from lock.core.deletions import Deletions
 from lock.core.following import Following
-from lock.core.messages import (
-    Create,
-    Delete,
-    ListLease,
-    ListQueues,
-    Order,
-    ReadKeys,
-    Renew,
-    Request,
-    Written,
-)
+from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.errors import (

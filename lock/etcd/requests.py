@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from lock.core import messages
-from lock.etcd.transport import Call, Endpoint, rpc
+from lock.etcd.transport import Call, rpc
 from lock.model import KeyValue, LeaseStatus, Snapshot
 
 # Messages are built of dicts, in half the time that objects for their parts take: these are copied into the whole.
 _CREATE, _MOD, _EQUAL = rpc.Compare.CREATE, rpc.Compare.MOD, rpc.Compare.EQUAL
+# Of an endpoint.
+_txn, _range, _time_to_live = attrgetter("kv.Txn"), attrgetter("kv.Range"), attrgetter("lease.LeaseTimeToLive")
 
 
 class Created(NamedTuple):
@@ -181,18 +184,6 @@ class Requests:
     def _read_list(self, response: Any, revision: int = 0) -> Snapshot:
         keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)
         return Snapshot(revision or response.header.revision, keys)
-
-
-def _txn(endpoint: Endpoint) -> Any:
-    return endpoint.kv.Txn
-
-
-def _range(endpoint: Endpoint) -> Any:
-    return endpoint.kv.Range
-
-
-def _time_to_live(endpoint: Endpoint) -> Any:
-    return endpoint.lease.LeaseTimeToLive
 
 
 def _read_deleted(response: Any) -> messages.Deleted:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
 from lock.core.acquisition import Acquisition, Terms
-from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockError, NotHeld
+from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, Declaration
 from lock.queue.admission import Admission, Frontier
 from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import HeldKey, Hold, Releasable
+from lock.recipes.hold import HeldKey, Hold, Releasable, Releasing
 from lock.runtime.clock import check_number, deadline, now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
@@ -28,7 +28,7 @@ PLAIN = Terms()
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-class Acquirable(ABC, Generic[HeldT]):
+class Acquirable(Releasing, Generic[HeldT]):
     """What any thread acquires. ``with x as hold:``, ``with x.acquire(timeout=5) as hold:`` and `release` all work."""
 
     def __init__(self, session: Session) -> None:
@@ -69,13 +69,6 @@ class Acquirable(ABC, Generic[HeldT]):
 
     def __enter__(self) -> HeldT:
         return self.acquire()
-
-    def __exit__(self, *exc_info: object) -> None:
-        try:
-            self.release()
-        except LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
 
     @abstractmethod
     def locked(self) -> bool:
@@ -119,17 +112,22 @@ class QueuedLock(Acquirable[HoldT]):
         self._waiting: set[ref[Acquisition]] = set()
 
     def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
-        check_keywords(_wrong)
-        until = now() + timeout if isinstance(timeout, float) and timeout >= 0.0 else deadline(timeout)
-        owner = threading.current_thread()
+        return self.wait(_wrong, timeout, cancel)
+
+    acquire.__doc__ = Acquirable.acquire.__doc__
+
+    def wait(
+        self, wrong: tuple[Any, ...], timeout: float | None, cancel: CancelToken | None, value: bytes | None = None
+    ) -> HoldT:
+        """For the recipes: acquire it; `value` is what the key says, if not who we are."""
+        check_keywords(wrong)
+        until, owner = deadline(timeout), threading.current_thread()
         held = self.enter_again(owner)
         if held is None:
-            acquisition = self.start(owner, until, tries=timeout == 0, explains=True)
+            acquisition = self.start(owner, until, value=value, tries=timeout == 0, explains=True)
             held = self._acquire(acquisition, owner, cancel)
             assert held is not None
         return held
-
-    acquire.__doc__ = Acquirable.acquire.__doc__
 
     def try_acquire(self) -> HoldT | None:
         """The lock if it is free at this moment, else None; nothing is written where it is taken.

@@ -230,7 +230,7 @@ class Engine:
 
     def check_released(self, ticket: Ticket) -> None:
         """Raise where it was lost; the deletion may still be on its way."""
-        self.tell(self.core.check, ticket)
+        self.ensure(ticket)
         if not ticket.is_gone:
             logger.warning("key %s is deleted later: etcd did not confirm it in time", ticket.key)
         elif not ticket.was_there:

@@ -181,7 +181,7 @@ class Acquisition:
 
     def unanswered(self) -> None:
         """One of the endpoints did not answer a write: it may do it yet."""
-        self._core.doubt(self.ticket)
+        self.ticket.in_doubt = True
 
     def extend(self, deadline: float, since: float) -> None:
         """Another thread waits on, until this time; it began to at `since`."""

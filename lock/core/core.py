@@ -197,10 +197,6 @@ class Core:
         if ticket.stage is Stage.LEAVING:
             self.deletions.add(ticket, now)
 
-    def doubt(self, ticket: Ticket) -> None:
-        """One of the endpoints that were asked to write the key did not answer."""
-        ticket.in_doubt = True
-
     def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
         """A list that was asked for after the ticket's key was written."""
         if ticket.stage is not Stage.QUEUED or self.meet(snapshot.revision, ticket.floor, now):

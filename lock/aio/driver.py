@@ -67,9 +67,7 @@ async def release(hold: HeldKey, owner: object) -> None:
     if request is not None:
         deletions = engine.core.deletions
         sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
-        failure = await _outcome(engine, deletions, request, sent)
-        if failure is not None:
-            engine.check_deletion(ticket, failure)
+        engine.check_deletion(ticket, await _outcome(engine, deletions, request, sent))
     while not ticket.is_gone and now() < until:
         await woken.wait(until)
     engine.check_released(ticket)
@@ -157,7 +155,7 @@ async def _outcome(
             outcome.set_result(failure)
 
     def take(done: Future[Any]) -> None:
-        failure = engine.take(asker, request, done)
+        failure = engine.exchange(asker, request, done.result)
         with contextlib.suppress(RuntimeError):  # the loop was closed
             loop.call_soon_threadsafe(settle, failure)
 

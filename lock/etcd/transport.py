@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import grpc
 
-from lock.errors import EtcdUnavailable, ForkedError
+from lock.errors import EtcdError, EtcdUnavailable, ForkedError
 from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
@@ -215,8 +215,11 @@ class Transport:
                 step.start(resume)
             except StopIteration as done:
                 answer.set_result(done.value)
-            except BaseException as error:  # also of a machine that is out of threads
+            except EtcdError as error:
                 answer.set_exception(error)
+            except BaseException as error:  # of a machine that is out of threads
+                logger.exception("a call of etcd has failed")
+                answer.set_exception(EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
 
         resume(lambda: None)
         return answer

@@ -127,13 +127,19 @@ class Engine:
             step: Ask | Wait | None = self.tell(acquisition.next)
             if not isinstance(step, Ask):
                 return step
-            request = step.request
-            try:
-                answer = self._ask(acquisition, request, step.timeout)
-            except EtcdError as error:
-                self.tell(acquisition.failed, request, error)
-            else:
-                self.tell(acquisition.answered, request, answer)
+            self.exchange(acquisition, step.request, partial(self._ask, acquisition, *step))
+
+    def exchange(
+        self, asker: Core | Acquisition | Deletions, request: messages.Request, ask: Callable[[], Any]
+    ) -> EtcdError | None:
+        """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered; returns that."""
+        try:
+            answer = ask()
+        except EtcdError as error:
+            self.tell(asker.failed, request, error)
+            return error
+        self.tell(asker.answered, request, answer)
+        return None
 
     def tell(self, method: Callable[..., Any], *args: Any) -> Any:
         """Tell the core something, and the time."""
@@ -207,13 +213,9 @@ class Engine:
         until = now() + self.client.timeout
         request = self.tell(self.core.release, ticket)
         if request is not None:
-            try:
-                answer = self.client.call(self.call_of(request), unanswered=lambda: self.core.deletions.doubt(request))
-            except EtcdError as error:
-                self.tell(self.core.deletions.failed, request, error)
-                self.check_deletion(ticket, error)
-            else:
-                self.tell(self.core.deletions.answered, request, answer)
+            deletions, call = self.core.deletions, self.call_of(request)
+            ask = partial(self.client.call, call, unanswered=partial(deletions.doubt, request))
+            self.check_deletion(ticket, self.exchange(deletions, request, ask))
         if not ticket.is_gone:
             gone = InterruptSafeEvent()
             ticket.wake = gone.set
@@ -221,9 +223,9 @@ class Engine:
                 gone.wait(until - now())
         self.check_released(ticket)
 
-    def check_deletion(self, ticket: Ticket, error: EtcdError) -> None:
-        """Raise where a deletion that has failed will not be made up for."""
-        if self.client.closed:
+    def check_deletion(self, ticket: Ticket, error: EtcdError | None) -> None:
+        """Raise where a deletion has failed that will not be made up for."""
+        if error is not None and self.client.closed:
             raise EtcdUnavailable(
                 f"{CLOSED} before key {ticket.key!r} was released: it goes with its lease, within {self.core.ttl} s"
             ) from error
@@ -373,25 +375,9 @@ class Engine:
             item = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
             while True:
                 if item is not None:
-                    self.take(self.core, *item)
+                    request, done = item
+                    self.exchange(self.core, request, done.result)
                 item = self._inbox.get_nowait()
-
-    def take(
-        self, asker: Core | Acquisition | Deletions, request: messages.Request, done: Future[Any]
-    ) -> EtcdError | None:
-        """Tell the part of the core that has asked what has become of a request; why it was not answered."""
-        try:
-            answer = done.result()
-        except Exception as error:
-            if isinstance(error, EtcdError):
-                failure = error
-            else:
-                logger.exception("a call of etcd has failed")
-                failure = EtcdUnavailable(f"a call of etcd has failed: {error!r}")
-            self.tell(asker.failed, request, failure)
-            return failure
-        self.tell(asker.answered, request, answer)
-        return None
 
     def _carry_out(self, order: messages.Order) -> None:
         match order:
@@ -412,13 +398,8 @@ class Engine:
                 self._send(order)
 
     def _send(self, request: messages.Request) -> None:
-        answer: Future[Any]
-        try:
-            unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
-            answer = self.client.send(self.call_of(request), unanswered=unanswered)
-        except Exception as error:
-            answer = Future()
-            answer.set_exception(error)
+        unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
+        answer = self.client.send(self.call_of(request), unanswered=unanswered)
         answer.add_done_callback(lambda done: self._inbox.put((request, done)))
 
     def _meet_another_cluster(self) -> None:

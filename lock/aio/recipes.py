@@ -65,10 +65,10 @@ class Acquiring(Generic[AsyncHoldT]):
 class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
     """What tasks acquire, each for itself, through a recipe of `lock`; costs nothing until used and may be shared."""
 
-    def __init__(self, recipe: Any, wrap: Wrap[AsyncHoldT], label: str) -> None:
+    def __init__(self, recipe: Any, wrap: Wrap[AsyncHoldT]) -> None:
         self._recipe = recipe
         self._wrap = wrap
-        self._label = label
+        self._label = recipe._label
         self._mine: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
 
     def acquire(self, *_wrong: Any, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
@@ -123,9 +123,6 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
 
 class AsyncLock(_Owned[HeldT, AsyncHoldT]):
     """A name to be locked by any task, through a recipe of `lock`; costs nothing until used and may be shared."""
-
-    def __init__(self, recipe: QueuedLock[Any], wrap: Wrap[AsyncHoldT]) -> None:
-        super().__init__(recipe, wrap, f"lock {recipe.name!r}")
 
     async def contenders(self) -> list[sync.Contender]:
         """Holders and waiters, as the `contenders` of the recipe in `lock`."""
@@ -188,8 +185,7 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
     """`lock.MultiLock` for tasks: all of its names, or none."""
 
     def __init__(self, session: sync.Session, names: Iterable[str]) -> None:
-        recipe = sync.MultiLock(session, names)
-        super().__init__(recipe, MultiHold, f"locks {', '.join(recipe.names)}")
+        super().__init__(sync.MultiLock(session, names), MultiHold)
 
     async def contenders(self) -> dict[str, list[sync.Contender]]:
         """Holder and waiters of each name, as those of `lock.MultiLock`."""

@@ -154,7 +154,7 @@ class Client(Transport):
     def watch(self, prefix: str) -> WatchIterator:
         """The changes under `prefix` from now on."""
         self.check_process()
-        return run_uninterrupted(lambda: WatchIterator(self.watches, prefix))
+        return run_uninterrupted(WatchIterator, self.watches, prefix)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""

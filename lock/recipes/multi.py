@@ -42,8 +42,8 @@ class MultiLock(Acquirable["MultiHold"]):
     """
 
     def __init__(self, session: Session, names: Iterable[str]) -> None:
-        super().__init__(session)
         self.names = _in_order(names)
+        super().__init__(session, f"locks {', '.join(self.names)}")
         self.mutexes = [Mutex(session, name) for name in self.names]
 
     def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
@@ -100,9 +100,6 @@ class MultiLock(Acquirable["MultiHold"]):
         held = MultiHold(self.session, holds)
         held.keep_in(kept)
         return held
-
-    def _label(self) -> str:
-        return f"locks {', '.join(self.names)}"
 
 
 class MultiHold(Releasable):

@@ -31,10 +31,11 @@ _PACKAGE = __name__.partition(".")[0] + "."
 class Acquirable(Releasing, Generic[HeldT]):
     """What any thread acquires. ``with x as hold:``, ``with x.acquire(timeout=5) as hold:`` and `release` all work."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, label: str) -> None:
         if not isinstance(session, Session):
             raise TypeError(f"a {type(self).__name__} takes a Session, such as Session(client); got {session!r}")
         self.session = session
+        self._label = label
         self._mine = threading.local()
 
     @abstractmethod
@@ -64,23 +65,11 @@ class Acquirable(Releasing, Generic[HeldT]):
         self.session.client.check_process()
         holds = self.holds_here()
         if not holds:
-            raise NotHeld(f"this thread holds {self._label()} by no acquisition of this object")
+            raise NotHeld(f"this thread holds {self._label} by no acquisition of this object")
         holds[-1].release()
 
     def __enter__(self) -> HeldT:
         return self.acquire()
-
-    @abstractmethod
-    def locked(self) -> bool:
-        """Whether it is held at this moment, by any client."""
-
-    @abstractmethod
-    def contenders(self) -> Any:
-        """Holders and waiters."""
-
-    @abstractmethod
-    def _label(self) -> str:
-        """What it is, in an error message."""
 
     def holds_here(self) -> list[HeldT]:
         """For the recipes: those of this thread that are not released."""
@@ -100,7 +89,7 @@ class QueuedLock(Acquirable[HoldT]):
     def __init__(
         self, session: Session, name: str, hold: type[HoldT], *, terms: Terms = PLAIN, max_hold: float | None = None
     ) -> None:
-        super().__init__(session)
+        super().__init__(session, f"lock {name!r}")
         if max_hold is not None:
             check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
         self.name = name
@@ -213,9 +202,6 @@ class QueuedLock(Acquirable[HoldT]):
         self._engine.abandon(acquisition)
         if held is not None:
             held.forget()
-
-    def _label(self) -> str:
-        return f"lock {self.name!r}"
 
 
 class RuleLock(QueuedLock[Hold]):

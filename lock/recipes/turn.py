@@ -62,7 +62,7 @@ class Turn(Releasable):
     def release(self) -> None:
         """End the turn; raises `NotHeld` if it was ended before, `LockLost` if the hold was found lost at its end."""
         self._session.client.check_process()
-        run_uninterrupted(lambda: self.turns.end(self))
+        run_uninterrupted(self.turns.end, self)
 
 
 @dataclass(eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -97,7 +98,7 @@ class HeldKey(Releasable):
         self._create_revision = self._written_at = ticket.created  # its mod revision
         if max_hold is not None:
             reason = f"lock {name!r} was held for {max_hold} s, its max_hold"
-            self._engine.expire(ticket, max_hold, reason)
+            self._engine.tell(self._engine.core.expire_in, ticket, max_hold, reason)
 
     @property
     def lost(self) -> Any:
@@ -143,7 +144,7 @@ class HeldKey(Releasable):
         The first call has the session follow the queue, and tells False until it has been listed.
         """
         self._session.client.check_process()
-        return self._engine.contended(self._ticket)
+        return bool(self._engine.tell(self._engine.core.contended, self._ticket))
 
     def release(self) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
@@ -155,7 +156,8 @@ class HeldKey(Releasable):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        self._release_as(None)
+        self._session.client.check_process()
+        run_uninterrupted(self._release, threading.current_thread())
 
     def end(self, owner: object) -> Ticket | None:
         """For the recipes: it counts as released from now on; the ticket to release, None where it is held on."""
@@ -182,10 +184,6 @@ class HeldKey(Releasable):
             if (found.value, found.lease_id) == (value, lease_id):
                 return
             kv = found._replace(lease_id=lease_id)  # others may have taken the lease from it, too
-
-    def _release_as(self, owner: object) -> None:
-        self._session.client.check_process()
-        run_uninterrupted(self._release, owner)
 
     def _release(self, owner: object) -> None:
         ticket = self.end(owner)

@@ -194,7 +194,7 @@ class QueuedLock(Acquirable[HoldT]):
             run_uninterrupted(lambda: self._abandon(acquisition, held))
             raise
         finally:
-            self._waiting.discard(ref(acquisition))
+            self.stop(acquisition)
             if cancel is not None:
                 cancel.discard(acquisition)
 

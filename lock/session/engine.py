@@ -245,10 +245,6 @@ class Engine:
             self.tell(self.core.poll)
             self.tell(self.core.check, ticket)
 
-    def expire(self, ticket: Ticket, max_hold: float, reason: str) -> None:
-        """Give the hold up after so many seconds."""
-        self.tell(lambda now: self.core.expire_at(ticket, now + max_hold, reason))
-
     def lost_event(self, ticket: Ticket) -> threading.Event:
         """Set as soon as it is known that the hold is lost."""
         with self.lock:
@@ -265,10 +261,6 @@ class Engine:
                 return False
             ticket.listeners = [*(ticket.listeners or ()), listener]
             return True
-
-    def contended(self, ticket: Ticket) -> bool:
-        """Whether there is a waiter, as far as is known."""
-        return bool(self.tell(self.core.contended, ticket))
 
     # The session
 

@@ -56,22 +56,22 @@ class Following:
             else:
                 self._deny(queue, error, now)
 
-    def told(self, prefix: str, tidings: list[Event] | EtcdError, now: float) -> None:
+    def told(self, prefix: str, update: list[Event] | EtcdError, now: float) -> None:
         """What the watch of a prefix tells: changes; none when etcd begins to watch; or why it does not any more."""
         queue = self.followed.get(prefix)
         if queue is None:
             return
-        if isinstance(tidings, EtcdError):
+        if isinstance(update, EtcdError):
             queue.broken()
-            queue.trouble = str(tidings)
-            if isinstance(tidings, EtcdDenied):
-                self._deny(queue, tidings, now)
-        elif not tidings:
+            queue.trouble = str(update)
+            if isinstance(update, EtcdDenied):
+                self._deny(queue, update, now)
+        elif not update:
             queue.watching()
             self.due = min(self.due, now)
             self._core.is_early = True
-        elif queue.apply(tidings):
-            self._settle(queue, [queue.tickets[kv.key] for _, kv in tidings if kv.key in queue.tickets], now)
+        elif queue.apply(update):
+            self._settle(queue, [queue.tickets[kv.key] for _, kv in update if kv.key in queue.tickets], now)
 
     def join(self, queue: Queue, now: float) -> None:
         """Follow the queue from now on."""

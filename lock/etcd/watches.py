@@ -36,11 +36,11 @@ logger = logging.getLogger(__name__)
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-Tidings = list[Event] | EtcdError
+Update = list[Event] | EtcdError
 """What a watch tells: a batch of changes, which never splits a revision; empty when etcd begins to watch, so that what
 is listed after it misses nothing. After an error changes are missed until it watches again; never, after `EtcdDenied`.
 """
-Listener = Callable[[Tidings], object]
+Listener = Callable[[Update], object]
 
 
 class Watch:
@@ -291,7 +291,7 @@ class WatchIterator:
     """Changes under one prefix, read by one thread and closed by any."""
 
     def __init__(self, watches: Watches, prefix: str) -> None:
-        self._told: queue.SimpleQueue[Tidings | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
         self._watches = watches
         self._watch = watches.add(prefix, self._told.put)
 

@@ -132,7 +132,12 @@ class Requests:
     def list_lease(self, lease_id: int) -> Call[messages.LeaseKeys]:
         """The keys of a lease."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
-        return Call(_time_to_live, request, lambda told: messages.LeaseKeys(told.TTL, self.own(told.keys)))
+
+        def read(response: Any) -> messages.LeaseKeys:
+            ours = [self._name(key) for key in response.keys if key.startswith(self._namespace)]
+            return messages.LeaseKeys(response.TTL, ours)
+
+        return Call(_time_to_live, request, read)
 
     def created(self, key: str, revision: int) -> Created:
         """The condition that a key is the one created at `revision`; 0: that it does not exist."""
@@ -151,10 +156,6 @@ class Requests:
 
     def _name(self, key: bytes) -> str:
         return key[len(self._namespace) :].decode("utf-8", "surrogateescape")
-
-    def own(self, keys: Iterable[bytes]) -> list[str]:
-        """The names of those keys that stand in the namespace."""
-        return [self._name(key) for key in keys if key.startswith(self._namespace)]
 
     def _encode(self, key: str) -> bytes:
         return self._namespace + key.encode("utf-8", "surrogateescape")

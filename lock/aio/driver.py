@@ -19,8 +19,9 @@ from lock.core.acquisition import Acquisition, Ask
 from lock.core.deletions import Deletions
 from lock.core.messages import Create, Delete, ListQueues, TimeToLive
 from lock.core.queue import Ticket
-from lock.errors import EtcdError
+from lock.errors import EtcdError, LockError
 from lock.recipes.hold import HeldKey
+from lock.recipes.multi import MultiHold, give_up_all
 from lock.recipes.queued_lock import HoldT, QueuedLock
 from lock.runtime.clock import now
 from lock.session.engine import Engine
@@ -54,6 +55,25 @@ async def acquire(
         raise
     finally:
         lock.stop(acquisition)
+
+
+async def release_held(held: HeldKey | MultiHold, owner: object) -> None:
+    """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
+    owner = owner or calling_task()
+    if not isinstance(held, MultiHold):
+        await release(held, owner)
+        return
+    holds, failures = held.end(), list[LockError]()
+    try:
+        for hold in reversed(holds):
+            try:
+                await release(hold, owner)
+            except LockError as error:
+                failures.append(error)
+    finally:  # a cancellation may have kept some of them from it
+        give_up_all(holds)
+    if failures:
+        raise failures[0]
 
 
 async def release(hold: HeldKey, owner: object) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 
 import lock as sync
 from lock.aio import driver
-from lock.recipes.multi import give_up_all
 
 HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.MultiHold")
 KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit")
@@ -96,7 +95,7 @@ class AsyncHold(Releasing, Generic[HeldT]):
 
     def release(self) -> Coroutine[Any, Any, None]:
         """Free the lock; to be awaited. Raises as `lock.Hold.release`. A task cancelled here has released it."""
-        return release_held(self._held, driver.calling_task())
+        return driver.release_held(self._held, driver.calling_task())
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         return self
@@ -180,22 +179,3 @@ class MultiHold(AsyncHold[sync.MultiHold]):
     def is_owner(self) -> list[sync.Created]:
         """See `lock.MultiHold.is_owner`."""
         return self._held.is_owner()
-
-
-async def release_held(held: sync.Hold | sync.Permit | sync.MultiHold, owner: object) -> None:
-    """Free what is held; a task that is cancelled here has freed it."""
-    owner = owner or driver.calling_task()
-    if not isinstance(held, sync.MultiHold):
-        await driver.release(held, owner)
-        return
-    holds, failures = held.end(), list[sync.LockError]()
-    try:
-        for hold in reversed(holds):
-            try:
-                await driver.release(hold, owner)
-            except sync.LockError as error:
-                failures.append(error)
-    finally:  # a cancellation may have kept some of them from it
-        give_up_all(holds)
-    if failures:
-        raise failures[0]

@@ -15,18 +15,7 @@ from weakref import WeakKeyDictionary
 
 import lock as sync
 from lock.aio import driver
-from lock.aio.holds import (
-    AsyncHoldT,
-    HeldT,
-    Hold,
-    Leadership,
-    MultiHold,
-    Permit,
-    ReadHold,
-    Releasing,
-    WriteHold,
-    release_held,
-)
+from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Releasing, WriteHold
 from lock.recipes.election import encode
 from lock.recipes.multi import give_up_all
 from lock.recipes.queued_lock import QueuedLock, check_keywords
@@ -102,7 +91,7 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
         holds = self._holds(owner)
         if not holds:
             raise sync.NotHeld(f"this task holds {self._label} by no acquisition of this object")
-        await release_held(holds[-1], owner)
+        await driver.release_held(holds[-1], owner)
 
     def _acquire(self, timeout: float | None, wrong: tuple[Any, ...], **options: Any) -> Acquiring[Any]:
         check_keywords(wrong)

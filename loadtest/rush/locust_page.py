@@ -78,8 +78,8 @@ class LocustWebExtension:
         """Add the rows to Locust's statistics, which its page polls, and the links to the page."""
         response.headers.update(_HEADERS)
         if request.path == "/stats/requests" and response.is_json:
-            told = {**response.get_json(), "extended_stats": [{"key": TAB, "data": self._rows()}]}
-            response.set_data(json.dumps(told))
+            told = {"extended_stats": [{"key": TAB, "data": self._rows()}], "arrived": self._conductor.arrived}
+            response.set_data(json.dumps({**response.get_json(), **told}))
         elif request.path == "/" and response.mimetype == "text/html":
             board = escape(os.environ.get("FLASHSALE_BOARD_URL") or f"http://{LOOPBACK}:{BOARD_PORT}")
             added = _ADDITIONS.replace("{board}", board)

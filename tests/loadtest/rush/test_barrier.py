@@ -80,7 +80,7 @@ def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runn
 
 
 def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> None:
-    """Arrivals are told when all expected buyers are there; of later buyers, only they are told."""
+    """The last arrivals are told when all expected buyers are there; of later buyers, only they are told."""
     pool.add(HOSTS)
     slot = pool.add(HOSTS)
     runner.announce(1)
@@ -92,6 +92,18 @@ def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> N
     pool.add(HOSTS)
     pool.wait_for_everyone(round, "cleo")
     assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (["ada", "bob"], ["cleo"])]
+
+
+def test_arrivals_are_told_while_others_are_still_on_their_way(pool: BuyerPool, runner: Runner) -> None:
+    """A crowd is counted while it comes: every batch of arrivals is told at once."""
+    slot, *_ = [pool.add(HOSTS) for _ in range(60)]
+    runner.announce(1)
+    (round,) = invited(slot)
+    round.gate = Turnstile()
+    for number in range(59):
+        pool.wait_for_everyone(round, f"buyer-{number}")
+    told = [len(data["buyers"]) for _, data in runner.sent]
+    assert len(told) > 1 and 0 < sum(told) < 59
 
 
 def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:

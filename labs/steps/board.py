@@ -31,7 +31,7 @@ from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 
-LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你就是调度器"}}
+LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你来当调度器"}}
 STATIC = Path(__file__).with_name("static")
 TIMEOUT = 0.8  # to look at an instance
 ACT_TIMEOUT = 8.0  # to end its purchases, which takes a few seconds

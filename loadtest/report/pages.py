@@ -54,7 +54,7 @@ def comparison_page(comparison: Comparison, records: Sequence[Record], language:
         most=most,
         drawn=[DrawnRecord(record, until_s=until_s, most=most, language=language) for record in records],
         waiting=chart_svg(distributions(took, language)),
-        repeat=repeat_comparison(comparison),
+        repeat=repeat_comparison(comparison, language),
         slow=SlowMotion.of(records),
     )
 
@@ -73,7 +73,7 @@ def records_page(records: Sequence[Record], language: str = ENGLISH) -> str:
         sentence=_sentence(records, language),
         good=all(record.as_expected for record in records),
         chapters=chapters,
-        repeat=repeat_records(records),
+        repeat=repeat_records(records, language),
         slow=SlowMotion.of(records),
     )
 
@@ -95,24 +95,32 @@ def _sentence(records: Sequence[Record], language: str) -> str:
     return text_in(language, "lead.faults", n=len(records), told=listed)
 
 
-def repeat_comparison(comparison: Comparison) -> str:
+def repeat_comparison(comparison: Comparison, language: str = ENGLISH) -> str:
     """The command of a comparison."""
     guards = [run.guard for run in comparison.runs]
-    return _demo(guards, comparison.buyers, comparison.stock, comparison.hold_ms, comparison.opens_in_s)
+    return _demo(guards, comparison.buyers, comparison.stock, comparison.hold_ms, comparison.opens_in_s, language)
 
 
-def repeat_records(records: Sequence[Record]) -> str:
+def repeat_records(records: Sequence[Record], language: str = ENGLISH) -> str:
     """The command of at least one record."""
     first, guards = records[0], list(dict.fromkeys(record.guard for record in records))
     if first.kind != "fault":
-        return _demo(guards, first.buyers, first.stock, first.hold_ms)
+        return _demo(guards, first.buyers, first.stock, first.hold_ms, 0, language)
     scenarios = dict.fromkeys(record.name for record in records)
     return _make("faults", [*scenarios, *(f"--guard {guard}" for guard in guards)])
 
 
-def _demo(guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, opens_in_s: int = 0) -> str:
+def _demo(
+    guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, opens_in_s: int, language: str
+) -> str:
     """A rush; what is None is not known."""
-    options = [("buyers", buyers, 500), ("stock", stock, 300), ("hold-ms", hold_ms, 0), ("opens-in", opens_in_s, 0)]
+    options = [
+        ("buyers", buyers, 500),
+        ("stock", stock, 300),
+        ("hold-ms", hold_ms, 0),
+        ("opens-in", opens_in_s, 0),
+        ("language", language, ENGLISH),
+    ]
     named = [guard for guard in guards if guard not in ("mixed", NO_GUARD)]  # as the board records them
     words = [] if tuple(named) == DEMO_GUARDS else [f"--guard {guard}" for guard in named]
     return _make("demo", words + [f"--{name} {value}" for name, value, usual in options if value not in (None, usual)])

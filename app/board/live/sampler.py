@@ -41,7 +41,7 @@ from lock import LockError
 EVERY_S = 0.125
 MOST_BYTES = 4 * 1024 * 1024  # of one section log in one sample; the end of a long one has the newest sales
 LOCUST_EVERY_S = 1.0
-ARRIVING_EVERY_S = 0.25  # while buyers come, and have not begun to click
+ARRIVING_EVERY_S = EVERY_S  # while buyers come, and have not begun to click
 IDLE_S = 1.0  # the longest time without an event
 OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
 

@@ -44,17 +44,22 @@ function act(path, body) {
 const poll = () => document.hidden || waiting || act("/steps/state");
 
 function choose(name) {
+  select(name);
+  act("/steps/begin", { guard });
+}
+
+function select(name) {
   guard = name;
   for (const button of $("levels").querySelectorAll("button")) button.ariaCurrent = button.value === name ? "true" : null;
   $("other").value = LEVELS.includes(name) ? "" : name;
   setText($("task"), t(LEVELS.includes(name) ? `task_${name}` : "task"));
-  act("/steps/begin", { guard });
 }
 
 function show({ instances, sale, queue }) {
   const all = instances.flatMap((instance) => instance.purchases.map((purchase) => ({ ...purchase, instance })));
   all.sort((a, b) => a.buyer.localeCompare(b.buyer));
   const running = all[0]?.guard;
+  if (running && running !== guard && waiting === 1) select(running); // another viewer has chosen it
   const columns = instances.map(({ name, purchases }, colour) => {
     const source = purchases[0]?.source ?? all[0]?.source ?? { file: "", first_line: 0, text: "" };
     const markers = purchases.map((purchase) => ({ line: purchase.line, label: purchase.buyer, text: onLine(purchase), tone: toneOf(purchase), current: purchase.stands }));
@@ -64,8 +69,8 @@ function show({ instances, sale, queue }) {
   stage.show({
     columns,
     middle: [
-      [t("counter"), sale.stock ?? "?"],
-      [t("ledger"), sale.orders, sale.orders > 1 ? "bad" : ""],
+      [t("counter"), all.length ? (sale.stock ?? "?") : "–"], // before the first one, the sale is another
+      [t("ledger"), all.length ? sale.orders : "–", all.length && sale.orders > 1 ? "bad" : ""],
       [t("queue"), queue.length],
       [t("token"), tokens.length ? tokens.map((each) => [each].flat().join(".")).sort(byNumber).at(-1) : "–"],
     ],
@@ -185,12 +190,12 @@ $("begin").addEventListener("click", () => choose(guard));
 $("add").addEventListener("click", () => act("/steps/add", { guard, buyer: "C" }));
 $("token-label").addEventListener("submit", (event) => event.preventDefault());
 $("other").addEventListener("change", ({ target }) => target.value && choose(target.value));
-setText($("task"), t(`task_${guard}`));
 ask("/setup").then((told) => {
   setup = told;
   $("token-label").hidden = !told.token_needed;
   const others = told.guards.filter(({ name }) => !LEVELS.includes(name));
   $("other").replaceChildren(new Option("–", ""), ...others.map(({ name, description }) => Object.assign(new Option(name), { title: description })));
+  select(guard);
 });
 poll();
 setInterval(poll, POLL_MS);

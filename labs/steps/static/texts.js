@@ -1,12 +1,12 @@
 // The texts of the scheduler's page, English and Chinese: one row for each. Braces are filled in.
 
 export const TEXTS = {
-  title: ["You are the scheduler", "你就是调度器"],
-  board: ["Flash sale", "限时抢购"],
+  title: ["You are the scheduler", "你来当调度器"],
+  board: ["Flash sale", "秒杀"],
   language: ["中文", "English"],
   other: ["another guard", "其他守卫"],
   begin: ["Start anew", "重新开始"],
-  add: ["Add a third purchase", "添加第三个购买"],
+  add: ["Add a third purchase", "添加第三次购买"],
   adminToken: ["Administrator's token", "管理员令牌"],
   step: ["Step {buyer}", "单步 {buyer}"],
   freeze: ["Freeze {buyer}", "冻结 {buyer}"],
@@ -14,12 +14,12 @@ export const TEXTS = {
   more: ["+{count} more", "另有 {count} 个"],
   counter: ["counter", "计数器"],
   ledger: ["ledger", "账本"],
-  queue: ["in the queue", "队列"],
-  token: ["highest token", "最高令牌"],
+  queue: ["in the queue", "排队中"],
+  token: ["highest token", "最高防护令牌"],
   task: ["Sell the one item twice, or find out why you cannot.", "试着把唯一的一件商品卖出两次，或弄清为什么做不到。"],
   task_none: [
     "There is one item. Sell it twice: let both purchases read the stock before either of them writes.",
-    "只有一件商品。把它卖出两次：让两个购买都先读到库存，再让它们写入。",
+    "只有一件商品。把它卖出两次：让两次购买都先读到库存，再让它们写入。",
   ],
   task_thread: [
     "Each instance has its own lock, and A and B are at different instances. Sell the item twice.",
@@ -27,11 +27,11 @@ export const TEXTS = {
   ],
   "task_etcd-unfenced": [
     "One lock for all, in etcd. Freeze the holder until its lease has ended, let the other one buy, then thaw the first.",
-    "etcd 中一把公用的锁。冻结持有者直到租约到期，让另一个完成购买，再解冻前者。",
+    "etcd 里有一把共用的锁。冻结持有者直到租约到期，让另一个完成购买，再解冻前者。",
   ],
   task_etcd: [
     "Redis checks the fencing token now. Freeze A when it is about to write, and let B buy.",
-    "现在 Redis 会检查防护令牌。在 A 即将写入时冻结它，再让 B 购买。",
+    "现在 Redis 会检查防护令牌（fencing token）。在 A 即将写入时冻结它，再让 B 购买。",
   ],
   "task_redis-lua": [
     "One script reads and writes. Look for a step between the two.",
@@ -44,7 +44,7 @@ export const TEXTS = {
   refusedWrite: ["The late write of {buyer} was refused: {detail}", "{buyer} 迟到的写入被拒绝：{detail}"],
   fencedOff: [
     "token {ours} is fenced off, {theirs} was here before.",
-    "令牌 {ours} 已被拒之门外，{theirs} 先到过这里。",
+    "令牌 {ours} 小于先到的令牌 {theirs}。",
   ],
   soldOnce: ["Sold once: {buyer} has the item. Start anew to try another order.", "卖出了一次：{buyer} 买到了商品。重新开始，换个顺序试试。"],
   nothingBetween: [
@@ -52,7 +52,7 @@ export const TEXTS = {
     "卖出了一次：{buyer} 买到了商品。读和写之间没有可以插入的步骤。",
   ],
   unsold: ["Nothing was sold. Start anew.", "什么也没有卖出。请重新开始。"],
-  start: ["stands before the guard", "停在守卫之前"],
+  start: ["stands before the guard", "在守卫之前等候"],
   locked: ["is inside", "已进入临界区"],
   lockedToken: ["holds the lock, token {token}", "持有锁，令牌 {token}"],
   read: ["read {value}", "读到 {value}"],
@@ -62,16 +62,16 @@ export const TEXTS = {
   script: ["is about to send its script", "即将发送脚本"],
   left: ["{ended}, is about to release", "{ended}，即将释放"],
   waits: ["waits", "等待"],
-  waitsThread: ["waits for the lock of its instance", "等待本实例的锁"],
+  waitsThread: ["waits for the lock of its instance", "等待所在实例的锁"],
   behind: ["is queued behind {buyer}, token {token}", "排在 {buyer} 之后，令牌 {token}"],
-  frozen: ["is frozen where it {what}", "已冻结：{what}"],
-  down: ["its instance does not answer", "其实例没有应答"],
+  frozen: ["is frozen where it {what}", "已冻结，停在：{what}"],
+  down: ["its instance does not answer", "所在的实例没有响应"],
   sold: ["bought the item", "买到了商品"],
-  sold_out: ["was told sold out", "被告知售罄"],
+  sold_out: ["was told sold out", "得知已售罄"],
   lock_timeout: ["gave up, nothing was written", "已放弃，什么也没写"],
   lock_lost: ["was refused", "被拒绝"],
-  unavailable: ["got no answer: a server was unavailable", "没有得到答复：服务器不可用"],
-  failed: ["failed: the instance's log says more", "失败：详见实例日志"],
+  unavailable: ["got no answer: a server was unavailable", "没有得到响应：服务器不可用"],
+  failed: ["failed: the instance's log says more", "失败：详见该实例的日志"],
   undecided: ["nothing written", "什么也没写"],
-  noAnswer: ["The board does not answer.", "看板没有应答。"],
+  noAnswer: ["The board does not answer.", "看板没有响应。"],
 };

@@ -13,7 +13,7 @@ from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
 from scripts.screenshots import board, film, locust
 from scripts.screenshots.camera import Camera
-from scripts.screenshots.runs import ROOT, comparison, fault
+from scripts.screenshots.runs import ROOT, comparison, fault, slow_records
 
 IMAGES = ROOT / "docs/images"
 
@@ -33,8 +33,8 @@ def show(every: Path | None) -> None:
         rushing = {"LOCUST_HOST": ",".join(stack.urls), **stack.client_environment}
         record = fault(directory, "pause-holder", "etcd-unfenced")
         with LocustPage(directory, stack.locust_port, env=rushing) as page:
-            events = board.photograph(camera, stack.board.url, page.url, record)
-        film.draw(camera, stack.board.url, events)
+            board.photograph(camera, stack.board.url, page.url, record)
+        film.film_slow_motion(camera, stack.board.url, *slow_records(directory, stack))
         with LocustPage(directory, stack.locust_port, env=rushing) as page:
             locust.photograph(camera, page.url)
         with camera.views(comparison(directory, stack).as_uri()) as views:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from scripts.screenshots import film
 from scripts.screenshots.camera import PATIENCE_MS, Camera, View
 
 HOLD_MS = 10
@@ -24,15 +23,11 @@ SOLD_UNDER = """([guard, least]) => document.querySelector("#runs .current butto
   && Number(document.querySelector("#figures [data-key=sold] dd")?.textContent) >= least"""
 
 
-def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> list[film.Event]:
-    """Send the rushes from the board at `url`, which asks Locust's page for them, and then open the record.
-
-    Returns:
-        What the board sent to a viewer during the rushes.
-    """
+def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
+    """Send the rushes from the board at `url`, which asks Locust's page for them, and then open the record."""
     locust = camera.browser.new_page()
     locust.goto(locust_url)
-    with camera.views(url, script=film.KEEP) as views:
+    with camera.views(url) as views:
         for view in views:
             expect(view.page.locator("#source")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
         first = views[0].page
@@ -44,14 +39,12 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> list[
         wait_sold(views, "etcd", MID_RUSH)
         camera.shoot(views, "board-rush")
         wait_end(views, locust, "etcd")
-        events = film.kept(first)
         camera.shoot(views, "board-exact", shown=False)
         for view in views:
             view.page.set_input_files("#file", record)
             view.page.wait_for_selector("#close-record:visible")
         camera.shoot(views, "board-fault")
     locust.close()
-    return events
 
 
 def rush(page: Page, guard: str, hold_ms: int) -> None:

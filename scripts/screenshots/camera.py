@@ -41,12 +41,11 @@ class Camera:
     every: bool
 
     @contextmanager
-    def views(self, url: str, *, script: str = "") -> Iterator[list[View]]:
-        """The page at `url`, open in all sizes, or in the one that the documents show; `script` runs before its own."""
+    def views(self, url: str) -> Iterator[list[View]]:
+        """The page at `url`, open in all sizes, or in the one that the documents show."""
         sizes = SIZES if self.every else ("small",)
         views = [View(size, scheme, self._page(size, scheme)) for size in sizes for scheme in get_args(Scheme)]
         for view in views:
-            view.page.add_init_script(script)
             view.page.goto(url)
         yield views
         for view in views:

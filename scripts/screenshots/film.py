@@ -1,93 +1,57 @@
-"""The moving picture: what the board sent to a viewer during real rushes, drawn frame by frame in dark and light.
+"""The moving picture: the slow motion of two real rushes, event by event, in dark and light.
 
-It is drawn afterwards: no camera slows the rushes down, and both colour schemes show the same.
+A race from the first items to the first lost update, and then as many events under a lock.
 """
 
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page
 
 from scripts.screenshots.camera import Camera
 
-Event = tuple[float, str, str]  # milliseconds, kind, data
-SHORTEST_MS, LONGEST_MS, RESULT_MS = 40, 1000, 2500  # how long a frame stays, and the last one of a rush
-# A page that keeps the events it gets.
-KEEP = """
-window.kept = [];
-window.EventSource = class extends EventSource {
-  constructor(url) {
-    super(url);
-    for (const kind of ["hello", "sample"])
-      this.addEventListener(kind, ({ data }) => kept.push([performance.now(), kind, data]));
-  }
-};"""
-# A page that gets the events that another one kept.
-REPLAY = """
-window.EventSource = class extends EventTarget {
-  constructor() {
-    super();
-    window.replayed = this;
-  }
-  close() {}
-};"""
-READY = "() => window.replayed && document.querySelector('#guard option')"
-SEND = """([at, kind, data]) => {
-  performance.now = () => at;
-  replayed.dispatchEvent(new MessageEvent(kind, { data }));
-  return new Promise(requestAnimationFrame);
-}"""
+EVENT_MS, RESULT_MS = 900, 3500  # how long a frame stays, and the last one of a record
+AFTER_RESULT = 1  # events shown after the lost update
+LOCKED_EVENTS = 14
+HEIGHT = 556  # below it the player is empty
+# How many events led to what is shown; the clock ends in "event 8 of 60".
+NUMBER = "Number(document.querySelector('.slow .tools output').textContent.match(/(\\d+) \\S+ \\d+$/)[1])"
 
 
-def kept(page: Page) -> list[Event]:
-    """The events that a page opened with `KEEP` got."""
-    return [(at, kind, data) for at, kind, data in page.evaluate("kept")]
-
-
-def draw(camera: Camera, url: str, events: Sequence[Event]) -> None:
-    """A moving picture of the events, as the page at `url` shows them, in each view."""
-    shown = moments(events)
-    stay = [stays_ms(before, after) for before, after in pairwise(shown)] + [RESULT_MS]
-    with camera.views(url, script=REPLAY) as views:
+def film_slow_motion(camera: Camera, url: str, race: Path, locked: Path) -> None:
+    """Film both records in the player of the board at `url`."""
+    with camera.views(url) as views:
         for view in views:
-            view.page.wait_for_function(READY)
-            first, *rest = [frame(view.page, moment) for moment in shown]
+            _open_player(view.page, race)
+            view.page.click(".slow [data-do=lost]")
+            frames = _frames(view.page, view.page.evaluate(NUMBER) + AFTER_RESULT)
+            _open_player(view.page, locked)
+            frames += _frames(view.page, LOCKED_EVENTS)
+            stay = [EVENT_MS] * len(frames)
+            stay[-LOCKED_EVENTS - 1] = stay[-1] = RESULT_MS
             path = camera.path("board-moving", view, "webp")
+            first, *rest = frames
             first.save(path, save_all=True, append_images=rest, duration=stay, loop=0, lossless=True, method=4)
 
 
-def moments(events: Sequence[Event]) -> list[list[Event]]:
-    """The events in groups: one that changed the sale, and those after it that did not."""
-    found: list[list[Event]] = []
-    for event in events:
-        if found and sale(event) == sale(found[-1][0]):
-            found[-1].append(event)
-        else:
-            found.append([event])
-    return found
+def _open_player(page: Page, record: Path) -> None:
+    page.keyboard.press("Escape")
+    page.set_input_files("#file", record)
+    page.click("#slow-motion:visible")
+    page.wait_for_selector(".slow .sentence")
 
 
-def sale(event: Event) -> Any:
-    """How the sale stood."""
-    return json.loads(event[2])["sale"]
+def _frames(page: Page, last: int) -> list[Image.Image]:
+    """What the player shows after the first event, the second one, and so on."""
+    page.focus(".slow")
+    page.keyboard.press("Home")
+    return [_press(page, "ArrowRight") for _ in range(last)]
 
 
-def stays_ms(moment: Sequence[Event], following: Sequence[Event]) -> int:
-    """How long a moment is shown: as long as it was, without long pauses; a result longer."""
-    (before, after), (now, then) = (sale(moment[0]), sale(following[0])), (moment[0][0], following[0][0])
-    if before and before["orders"] and before["generation"] != after["generation"]:
-        return RESULT_MS
-    return min(max(round(then - now), SHORTEST_MS), LONGEST_MS)
-
-
-def frame(page: Page, moment: Sequence[Event]) -> Image.Image:
-    """What the page shows after these events."""
-    for event in moment:
-        page.evaluate(SEND, event)
-    return Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
+def _press(page: Page, key: str) -> Image.Image:
+    page.keyboard.press(key)
+    shot = page.screenshot(animations="disabled", clip={"x": 0, "y": 0, "width": 1280, "height": HEIGHT})
+    return Image.open(io.BytesIO(shot)).convert("RGB")

@@ -17,6 +17,13 @@ def fault(directory: Path, scenario: str, guard: str) -> Path:
     return _run(directory, "faults", scenario, "--guard", guard) / f"records/{scenario}-{guard}.json"
 
 
+def slow_records(directory: Path, stack: Stack) -> tuple[Path, Path]:
+    """Run a small rush without a lock and under etcd; their records."""
+    guards, sale = ["--guard", "none", "--guard", "etcd"], ["--buyers", "4", "--stock", "3", "--hold-ms", "3"]
+    report = _run(directory, "compare", *guards, *sale, "--hosts", ",".join(stack.urls), **stack.client_environment)
+    return report / "records/none.json", report / "records/etcd.json"
+
+
 def comparison(directory: Path, stack: Stack) -> Path:
     """Run a rush under every guard; the path of its report."""
     return (

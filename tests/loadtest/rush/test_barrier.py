@@ -103,7 +103,8 @@ def test_arrivals_are_told_while_others_are_still_on_their_way(pool: BuyerPool, 
     for number in range(59):
         pool.wait_for_everyone(round, f"buyer-{number}")
     told = [len(data["buyers"]) for _, data in runner.sent]
-    assert len(told) > 1 and 0 < sum(told) < 59
+    assert len(told) > 1
+    assert 0 < sum(told) < 59
 
 
 def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:

@@ -68,7 +68,7 @@ readme: setup-dev ##3 Run the demo and write the outputs that README.md shows
 docs: setup-dev ##3 Build the documents as a site: site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
-show: setup-browser ##3 Take pictures of the pages (needs Chromium)
+show: setup-browser ## Take pictures of the pages (needs Chromium)
 	@$(RUN) -m scripts.screenshots $(ARGS)
 
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down

@@ -3,7 +3,6 @@
 pytest_plugins = [
     "tests.support.fixtures",
     "tests.support.shop_fixtures",
-    "tests.support.sale_fixtures",
     "tests.support.stack_fixtures",
     "tests.support.browser_fixtures",
 ]

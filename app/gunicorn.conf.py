@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import resource
 import signal
 import sys
@@ -19,7 +18,6 @@ from typing import Any
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
 from app.config.settings import Settings, SettingsError
-from app.server.metrics_directory import MetricsDirectory
 
 try:
     settings = Settings.from_environment()
@@ -28,7 +26,7 @@ except SettingsError as error:
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
 worker_class = "app.server.worker.CountingWorker"
-workers = settings.workers
+workers = 1  # whose metrics are those of the instance; more instances use more CPUs
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
 backlog = 4096  # in a rush, all buyers connect at once
@@ -65,13 +63,6 @@ class InstanceLogger(Logger):  # type: ignore[misc]
 
 
 logger_class = InstanceLogger
-
-
-def on_starting(server: Any) -> None:
-    """Make the directory for the metrics of several workers; a reload keeps it, though it reads this file again."""
-    if settings.workers > 1:
-        server.metrics_directory = MetricsDirectory()
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(server.metrics_directory.path)
 
 
 def post_fork(server: Any, worker: Any) -> None:
@@ -123,17 +114,3 @@ def worker_exit(server: Any, worker: Any) -> None:
         worker.heartbeat.close()
     if hasattr(worker, "wsgi"):
         services.of(worker.wsgi).close()
-
-
-def child_exit(server: Any, worker: Any) -> None:
-    """Forget the gauges of a worker that has ended."""
-    if settings.workers > 1:
-        from prometheus_client.multiprocess import mark_process_dead
-
-        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
-
-
-def on_exit(server: Any) -> None:
-    """Remove the workers' metrics."""
-    if settings.workers > 1:
-        server.metrics_directory.remove()

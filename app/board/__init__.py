@@ -4,10 +4,10 @@ An instance cannot serve it: in a locked rush all its threads wait, and the page
 
 A lab adds a page by ``labs/NAME/board.py`` with `init_app(app, settings)`, called as `create_board` ends, and with
 ``LINK = {"path": "/NAME", "text": {"en": ..., "zh": ...}}`` for the link in the top bar, which keeps the viewer's
-language (``?lang=``). `init_app` registers the lab's routes, whose files lie in the lab's own folder; what they need is
-in ``app.extensions``: "sampler", "locust", and "stack", which is None without a local stack. A route that changes
-something calls `app.board.web.security.authorize` first. The access rules of the board hold for all routes; the page at
-LINK's path can also be opened from other sites, as the board can.
+language (``?lang=``); None for no link. `init_app` registers the lab's routes, whose files lie in the lab's own folder;
+what they need is in ``app.extensions``: "sampler", "locust", and "stack", which is None without a local stack. A route
+that changes something calls `app.board.web.security.authorize` first. The access rules of the board hold for all
+routes; the page at LINK's path can also be opened from other sites, as the board can.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     app.config["INSTANCE"] = "board"
     app.extensions |= {"sampler": sampler, "locust": locust, "stack": stack}
     parts = [*labs.modules("board")]
-    links = [part.LINK for part in parts]
+    links = [part.LINK for part in parts if part.LINK]
     pages_of_labs = {link["path"] for link in links}
     error_handlers.init_app(app, addresses="Try the board's page at /.")
     security.init_app(app, names=frozenset({*settings.names, settings.host}), pages={"/", *pages_of_labs})

@@ -40,7 +40,6 @@ class BoardSettings:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this machine can reach the board."""
         return is_loopback(self.host)
 
     @classmethod

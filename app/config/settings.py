@@ -39,8 +39,8 @@ class Settings:
         items: number of different items, each with its own stock, ledger and lock.
         shards: parts that `etcd-sharded` divides the stock of an item into; the same on all instances.
         section_log: directory of the section log, see `app.contract.section_log`.
-        threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
-        queue: requests that one worker process has in hand or waiting from which on purchases are answered ``busy``.
+        threads: purchases that the instance has in hand at once; also the size of its Redis connection pool.
+        queue: requests that it has in hand or waiting from which on purchases are answered ``busy``.
     """
 
     etcd_endpoints: str = variable(env.endpoints, "127.0.0.1:2379")
@@ -62,7 +62,6 @@ class Settings:
     admin_token: str | None = variable(str, None, is_secret=True)
     threads: int = variable(whole(1, 1024), 256)
     queue: int = variable(whole(1, MOST_ITEMS), 3000)
-    workers: int = variable(whole(1, 64), 1)
     items: int = variable(whole(1, MOST_KINDS), 1)
     shards: int = variable(whole(1, MOST_SHARDS), 4)
     section_log: Path | None = variable(Path, None)  # noqa: RUF009

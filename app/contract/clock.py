@@ -41,5 +41,4 @@ class Start:
         return round(at_ms - self.epoch_ms, 3)
 
     def elapsed_ms(self) -> float:
-        """Milliseconds from the start to now."""
         return self.since_boot(now_ns())

@@ -1,7 +1,8 @@
 """Find the labs: each is a folder in ``labs/`` and can be deleted. The core names none of them.
 
 A lab has any of ``shop.py`` with `init_app(app)`, ``commands.py`` with click commands, ``scenarios.py`` with faults,
-``board.py`` with `init_app(app, settings)`, see `app.board`.
+``board.py`` with `init_app(app, settings)`, see `app.board`, ``up.py`` with further ``OPTIONS`` of the command `up` and
+`init_stack(stack, options)`, which gets the values of all.
 """
 
 from __future__ import annotations

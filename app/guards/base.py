@@ -81,7 +81,6 @@ class Guard(ABC):
                 return self.buy(purchase)
 
     def stock(self, item: str) -> Stock:
-        """The stock of the item."""
         return self.tools.stocks[item]
 
     def time_left(self, purchase: Purchase) -> float:

@@ -186,7 +186,6 @@ class Section:
 
     @contextmanager
     def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
-        """Time the critical section's read, or its write."""
         began = time.monotonic()
         setattr(self, f"{part}_at", now_ns())
         try:

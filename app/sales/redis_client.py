@@ -123,7 +123,6 @@ _connectors = ThreadPoolExecutor(16, "redis-connect")
 
 
 def _close_late(connecting: Future[Any]) -> None:
-    """Close a connection that was made too late."""
     if connecting.exception() is None:
         connecting.result().close()
 

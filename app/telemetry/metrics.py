@@ -1,17 +1,12 @@
 """Metrics for Prometheus: purchases by guard and outcome, purchases in progress, waiting and holding times, lost locks.
 
-Several workers count in their own files, and any of them answers for all: prometheus-client's multiprocess mode, for
-which ``gunicorn.conf.py`` sets a directory before this module is imported. All labels come from closed sets.
+All labels come from closed sets.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from flask import Response
 from prometheus_client import (
@@ -23,7 +18,6 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.multiprocess import MultiProcessCollector
 
 from app.contract.outcomes import ANSWERS, LossCause
 from app.sales.purchase import Purchase, Receipt
@@ -33,22 +27,8 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter ha
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class AllWorkers(MultiProcessCollector):
-    """The counters of all workers, without files that are still empty: a worker makes its own, and then fills them."""
-
-    def collect(self) -> Any:
-        files = [str(path) for path in Path(self._path).glob("*.db") if _is_filled(path)]
-        return self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
-
-
-def _is_filled(path: Path) -> bool:
-    with suppress(FileNotFoundError):  # of a worker that has just ended
-        return path.stat().st_size > 0
-    return False
-
-
 class Metrics:
-    """The counters of one process; the name of the instance is a metric, too."""
+    """The counters of the instance; its name is a metric, too."""
 
     def __init__(self, instance: str, guards: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
@@ -59,11 +39,8 @@ class Metrics:
         self.lost = counter("flashsale_locks_lost", "Locks that were lost.", ("guard", "cause"))
         self.waited = histogram("flashsale_waited_seconds", "Time before the critical section.")
         self.held = histogram("flashsale_held_seconds", "Time inside the critical section.")
-        self.in_progress = gauge(
-            "flashsale_purchases_in_progress", "Purchases that have begun and not ended.", multiprocess_mode="livesum"
-        )
-        names = gauge("flashsale_instance", "The instance that answers.", ("name",), multiprocess_mode="max")
-        names.labels(instance).set(1)
+        self.in_progress = gauge("flashsale_purchases_in_progress", "Purchases that have begun and not ended.")
+        gauge("flashsale_instance", "The instance that answers.", ("name",)).labels(instance).set(1)
         for guard in guards:
             self.add(guard)
 
@@ -95,8 +72,4 @@ class Metrics:
 
     def expose(self) -> Response:
         """``GET /metrics``."""
-        registry = self.registry
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-            registry = CollectorRegistry()
-            AllWorkers(registry)  # type: ignore[no-untyped-call]
-        return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(self.registry), content_type=CONTENT_TYPE_LATEST)

@@ -48,7 +48,6 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _addresses() -> str:
-    """Every route of the shop."""
     rules = current_app.url_map.iter_rules()
     routes = sorted((rule.rule, method) for rule in rules for method in (rule.methods or set()) - {"HEAD"})
     return f"There are {', '.join(f'{method} {path}' for path, method in routes)}."

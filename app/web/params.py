@@ -55,7 +55,6 @@ class Parameters:
         return checked_text(name, self._values.get(name, default))
 
     def choice(self, name: str, default: str, valid: Iterable[str]) -> str:
-        """One of `valid`."""
         value = self._values.get(name, default)
         if not isinstance(value, str) or value not in valid:
             raise BadRequest(f"{name} is {_shown(value)}: give one of {', '.join(valid)}.")

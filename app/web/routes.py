@@ -59,7 +59,6 @@ class Routes:
         return _answered(purchase, receipt)
 
     def purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
-        """The purchase that was asked for."""
         key = request.headers.get("Idempotency-Key")
         return Purchase(
             buyer=asked.text("buyer", "anonymous"),

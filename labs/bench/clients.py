@@ -35,7 +35,6 @@ class Click(NamedTuple):
     method: str = "POST"
 
     def encode(self, host: str) -> bytes:
-        """As an HTTP request."""
         return f"{self.method} {self.path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode()
 
 
@@ -87,7 +86,6 @@ class Connection:
         return ends
 
     def answer(self, at: float) -> Answer:
-        """What the buyer was told."""
         head, _, body = self.received.partition(b"\r\n\r\n")
         status = int(head.split(b" ", 2)[1]) if head.startswith(b"HTTP/") else 0
         return Answer.read(self.buyer, self.url, status, body or None, sent=self.sent, received=at)

@@ -39,7 +39,6 @@ class Meter:
         }
 
     def close(self) -> None:
-        """Close the connections to Redis."""
         for node in self._nodes:
             node.close()
 

@@ -175,7 +175,6 @@ class BenchResult:
     rows: list[Row] = field(default_factory=list)
 
     def part(self, name: str) -> list[Row]:
-        """The rows of one part."""
         return [row for row in self.rows if row.case.part == name]
 
     def ratio(self, row: Row, guard: str) -> float | None:
@@ -192,11 +191,9 @@ class BenchResult:
 
     @property
     def cpus(self) -> int:
-        """Of the machine."""
         return int(self.machine.get("cpus") or 1)
 
     def write(self, path: Path) -> None:
-        """Write the JSON file, and the directory for it."""
         write_text_file(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
 
     @classmethod

@@ -91,7 +91,6 @@ def setting(case: Case) -> str:
 
 
 def _cells(result: BenchResult, row: Row) -> dict[str, str]:
-    """What a table can show of a case, by heading."""
     low, high = min(row.walls_s), max(row.walls_s)
     worst = max(row.verdicts, key=lambda verdict: (verdict != "EXACT", row.verdicts[verdict]))
     return {

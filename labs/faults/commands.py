@@ -18,11 +18,11 @@ from labs.faults.audit_command import audit_records
 from labs.faults.runner import ScenarioRunner
 from labs.faults.scenarios import groups, scenarios
 from labs.faults.screen import results_table
-from labs.faults.trial import TrialResult
 from loadtest.cli.options import SECONDS, redis_shards
 from loadtest.report.build import make_report
 from loadtest.results.comparison import NO_RESULT
 from loadtest.results.folders import point_latest, report_under_way
+from loadtest.results.record import Record
 from loadtest.results.text import pluralize
 from loadtest.shop_client.shops import SaleError
 from loadtest.stack.process import ServerError
@@ -87,7 +87,7 @@ def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: in
     sys.exit(exit_code(runner.results))
 
 
-def exit_code(results: Sequence[TrialResult]) -> int:
+def exit_code(results: Sequence[Record]) -> int:
     """0 if all are as expected, 1 if one is not, else 2: one has no verdict."""
     if any(result.as_expected is False for result in results):
         return NOT_AS_EXPECTED
@@ -108,7 +108,7 @@ def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequen
     screen.print(f"{played}: {_conclusion(runner.results)}.")
 
 
-def _conclusion(results: Sequence[TrialResult]) -> str:
+def _conclusion(results: Sequence[Record]) -> str:
     unexpected = sum(result.as_expected is False for result in results)
     unknown = sum(result.as_expected is None for result in results)
     told = [f"{unexpected} NOT as expected"] if unexpected else []

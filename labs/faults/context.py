@@ -70,7 +70,6 @@ class ScenarioContext:
         self.error: Exception | None = None
 
     def announce(self, text: str) -> None:
-        """Tell, and record, what is being done."""
         event = Event(self.start.elapsed_ms(), text)
         self.events.append(event)
         self.listener.on_event(event.text, event.at_ms)
@@ -142,7 +141,6 @@ class ScenarioContext:
             time.sleep(CALM_S)
 
     def wait_out_lease(self) -> None:
-        """Wait for longer than a lease lives."""
         time.sleep(self.testbed.setup.ttl_s + 0.6)
 
     def is_inside(self, buyer: str) -> bool:

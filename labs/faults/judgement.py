@@ -8,34 +8,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from app.contract.outcomes import Promise
 from app.contract.verdict import Verdict
 from labs.faults.scenario import Expected
 from loadtest.results.audit import Audit
+from loadtest.results.record import Expectation
 from loadtest.results.text import pluralize
 
 BREAKS_NOT = "it did not break: the scenario proves nothing"
 OUTLIVED = "a holder outlived its lease by itself: the guard promises nothing then"
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """Whether a trial is as expected.
-
-    Attributes:
-        as_expected: None where there is no verdict.
-        problems: why it is not as expected, or what there was no time for; empty if it is.
-    """
-
-    as_expected: bool | None
-    problems: list[str] = field(default_factory=list)
-
-
-def no_verdict(delays: Sequence[str]) -> Judgement:
+def no_verdict(expected: Expected, delays: Sequence[str]) -> Expectation:
     """There was no time for something; with the machine's load, by which that can be understood."""
-    return Judgement(None, [*delays, f"load {os.getloadavg()[0]:.1f} on {pluralize(os.cpu_count() or 1, 'CPU')}"])
+    return Expectation(
+        expected.value, None, [*delays, f"load {os.getloadavg()[0]:.1f} on {pluralize(os.cpu_count() or 1, 'CPU')}"]
+    )
 
 
 def judge_trial(
@@ -46,7 +36,7 @@ def judge_trial(
     *,
     failures: Sequence[str] = (),
     delays: Sequence[str] = (),
-) -> Judgement:
+) -> Expectation:
     """Judge a trial whose last purchase has ended.
 
     Args:
@@ -63,12 +53,12 @@ def judge_trial(
     if found.unanswered:
         delays = [*delays, f"{pluralize(len(found.unanswered), 'buyer')} without an answer"]
     if flaws:
-        return Judgement(False, [*failures, *flaws])
+        return Expectation(expected.value, False, [*failures, *flaws])
     if delays:
-        return no_verdict(delays)
+        return no_verdict(expected, delays)
     is_broken = verdict.oversold or verdict.lost_updates or verdict.missing
     problems = [*failures, *([BREAKS_NOT] if expected is Expected.BREAKS and not is_broken else [])]
-    return Judgement(not problems, problems)
+    return Expectation(expected.value, not problems, problems)
 
 
 def flaws_of(verdict: Verdict, found: Audit) -> list[str]:

@@ -18,7 +18,9 @@ from labs.faults.scenario import Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.screen import sale_picture
 from labs.faults.testbed import Testbed
-from labs.faults.trial import Trial, TrialResult
+from labs.faults.trial import Trial
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
 from loadtest.stack.process import scratch_directory
 
 _TOLD = {True: ("green", ", as expected"), False: ("bold red", ", NOT AS EXPECTED"), None: ("yellow", "")}
@@ -41,7 +43,7 @@ class ScenarioRunner(TrialListener):
     seconds: float
     seed: int
     redis_shards: int
-    results: list[TrialResult] = field(default_factory=list)
+    results: list[Record] = field(default_factory=list)
     _live: Live = field(init=False)
     _label: str = ""
 
@@ -66,29 +68,29 @@ class ScenarioRunner(TrialListener):
                 self.results.append(result)
                 self._tell(result)
 
-    def _play_random(self, scenario: type[RandomSequence], guard: str, testbed: Testbed) -> TrialResult:
+    def _play_random(self, scenario: type[RandomSequence], guard: str, testbed: Testbed) -> Record:
         """Sale after sale with one seed for all guards, until the time is over or one is not as expected.
 
         The result is the worst of them, but none without a verdict if another has one.
         """
-        random, results, until = Random(self.seed), list[TrialResult](), time.monotonic() + self.seconds
+        random, results, until = Random(self.seed), list[Record](), time.monotonic() + self.seconds
         while not results or (results[-1].as_expected is not False and time.monotonic() < until):
             name = f"{scenario.name}-{self.seed}-{len(results) + 1}"
             self.on_event(f"sale {len(results) + 1} of seed {self.seed}")
             results.append(self._perform(scenario(random), guard, testbed, name))
         judged = [each for each in results if each.as_expected is not None] or results
-        return max(judged, key=lambda each: (not each.as_expected, not each.is_exact, each.found.longest_stall_ms))
+        return max(judged, key=_badness)
 
-    def _perform(self, scenario: Scenario, guard: str, testbed: Testbed, name: str) -> TrialResult:
+    def _perform(self, scenario: Scenario, guard: str, testbed: Testbed, name: str) -> Record:
         self._label = f"{scenario.name}, {guard}"
-        result, record = Trial(scenario, guard, testbed, self).run()
+        record = Trial(scenario, guard, testbed, self).run()
         record.write(self.report / "records" / f"{name}-{guard}.json")
-        return result
+        return record
 
-    def _tell(self, result: TrialResult) -> None:
+    def _tell(self, result: Record) -> None:
         style, word = _TOLD[result.as_expected]
-        self.console.print(f"  {result.guard}: {result.observed}{word}", style=style, markup=False)
-        for problem in result.judgement.problems:
+        self.console.print(f"  {result.guard}: {result.verdict['verdict']}{word}", style=style, markup=False)
+        for problem in result.expectation.problems if result.expectation else ():
             self.console.print(f"    {problem}", style=style, markup=False)
 
     # What a trial shows
@@ -98,3 +100,7 @@ class ScenarioRunner(TrialListener):
 
     def on_event(self, text: str, at_ms: float = 0.0) -> None:
         self.console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
+
+
+def _badness(result: Record) -> tuple[bool, bool, float]:
+    return not result.as_expected, not result.verdict["exact"], audit(result).longest_stall_ms

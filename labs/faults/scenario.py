@@ -33,8 +33,6 @@ class Scenario(ABC):
         summary: the first line of the docstring, as the end of a sentence.
         order: its place among all.
         group: the word that plays it with others about the same thing; empty for none.
-        is_stageable: whether it needs nothing but processes that are killed, frozen or started, so that it can be
-            played on a stack that runs.
         setup: what it needs of its testbed.
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
@@ -47,7 +45,6 @@ class Scenario(ABC):
     summary: ClassVar[str] = ""
     order: ClassVar[int] = 1000
     group: ClassVar[str] = ""
-    is_stageable: ClassVar[bool] = False
     setup: ClassVar[Setup] = Setup()
     fenced: ClassVar[Expected] = Expected.EXACT
     unfenced: ClassVar[Expected] = Expected.EXACT

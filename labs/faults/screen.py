@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from labs.faults.monitor import Lease, Participant, Snapshot
-from labs.faults.trial import TrialResult
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
 from loadtest.terminal import DASHES
 
 _BAR = 24  # characters
@@ -68,7 +69,7 @@ def _participant(participant: Participant) -> Text:
     return Text("  ").join(Text(*each) for each in words if each[0])
 
 
-def results_table(results: Sequence[TrialResult], *, plain: bool) -> Table:
+def results_table(results: Sequence[Record], *, plain: bool) -> Table:
     """A row for each result, in at most 80 columns; the rows of a scenario stand together, under its name.
 
     With `plain`, only characters that every terminal and log has.
@@ -81,18 +82,18 @@ def results_table(results: Sequence[TrialResult], *, plain: bool) -> Table:
     drawn.add_column("as ex-\npected", no_wrap=True)
     above = ""
     for result in results:
-        drawn.add_row(Text("" if result.scenario == above else result.scenario, "bold"), *_cells(result))
-        above = result.scenario
+        drawn.add_row(Text("" if result.name == above else result.name, "bold"), *_cells(result))
+        above = result.name
     return drawn
 
 
-def _cells(result: TrialResult) -> list[Text | str]:
-    found = result.found
+def _cells(result: Record) -> list[Text | str]:
+    found, observed = audit(result), result.verdict["verdict"]
     total = found.sold + found.stock_left
     return [
         result.guard,
-        result.expected.value,
-        Text("no verdict") if result.as_expected is None else Text(result.observed, "" if result.is_exact else _BAD),
+        result.expectation.expected if result.expectation else "",
+        Text("no verdict") if result.as_expected is None else Text(observed, "" if result.verdict["exact"] else _BAD),
         Text(str(total), "" if total == found.stock else _BAD),
         Text(str(found.lost_updates), _BAD if found.lost_updates else _QUIET),
         f"{found.longest_stall_ms / 1000:.1f}",

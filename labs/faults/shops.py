@@ -70,5 +70,4 @@ class Shop:
 
     @property
     def lines(self) -> Lines:
-        """All of them."""
         return Lines((*self.front, *self.to_redis, *self.to_etcd))

@@ -17,6 +17,8 @@ from loadtest.stack.servers import EtcdCluster, Redis
 class Testbed(Resource):
     """etcd, Redis that has every write on disk, and two shops, with data, logs and section log in `directory`."""
 
+    __test__ = False  # pytest would take it for a test
+
     def __init__(self, directory: Path, setup: Setup) -> None:
         self.section_log = directory / "section-log"
         self.setup = setup

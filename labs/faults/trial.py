@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from app.contract.verdict import TOO_SLOW, Kind
 from labs.faults.buyers import HOLD_MS
 from labs.faults.context import SOME, ScenarioContext, TrialListener
-from labs.faults.judgement import Judgement, judge_trial, no_verdict
-from labs.faults.scenario import Expected, Scenario
+from labs.faults.judgement import judge_trial, no_verdict
+from labs.faults.scenario import Scenario
 from labs.faults.shops import SALE
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
-from loadtest.results.audit import Audit, audit
+from loadtest.results.audit import audit
 from loadtest.results.comparison import Run
 from loadtest.results.record import Expectation, Record
 from loadtest.results.text import pluralize
@@ -31,29 +31,6 @@ MOST_PLAYS = 3
 
 
 @dataclass(frozen=True)
-class TrialResult:
-    """What came of a scenario under one guard: a row of the table.
-
-    Attributes:
-        observed: the verdict's sentence.
-        is_exact: whether that is EXACT.
-    """
-
-    scenario: str
-    guard: str
-    expected: Expected
-    observed: str
-    is_exact: bool
-    judgement: Judgement
-    found: Audit
-
-    @property
-    def as_expected(self) -> bool | None:
-        """None where there is no verdict."""
-        return self.judgement.as_expected
-
-
-@dataclass(frozen=True)
 class Trial:
     """A scenario under one guard, in a testbed where all is well, with `stock` items to sell."""
 
@@ -63,7 +40,7 @@ class Trial:
     listener: TrialListener
     stock: int = STOCK
 
-    def run(self) -> tuple[TrialResult, Record]:
+    def run(self) -> Record:
         """Play it, again where the fault was untimely; raises SaleError or ServerError where the stack cannot go on."""
         urls = [shop.url for shop in self.testbed.shops]
         etcd = self.testbed.etcd.members[0].endpoint
@@ -74,11 +51,11 @@ class Trial:
                 self.scenario.begin(sale, self.stock)
                 context = ScenarioContext(self.testbed, self.guard, self.listener, promise=promise, stock=self.stock)
                 has_ended = self._play(context, sale)
-                result, record = self._judge(context, sale, promise, has_ended=has_ended)
+                record = self._judge(context, sale, promise, has_ended=has_ended)
                 if not isinstance(context.error, MistimedFault) or not plays_left:
                     break
                 self.listener.on_event(f"{context.error}: once more", context.start.elapsed_ms())
-        return result, record
+        return record
 
     def _play(self, context: ScenarioContext, sale: Sale) -> bool:
         """The sale, from the first click to the last doubt; whether all of its purchases have ended by themselves."""
@@ -115,9 +92,7 @@ class Trial:
             context.delays.append(f"{pluralize(len(doubtful), 'buyer')} in doubt {over}")
         return not doubtful
 
-    def _judge(
-        self, context: ScenarioContext, sale: Sale, promise: str, *, has_ended: bool
-    ) -> tuple[TrialResult, Record]:
+    def _judge(self, context: ScenarioContext, sale: Sale, promise: str, *, has_ended: bool) -> Record:
         ledger, stock_left = sale.ledger()
         last = list({answer.buyer: answer for answer in context.buyers.answers}.values())
         opens_at = self.scenario.opens_at
@@ -139,21 +114,18 @@ class Trial:
             source=context.section_log.source(self.guard),
         )
         record.take(context.start, answers=context.buyers.answers, ledger=ledger, sections=context.section_log.poll())
-        found = audit(record)
         if has_ended and context.error is None:
             with context.noting_delays():
                 self.scenario.review(context, record)
         expected = self.scenario.fenced if context.is_exact else self.scenario.unfenced
         if errors := context.threads.errors:
-            judgement = Judgement(False, errors)
+            expectation = Expectation(expected.value, False, errors)
         elif not has_ended:
-            judgement = no_verdict(context.delays)
+            expectation = no_verdict(expected, context.delays)
         else:
-            judgement = judge_trial(expected, promise, verdict, found, failures=context.failures, delays=context.delays)
-        if judgement.as_expected is None:
-            run = replace(run, verdict=TOO_SLOW, kind=Kind.NONE, exact=False, kept_promise=None)
-            record.verdict = asdict(run)
-        problems = judgement.problems
-        record.expectation = Expectation(expected.value, judgement.as_expected, problems, fault=self.scenario.summary)
-        result = TrialResult(self.scenario.name, self.guard, expected, run.verdict, run.exact, judgement, found)
-        return result, record
+            required = {"failures": context.failures, "delays": context.delays}
+            expectation = judge_trial(expected, promise, verdict, audit(record), **required)
+        if expectation.as_expected is None:
+            record.verdict |= {"verdict": TOO_SLOW, "kind": Kind.NONE, "exact": False, "kept_promise": None}
+        record.expectation = replace(expectation, fault=self.scenario.summary)
+        return record

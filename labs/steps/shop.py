@@ -193,9 +193,7 @@ class Steps:
         self._purchases: dict[str, SteppedPurchase] = {}
 
     def add(self, guard: str, buyer: str) -> SteppedPurchase:
-        """Start one; raises Conflict if there are too many, or if the next request may reach another process."""
-        if self._shop.settings.workers > 1:
-            raise Conflict("This instance has several worker processes: start it with FLASHSALE_WORKERS=1 to step.")
+        """Start one; raises Conflict if there are too many."""
         if sum(not each.is_over for each in self._purchases.values()) >= MOST:
             raise Conflict(f"{MOST} purchases are under way here already: end them with DELETE {PATH}.")
         instance, inner = self._shop.settings.instance, self._shop.listener

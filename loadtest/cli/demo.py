@@ -62,7 +62,6 @@ def demo(redis_shards: int, keep: bool, guards: Sequence[str], every: bool, lang
 
 
 def _keep(stack: Stack, screen: Console, language: str) -> None:
-    """Print the addresses, and wait for Ctrl-C."""
     screen.print("\n" + text_in(language, "demo.open"))
     for name, place in usage_hints(stack).items():
         screen.print(f"{name}: {place}", markup=False, soft_wrap=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import click
 
+from app.contract import labs
 from loadtest.cli.options import redis_shards
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import ManagedProcess, scratch_directory
@@ -19,7 +21,7 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 @click.command()
 @click.option("--free-ports", is_flag=True, help="Take any free ports instead of the usual six.")
 @redis_shards
-def up(free_ports: bool, redis_shards: int) -> None:
+def up(free_ports: bool, redis_shards: int, **of_labs: Any) -> None:
     """Run the sale with board and Locust's page, until Ctrl-C.
 
     Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops; the lease
@@ -27,6 +29,8 @@ def up(free_ports: bool, redis_shards: int) -> None:
     """
     with scratch_directory() as directory:
         stack = Stack.interactive(directory, ports="free" if free_ports else "default", redis_shards=redis_shards)
+        for lab in labs.modules("up"):
+            lab.init_stack(stack, {"free_ports": free_ports, **of_labs})
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)
@@ -43,6 +47,9 @@ def up(free_ports: bool, redis_shards: int) -> None:
             logs.show_new()
 
 
+up.params += [option for lab in labs.modules("up") for option in lab.OPTIONS]
+
+
 class Logs:
     """The log files of several processes as one stream, each line after the name of its process."""
 
@@ -57,13 +64,11 @@ class Logs:
         self.say(process, f"ready on port {process.port}")
 
     def skip_old(self) -> None:
-        """Show only lines that come from now on."""
         for process in self._processes:
             if process.log.exists():
                 self._shown[process] = process.log.stat().st_size
 
     def follow(self) -> None:
-        """Show new lines until the last process has ended."""
         while len(self._ended) < len(self._processes):
             self.show_new()
             for process in self._processes:
@@ -90,7 +95,6 @@ class Logs:
                     self.say(process, line)
 
     def say(self, process: ManagedProcess, line: str) -> None:
-        """Show a line of `process`."""
         colour = _COLOURS[self._processes.index(process) % len(_COLOURS)]
         prefix = click.style(f"{process.name:{self._width}} |", fg=colour)
         click.echo(f"{prefix} {line}", color=False if os.environ.get("NO_COLOR") else None)

@@ -14,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from loadtest.language import ENGLISH, heading_in, sale_in, text_in, verdict_in
-from loadtest.results.text import pluralize
 
 TEMPLATES = Path(__file__).with_name("templates")
 DASH = "\N{EN DASH}"
@@ -31,9 +30,7 @@ def _environment(folder: Path, language: str) -> Environment:
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {
         "count": _count,
-        "counted": pluralize,
         "seconds": _seconds,
-        "multiple_of": _multiple_of,
         "day": _day,
         "verdict": partial(verdict_in, language),
         "machine": _machine,
@@ -53,16 +50,11 @@ def _count(number: float | None) -> str:
     return DASH if number is None else f"{number:,.0f}"
 
 
-def _seconds(number: float | None) -> str:
-    return DASH if number is None else f"{number:.2f}" if number < 10 else f"{number:.1f}"
-
-
-def _multiple_of(number: float | None, one: float | None) -> str:
-    return DASH if number is None or not one else f"{number / one:.2f} x"
+def _seconds(number: float) -> str:
+    return f"{number:.2f}" if number < 10 else f"{number:.1f}"
 
 
 def _day(time: str) -> str:
-    """An ISO 8601 time for people."""
     return time.replace("T", " ").replace("+00:00", " UTC")
 
 

@@ -189,11 +189,9 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The result in words."""
         return " ".join(self.sentences(ENGLISH))
 
     def sentences(self, language: str) -> list[str]:
-        """The result in the words of a language."""
         say = partial(text_in, language)
         if self._disturbed:
             return [say("result.disturbed", guards=", ".join(self._disturbed)), say("result.again")]

@@ -111,7 +111,6 @@ class SectionReader:
         return cls(Path(name) if name else None, start)
 
     def poll(self) -> list[CriticalSection]:
-        """All sections so far."""
         changed = self._tail.poll()
         self._sections |= {each.number: each for each in changed if each.entered >= self._start.boot_ns}
         return [CriticalSection.of(each, self._start) for each in self._sections.values()]

@@ -70,7 +70,6 @@ class BuyerPool:
         self._round: Round | None = None
 
     def listen(self, runner: Any) -> None:
-        """Follow the master's announcements."""
         self._runner = runner
         runner.register_message("round", self._on_round)
         runner.register_message("open", self._on_open)
@@ -96,7 +95,6 @@ class BuyerPool:
         return slot
 
     def remove(self, slot: Slot) -> None:
-        """Invite the buyer to no further round."""
         self._slots.discard(slot)
 
     def _on_round(self, environment: Any, msg: Any, **_: Any) -> None:
@@ -123,7 +121,6 @@ class BuyerPool:
         round.gate.wait()
 
     def report(self, round: Round, answer: Answer) -> None:
-        """Hand in the answer to one click."""
         round.answers.append(answer)
         round.answered += 1
         if len(round.answers) == _BATCH or round.answered == round.expected:

@@ -75,7 +75,6 @@ class Conductor:
 
     @property
     def verdicts(self) -> list[Run]:
-        """The runs of `comparison` so far."""
         return self.comparison.runs if self.comparison else []
 
     @property
@@ -84,7 +83,6 @@ class Conductor:
         return len(self._workers)
 
     def reset(self) -> None:
-        """Forget the last test."""
         self.comparison, self.records, self.notice, self._workers = None, [], "", {}
 
     def compare(self, plan: Plan, buyers: int) -> Comparison:
@@ -168,7 +166,6 @@ class Conductor:
         return self._answers
 
     def _observe(self, sale: Sale, start: Start, samples: list[Sample]) -> None:
-        """Sample the sale until killed."""
         while True:
             gevent.sleep(LOOK_S)
             samples.append(sale.sample(start.elapsed_ms()))
@@ -184,7 +181,6 @@ class Conductor:
         return {buyer for buyer in waited_for if self._workers[buyer] not in living}
 
     def _wait(self, happened: Callable[[], bool], timeout: float) -> bool:
-        """Whether it happened within `timeout` seconds."""
         with Timeout(timeout, False):
             while not happened():
                 self._changed.clear()

@@ -50,6 +50,7 @@ class LocustHooks:
         signal.signal(signal.SIGINT, self._exit)
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
+        events.report_to_master.add_listener(_count_no_users)
         # Locust warns of fast spawning because users usually start at once; ours wait at the barrier.
         logging.getLogger("locust.runners").addFilter(lambda told: "spawn rate is very high" not in told.getMessage())
 
@@ -181,3 +182,8 @@ class LocustHooks:
         """Show the comparison as the last thing on the screen."""
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
             self._terminal.show(self._conductor.comparison, complete=self._complete)
+
+
+def _count_no_users(data: dict[str, Any], **_: Any) -> None:
+    """A worker that is stopped before it met its master reports too. Later Locust's own count replaces this one."""
+    data.update(user_classes_count={}, user_count=0)

@@ -56,12 +56,10 @@ class Terminal:
             self._end_live(keep=True)
 
     def fail(self, message: str) -> None:
-        """Show why there is no comparison."""
         self._end_live()
         self._console.print(f"Error: {message}", style="bold red", markup=False, soft_wrap=True)
 
     def stopped(self) -> None:
-        """Show that the rush was stopped without a result."""
         self._end_live()
         self._console.print(text_in(self.language, "result.stopped"), style="bold red")
 

@@ -71,7 +71,6 @@ class Sale:
         )
 
     def close(self) -> None:
-        """Close the connections to Redis."""
         self._ledgers.close()
 
     def reset(self, stock: int, opens_in_s: int = 0) -> None:

@@ -163,7 +163,6 @@ def hosts_of(text: str) -> list[str]:
 
 
 def _is_address(url: str) -> bool:
-    """Whether a shop could be there."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https", "dns+http") and bool(parts.hostname) and parts.port != 0

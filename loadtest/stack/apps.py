@@ -15,7 +15,7 @@ from loadtest.stack.servers import answers_ok
 _BOARD = "app.board:create_board()"
 
 
-class _App(ManagedProcess):
+class App(ManagedProcess):
     """A program of this repository that answers HTTP; ready when `probe` does. `env` goes over all other settings."""
 
     probe = "/livez"
@@ -35,7 +35,7 @@ class _App(ManagedProcess):
         return answers_ok(f"{self.url}{self.probe}")
 
 
-class Instance(_App):
+class Instance(App):
     """One instance of the shop under gunicorn; ready when it reaches etcd and Redis."""
 
     probe = "/readyz"
@@ -50,7 +50,7 @@ class Instance(_App):
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/gunicorn.conf.py"), "app:create_app()"]
 
 
-class Board(_App):
+class Board(App):
     """The page that shows the sale. `env` tells it what to watch."""
 
     def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ class Board(_App):
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/board/gunicorn.conf.py"), _BOARD]
 
 
-class LocustPage(_App):
+class LocustPage(App):
     """Locust with its page; `env` tells the buyers where the sale is."""
 
     probe = "/"

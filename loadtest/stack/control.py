@@ -49,7 +49,6 @@ class Control(socketserver.ThreadingUnixStreamServer):
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What to say to `question`."""
         if question.get("ask") == "states":
             return {"states": {name: state_of(process) for name, process in self._processes.items()}}
         process, action = self._processes.get(str(question.get("instance"))), _ACTIONS.get(str(question.get("ask")))

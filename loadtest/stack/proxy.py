@@ -216,7 +216,6 @@ class _Pipe:
         self._sink = sink
 
     def read(self) -> None:
-        """Take in all that comes."""
         data = b"not the end"
         while data:
             try:

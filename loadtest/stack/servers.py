@@ -87,7 +87,6 @@ class Cluster(Resource, Generic[M]):
             member.wait_ready()
 
     def kill(self) -> None:
-        """SIGKILL to all of them."""
         for member in self.members:
             member.kill()
 
@@ -131,7 +130,6 @@ class Redis(ManagedProcess):
         return [self]
 
     def flags(self) -> dict[str, str]:
-        """The settings on its command line."""
         return {
             "bind": LOOPBACK,
             "port": str(self.port),

@@ -10,7 +10,7 @@ from typing import Literal
 
 from loadtest.ports import BOARD_PORT, LOCUST_PORT, LOOPBACK, free_port
 from loadtest.results.folders import REPORTS
-from loadtest.stack.apps import Board, Instance, LocustPage
+from loadtest.stack.apps import App, Board, Instance, LocustPage
 from loadtest.stack.control import Control
 from loadtest.stack.process import ManagedProcess, Resource, require_free_ports
 from loadtest.stack.redis_cluster import RedisCluster
@@ -84,7 +84,7 @@ class Stack(Resource):
         buying = {"LOCUST_HOST": ",".join(self.urls), **self.client_environment}
         self.locust = LocustPage(directory, self.locust_port, env=buying) if locust else None
         self._control: Control | None = None
-        self.pages: list[ManagedProcess] = [page for page in (self.board, self.locust) if page]
+        self.pages: list[App] = [page for page in (self.board, self.locust) if page]
         self.processes: list[ManagedProcess] = [self.etcd, *self.redis.members, *self.instances, *self.pages]
 
     @classmethod
@@ -99,7 +99,6 @@ class Stack(Resource):
 
     @property
     def urls(self) -> list[str]:
-        """Where the shops answer."""
         return [instance.url for instance in self.instances]
 
     @property
@@ -148,7 +147,7 @@ def usage_hints(stack: Stack) -> dict[str, str]:
     settings = {**stack.client_environment, "LOCUST_HOST": ",".join(stack.urls)}
     given = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
     return {
-        **{page.name.capitalize(): f"http://{LOOPBACK}:{page.port}" for page in stack.pages},
+        **{page.name.capitalize(): page.url for page in stack.pages},
         "Shops": " ".join(stack.urls),
         "Buy one item": f"curl -X POST '{stack.urls[0]}/stock/reduce?guard=etcd'",
         "Send the rush": " ".join([*given, ".venv/bin/locust"]),

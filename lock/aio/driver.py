@@ -16,10 +16,12 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from lock.core.acquisition import Acquisition, Ask
-from lock.core.messages import Create, Delete, TimeToLive
-from lock.core.queue import Stage, Ticket
-from lock.errors import EtcdError, EtcdUnavailable
-from lock.recipes.hold import HeldKey, Overwrite
+from lock.core.deletions import Deletions
+from lock.core.messages import Create, Delete, ListQueues, TimeToLive
+from lock.core.queue import Ticket
+from lock.errors import EtcdError, LockError
+from lock.recipes.hold import HeldKey
+from lock.recipes.multi import MultiHold, give_up_all
 from lock.recipes.queued_lock import HoldT, QueuedLock
 from lock.runtime.clock import now
 from lock.session.engine import Engine
@@ -33,9 +35,17 @@ _writes: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakK
 _threads: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-async def acquire(lock: QueuedLock[HoldT], owner: object, acquisition: Acquisition, holds: list[Any]) -> HoldT | None:
-    """What a started acquisition ends with; kept in `holds`. Raises what its steps raise, and leaves nothing behind."""
-    engine = lock.session._engine
+async def acquire(
+    lock: QueuedLock[HoldT], owner: object, holds: list[Any], until: float, **options: Any
+) -> HoldT | None:
+    """What an acquisition ends with; kept in `holds`. Raises what its steps raise, and leaves nothing behind.
+
+    `until` is a time, `options` are those of `Acquisition`.
+    """
+    held = lock.enter_again(owner)
+    if held is not None:
+        return held
+    engine, acquisition = lock.session._engine, lock.start(owner, max(until, now()), **options)
     try:
         if not await _run(engine, acquisition):
             return None
@@ -47,6 +57,25 @@ async def acquire(lock: QueuedLock[HoldT], owner: object, acquisition: Acquisiti
         lock.stop(acquisition)
 
 
+async def release_held(held: HeldKey | MultiHold, owner: object) -> None:
+    """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
+    owner = owner or calling_task()
+    if not isinstance(held, MultiHold):
+        await release(held, owner)
+        return
+    holds, failures = held.end(), list[LockError]()
+    try:
+        for hold in reversed(holds):
+            try:
+                await release(hold, owner)
+            except LockError as error:
+                failures.append(error)
+    finally:  # a cancellation may have kept some of them from it
+        give_up_all(holds)
+    if failures:
+        raise failures[0]
+
+
 async def release(hold: HeldKey, owner: object) -> None:
     """As `lock.Hold.release`; a task that is cancelled here has released it."""
     engine, ticket = hold._engine, hold.end(owner)
@@ -56,18 +85,12 @@ async def release(hold: HeldKey, owner: object) -> None:
     woken = _Wakeups(ticket)
     request = engine.tell(engine.core.release, ticket)
     if request is not None:
-        failure = await _deletion(engine, request)
-        if failure is not None:
-            engine.check_deletion(ticket, failure)
-    while ticket.stage is not Stage.GONE and now() < until:
+        deletions = engine.core.deletions
+        sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
+        engine.check_deletion(ticket, await _outcome(engine, deletions, request, sent))
+    while not ticket.is_gone and now() < until:
         await woken.wait(until)
     engine.check_released(ticket)
-
-
-async def overwrite(engine: Engine, steps: Overwrite) -> None:
-    """Give a key that holds another value."""
-    while not steps.is_done(await asyncio.wrap_future(engine.client.send(steps.next()))):
-        pass
 
 
 def calling_task() -> object:
@@ -115,7 +138,7 @@ class _Wakeups:
 async def _run(engine: Engine, acquisition: Acquisition) -> bool:
     woken = _Wakeups(acquisition.ticket)
     while True:
-        step = engine.next(acquisition)
+        step = engine.tell(acquisition.next)
         if step is None:
             return acquisition.is_held
         if not isinstance(step, Ask):
@@ -123,68 +146,38 @@ async def _run(engine: Engine, acquisition: Acquisition) -> bool:
         elif isinstance(step.request, TimeToLive):
             await _ask_ttl(engine, acquisition, step.request, step.timeout)
         else:
-            slots = _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES))
-            async with slots:
-                await _ask(engine, acquisition, step, woken)
-
-
-async def _ask(engine: Engine, acquisition: Acquisition, ask: Ask, woken: _Wakeups) -> None:
-    """Send a request, and wait until the core was told the answer."""
-    request, loop = ask.request, asyncio.get_running_loop()
-    told = loop.create_future()
-
-    def tell(done: Future[Any]) -> None:
-        _tell(engine, acquisition.answered, acquisition.failed, request, done)
-        with contextlib.suppress(RuntimeError):  # the loop was closed
-            loop.call_soon_threadsafe(_settle, told, None)
-
-    unanswered = acquisition.unanswered if isinstance(request, Create) else None
-    engine.client.send(engine.call_of(request), ask.timeout, unanswered).add_done_callback(tell)
-    await told
+            unanswered = acquisition.unanswered if isinstance(step.request, Create) else None
+            async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
+                sent = engine.client.send(engine.call_of(step.request), step.timeout, unanswered)
+                await _outcome(engine, acquisition, step.request, sent)
 
 
 async def _ask_ttl(engine: Engine, acquisition: Acquisition, request: TimeToLive, timeout: float) -> None:
     asked = asyncio.wrap_future(engine.time_to_live(request.lease_id))
     try:
         status = await asyncio.wait_for(asyncio.shield(asked), timeout)
-    except asyncio.TimeoutError:
+    except (EtcdError, asyncio.TimeoutError) as error:
         asked.cancel()
-        late = EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left")
-        engine.tell(acquisition.failed, request, late)
-    except EtcdError as error:
         engine.tell(acquisition.failed, request, error)
     else:
         engine.tell(acquisition.answered, request, status.ttl)
 
 
-async def _deletion(engine: Engine, request: Delete) -> EtcdError | None:
-    """Send a deletion, and wait until the core was told the answer; why it has failed."""
+async def _outcome(
+    engine: Engine, asker: Acquisition | Deletions, request: Create | ListQueues | Delete, sent: Future[Any]
+) -> EtcdError | None:
+    """Wait until `asker` was told the answer, by the thread that gets it; why there is none."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[EtcdError | None] = loop.create_future()
 
-    def tell(done: Future[Any]) -> None:
-        failure = _tell(engine, engine.core.deletions.answered, engine.core.deletions.failed, request, done)
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, outcome, failure)
+    def settle(failure: EtcdError | None) -> None:
+        if not outcome.done():  # a task that was cancelled waits no more
+            outcome.set_result(failure)
 
-    unanswered = partial(engine.core.deletions.doubt, request)
-    engine.client.send(engine.call_of(request), unanswered=unanswered).add_done_callback(tell)
+    def take(done: Future[Any]) -> None:
+        failure = engine.exchange(asker, request, done.result)
+        with contextlib.suppress(RuntimeError):  # the loop was closed
+            loop.call_soon_threadsafe(settle, failure)
+
+    sent.add_done_callback(take)
     return await outcome
-
-
-def _tell(
-    engine: Engine, answered: Callable[..., Any], failed: Callable[..., Any], request: object, done: Future[Any]
-) -> EtcdError | None:
-    try:
-        answer = done.result()
-    except Exception as error:
-        failure = error if isinstance(error, EtcdError) else EtcdUnavailable(f"a call of etcd has failed: {error!r}")
-        engine.tell(failed, request, failure)
-        return failure
-    engine.tell(answered, request, answer)
-    return None
-
-
-def _settle(future: asyncio.Future[Any], value: object) -> None:
-    if not future.done():
-        future.set_result(value)

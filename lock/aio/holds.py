@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import lock as sync
 from lock.aio import driver
-from lock.recipes.election import encode
-from lock.recipes.multi import give_up_all
 
 HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.MultiHold")
 KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit")
@@ -44,7 +43,22 @@ class Lost:
             self._loop.call_soon_threadsafe(self._event.set)
 
 
-class AsyncHold(Generic[HeldT]):
+class Releasing:
+    """What leaving ``async with`` releases."""
+
+    def release(self) -> Coroutine[Any, Any, None]:
+        """Give it back."""
+        raise NotImplementedError
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        try:
+            await self.release()
+        except sync.LockError:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
+
+
+class AsyncHold(Releasing, Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it.
 
     Attributes:
@@ -81,17 +95,10 @@ class AsyncHold(Generic[HeldT]):
 
     def release(self) -> Coroutine[Any, Any, None]:
         """Free the lock; to be awaited. Raises as `lock.Hold.release`. A task cancelled here has released it."""
-        return release_held(self._held, driver.calling_task())
+        return driver.release_held(self._held, driver.calling_task())
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        try:
-            await self.release()
-        except sync.LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
 
 
 class HeldKey(AsyncHold[KeyT]):
@@ -140,9 +147,9 @@ class WriteHold(Hold[sync.WriteHold]):
 
     async def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place: see `lock.WriteHold.downgrade`."""
-        reader, steps = self._held.begin_downgrade()
+        reader = self._held.begin_downgrade()
         try:
-            await driver.overwrite(self._held._engine, steps)
+            await driver.call(reader.declare)
         except BaseException:
             reader.give_up()
             raise
@@ -154,8 +161,7 @@ class Leadership(Hold[sync.Leadership]):
 
     async def proclaim(self, value: str) -> None:
         """Let all observers see another value: see `lock.Leadership.proclaim`."""
-        self._held.ensure()
-        await driver.overwrite(self._held._engine, self._held.overwriting(encode(value)))
+        await driver.call(partial(self._held.proclaim, value))
 
 
 class MultiHold(AsyncHold[sync.MultiHold]):
@@ -173,22 +179,3 @@ class MultiHold(AsyncHold[sync.MultiHold]):
     def is_owner(self) -> list[sync.Created]:
         """See `lock.MultiHold.is_owner`."""
         return self._held.is_owner()
-
-
-async def release_held(held: sync.Hold | sync.Permit | sync.MultiHold, owner: object) -> None:
-    """Free what is held; a task that is cancelled here has freed it."""
-    owner = owner or driver.calling_task()
-    if not isinstance(held, sync.MultiHold):
-        await driver.release(held, owner)
-        return
-    holds, failures = held.end(), list[sync.LockError]()
-    try:
-        for hold in reversed(holds):
-            try:
-                await driver.release(hold, owner)
-            except sync.LockError as error:
-                failures.append(error)
-    finally:  # a cancellation may have kept some of them from it
-        give_up_all(holds)
-    if failures:
-        raise failures[0]

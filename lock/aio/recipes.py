@@ -8,7 +8,6 @@ where etcd does not answer at once. What is acquired belongs to the task that ca
 from __future__ import annotations
 
 import asyncio
-import math
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic
@@ -16,8 +15,8 @@ from weakref import WeakKeyDictionary
 
 import lock as sync
 from lock.aio import driver
-from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold, release_held
-from lock.recipes.election import Candidates, encode
+from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Releasing, WriteHold
+from lock.recipes.election import encode
 from lock.recipes.multi import give_up_all
 from lock.recipes.queued_lock import QueuedLock, check_keywords
 from lock.runtime.clock import deadline, now
@@ -52,87 +51,75 @@ class Acquiring(Generic[AsyncHoldT]):
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-class _Owned(Generic[HeldT, AsyncHoldT]):
-    """What tasks acquire, each for itself."""
+class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
+    """What tasks acquire, each for itself, through a recipe of `lock`; costs nothing until used and may be shared."""
 
-    def __init__(self, wrap: Wrap[AsyncHoldT], name: str) -> None:
-        self._wrap = wrap
-        self._name = name
-        self._mine: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
-
-    def release(self) -> Coroutine[Any, Any, None]:
-        """Release what this task has acquired last by this object; to be awaited. Raises as `lock.Hold.release`."""
-        return self._release(driver.calling_task())
-
-    async def _release(self, owner: Any) -> None:
-        owner = owner or driver.calling_task()
-        holds = self._holds(owner)
-        if not holds:
-            raise sync.NotHeld(f"this task holds {self._name} by no acquisition of this object")
-        await release_held(holds[-1], owner)
-
-    async def __aenter__(self) -> AsyncHoldT:
-        return await self._take(asyncio.current_task(), math.inf, None)
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        try:
-            await self.release()
-        except sync.LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
-
-    def _acquiring(self, timeout: float | None, wrong: tuple[Any, ...], value: str | None = None) -> Any:
-        check_keywords(wrong)
-        owner, until = driver.calling_task(), deadline(timeout)
-        if timeout == 0:
-            until = -math.inf
-        return Acquiring(lambda: self._take(owner or driver.calling_task(), until, value), self._name)
-
-    def _holds(self, owner: Any) -> list[HeldT]:
-        return self._mine.setdefault(owner, [])
-
-    async def _take(self, owner: Any, until: float, value: str | None) -> AsyncHoldT:
-        raise NotImplementedError
-
-
-class AsyncLock(_Owned[HeldT, AsyncHoldT]):
-    """A name to be locked by any task, through a recipe of `lock`; costs nothing until used and may be shared."""
-
-    def __init__(self, recipe: QueuedLock[Any], wrap: Wrap[AsyncHoldT]) -> None:
-        super().__init__(wrap, f"lock {recipe.name!r}")
+    def __init__(self, recipe: Any, wrap: Wrap[AsyncHoldT]) -> None:
         self._recipe = recipe
+        self._wrap = wrap
+        self._label = recipe._label
+        self._mine: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
 
     def acquire(self, *_wrong: Any, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
         """Wait for the lock: ``async with x.acquire(timeout=5) as hold``, or ``hold = await x.acquire()``.
 
         ``async with x as hold`` waits without an end. `timeout` and errors are those of `lock.Mutex.acquire`.
         """
-        acquiring: Acquiring[AsyncHoldT] = self._acquiring(timeout, _wrong)
-        return acquiring
+        return self._acquire(timeout, _wrong)
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
-        owner = asyncio.current_task()
-        held = await take(self._recipe, owner, self._holds(owner), now(), tries=True)
-        return None if held is None else self._wrap(held, owner)
+        return await self._take(asyncio.current_task(), now(), tries=True)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
         self._recipe.cancel()
 
-    async def contenders(self) -> list[sync.Contender]:
-        """Holders and waiters, as the `contenders` of the recipe in `lock`."""
-        return await driver.call(self._recipe.contenders)
-
     async def locked(self) -> bool:
         """Whether it is held at this moment, by any client; see `lock.Mutex.locked`."""
-        return await driver.call(self._recipe.locked)
+        return bool(await driver.call(self._recipe.locked))
 
-    async def _take(self, owner: Any, until: float, value: str | None) -> AsyncHoldT:
-        held = await take(
-            self._recipe, owner, self._holds(owner), until, value=None if value is None else encode(value)
-        )
-        return self._wrap(held, owner)
+    def release(self) -> Coroutine[Any, Any, None]:
+        """Release what this task has acquired last by this object; to be awaited. Raises as `lock.Hold.release`."""
+        return self._release(driver.calling_task())
+
+    async def __aenter__(self) -> AsyncHoldT:
+        return await self.acquire()
+
+    async def _release(self, owner: Any) -> None:
+        owner = owner or driver.calling_task()
+        holds = self._holds(owner)
+        if not holds:
+            raise sync.NotHeld(f"this task holds {self._label} by no acquisition of this object")
+        await driver.release_held(holds[-1], owner)
+
+    def _acquire(self, timeout: float | None, wrong: tuple[Any, ...], **options: Any) -> Acquiring[Any]:
+        check_keywords(wrong)
+        owner, until = driver.calling_task(), deadline(timeout)
+
+        def steps() -> Coroutine[Any, Any, AsyncHoldT | None]:
+            return self._take(owner or driver.calling_task(), until, tries=timeout == 0, explains=True, **options)
+
+        return Acquiring(steps, self._label)
+
+    def _holds(self, owner: Any) -> list[HeldT]:
+        return self._mine.setdefault(owner, [])
+
+    async def _take(self, owner: Any, until: float, **options: Any) -> AsyncHoldT | None:
+        """The hold, for this task; `options` are those of `Acquisition`."""
+        raise NotImplementedError
+
+
+class AsyncLock(_Owned[HeldT, AsyncHoldT]):
+    """A name to be locked by any task, through a recipe of `lock`; costs nothing until used and may be shared."""
+
+    async def contenders(self) -> list[sync.Contender]:
+        """Holders and waiters, as the `contenders` of the recipe in `lock`."""
+        return list(await driver.call(self._recipe.contenders))
+
+    async def _take(self, owner: Any, until: float, **options: Any) -> AsyncHoldT | None:
+        held = await driver.acquire(self._recipe, owner, self._holds(owner), until, **options)
+        return None if held is None else self._wrap(held, owner)
 
 
 class Mutex(AsyncLock[sync.Hold, Hold[sync.Hold]]):
@@ -184,49 +171,26 @@ class ReadWriteLock:
 
 
 class MultiLock(_Owned[sync.MultiHold, MultiHold]):
-    """`lock.MultiLock` for tasks."""
+    """`lock.MultiLock` for tasks: all of its names, or none."""
 
     def __init__(self, session: sync.Session, names: Iterable[str]) -> None:
-        self._recipe = sync.MultiLock(session, names)
-        super().__init__(MultiHold, f"locks {', '.join(self._recipe.names)}")
-
-    def acquire(self, *_wrong: Any, timeout: float | None = None) -> Acquiring[MultiHold]:
-        """As `AsyncLock.acquire`, for all of them."""
-        acquiring: Acquiring[MultiHold] = self._acquiring(timeout, _wrong)
-        return acquiring
-
-    async def try_acquire(self) -> MultiHold | None:
-        """All of the locks if they are free at this moment, else None."""
-        return await self._take_all(asyncio.current_task(), now(), tries=True)
-
-    def cancel(self) -> None:
-        """As `AsyncLock.cancel`."""
-        self._recipe.cancel()
+        super().__init__(sync.MultiLock(session, names), MultiHold)
 
     async def contenders(self) -> dict[str, list[sync.Contender]]:
         """Holder and waiters of each name, as those of `lock.MultiLock`."""
-        return await driver.call(self._recipe.contenders)
+        return dict(await driver.call(self._recipe.contenders))
 
-    async def locked(self) -> bool:
-        """Whether one of them is held at this moment, by any client."""
-        return await driver.call(self._recipe.locked)
-
-    async def _take(self, owner: Any, until: float, value: str | None) -> MultiHold:
-        held = await self._take_all(owner, until, tries=False)
-        assert held is not None
-        return held
-
-    async def _take_all(self, owner: Any, until: float, *, tries: bool) -> MultiHold | None:
+    async def _take(self, owner: Any, until: float, **options: Any) -> MultiHold | None:
         holds: list[sync.Hold] = []
         try:
             for mutex in self._recipe.mutexes:
-                hold = await take(mutex, owner, [], until, tries=tries)
+                hold = await driver.acquire(mutex, owner, [], until, **options)
                 if hold is None:
                     for taken in reversed(holds):
                         await driver.release(taken, owner)
                     return None
                 holds.append(hold)
-            return self._wrap(self._recipe.finish(holds, self._holds(owner)), owner)
+            return MultiHold(self._recipe.finish(holds, self._holds(owner)), owner)
         except BaseException:
             give_up_all(holds)
             raise
@@ -236,31 +200,13 @@ class Election:
     """`lock.Election` for tasks that campaign."""
 
     def __init__(self, session: sync.Session, name: str) -> None:
-        self._candidates = AsyncLock[sync.Leadership, Leadership](Candidates(session, name), Leadership)
+        candidates = QueuedLock(session, name, sync.Leadership)
+        self._candidates = AsyncLock[sync.Leadership, Leadership](candidates, Leadership)
 
     def campaign(self, value: str, *_wrong: Any, timeout: float | None = None) -> Acquiring[Leadership]:
         """Wait until elected, and proclaim `value`; as `AsyncLock.acquire`."""
-        acquiring: Acquiring[Leadership] = self._candidates._acquiring(timeout, _wrong, value)
-        return acquiring
+        return self._candidates._acquire(timeout, _wrong, value=encode(value))
 
     def cancel(self) -> None:
         """As `AsyncLock.cancel`, for campaigns."""
         self._candidates.cancel()
-
-
-async def take(
-    recipe: QueuedLock[Any],
-    owner: Any,
-    holds: list[Any],
-    until: float,
-    *,
-    tries: bool = False,
-    value: bytes | None = None,
-) -> Any:
-    """Acquire a recipe for a task; `until` is a time, `-math.inf` to write nothing where the lock is taken."""
-    held = recipe.enter_again(owner)
-    if held is not None:
-        return held
-    is_try = tries or until == -math.inf
-    acquisition = recipe.start(owner, max(until, now()), value=value, tries=is_try, explains=not tries)
-    return await driver.acquire(recipe, owner, acquisition, holds)

@@ -181,7 +181,7 @@ class Acquisition:
 
     def unanswered(self) -> None:
         """One of the endpoints did not answer a write: it may do it yet."""
-        self._core.doubt(self.ticket)
+        self.ticket.in_doubt = True
 
     def extend(self, deadline: float, since: float) -> None:
         """Another thread waits on, until this time; it began to at `since`."""
@@ -215,15 +215,26 @@ class Acquisition:
 
     def _written(self, request: Create, answer: Written, now: float) -> None:
         ticket, core = self.ticket, self._core
-        if answer.kv is None and answer.keys is not None and ticket.stage is Stage.WRITING:
+        is_wanted = ticket.stage is Stage.WRITING
+        if answer.kv is None and answer.keys is not None and is_wanted:
             self._judge(answer.keys, now)
         elif not core.written(ticket, answer, now):
-            self.ticket = core.begin(self._prefix, self._terms.folder, self._terms.rule, now, owner=self._owner)
-            self.ticket.wake, self.ticket.waiter = ticket.wake, ticket.waiter
+            if is_wanted:
+                self._begin_again(now)
         elif request.if_free:
             core.hold_first(ticket)
         elif ticket.stage is Stage.QUEUED and ticket.queue.view is None:
             self._wants_list = not request.lists  # by a rule it may hold together with others
+
+    def _begin_again(self, now: float) -> None:
+        """With another key: the name of this one is in use, by a key of before a restore."""
+        before = self.ticket
+        try:
+            self.ticket = self._core.begin(self._prefix, self._terms.folder, self._terms.rule, now, owner=self._owner)
+        except LockError as error:  # the session is over, or waits for no lock any more
+            self._error = error
+        else:
+            self.ticket.wake, self.ticket.waiter, self.ticket.where = before.wake, before.waiter, before.where
 
     def _has_time(self, now: float) -> bool:
         """Whether to write again at that time: once more at least, for the connection may have been reset."""

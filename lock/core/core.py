@@ -20,17 +20,7 @@ from typing import Any
 
 from lock.core.deletions import Deletions
 from lock.core.following import Following
-from lock.core.messages import (
-    Create,
-    Delete,
-    ListLease,
-    ListQueues,
-    Order,
-    ReadKeys,
-    Renew,
-    Request,
-    Written,
-)
+from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.errors import (
@@ -79,6 +69,9 @@ class Core:
         self._expiring: list[tuple[float, int, Ticket, str]] = []
         self._numbers = itertools.count()
         self.following = Following(self, sent)
+        self._askers: dict[type, Any] = {
+            Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
+        }  # fmt: skip
 
     # The lease
 
@@ -207,10 +200,6 @@ class Core:
         if ticket.stage is Stage.LEAVING:
             self.deletions.add(ticket, now)
 
-    def doubt(self, ticket: Ticket) -> None:
-        """One of the endpoints that were asked to write the key did not answer."""
-        ticket.in_doubt = True
-
     def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
         """A list that was asked for after the ticket's key was written."""
         if ticket.stage is not Stage.QUEUED or self.meet(snapshot.revision, ticket.floor, now):
@@ -232,10 +221,10 @@ class Core:
         view = ticket.queue.view
         return view is not None and ticket.queue.is_listed and view.has_waiters(ticket.rule)
 
-    def expire_at(self, ticket: Ticket, when: float, reason: str) -> None:
-        """Give the hold up at this time."""
-        ticket.expires = when
-        heapq.heappush(self._expiring, (when, next(self._numbers), ticket, reason))
+    def expire_in(self, ticket: Ticket, seconds: float, reason: str, now: float) -> None:
+        """Give the hold up after so long."""
+        ticket.expires = now + seconds
+        heapq.heappush(self._expiring, (ticket.expires, next(self._numbers), ticket, reason))
         self.is_early = True
 
     # From a hold, or a wait, to nothing
@@ -290,25 +279,13 @@ class Core:
 
     def answered(self, request: Request, answer: Any, now: float) -> None:
         """A request of `orders` was answered."""
-        if self.failure is not None:
-            return
-        if isinstance(request, ListQueues):
-            self.following.answered(request, answer, now)
-        elif isinstance(request, Delete):
-            self.deletions.answered(request, answer, now)
-        elif isinstance(request, (ListLease, ReadKeys)):
-            self.reconciler.answered(request, answer, now)
+        if self.failure is None:
+            self._askers[type(request)].answered(request, answer, now)
 
     def failed(self, request: Request, error: EtcdError, now: float) -> None:
         """A request of `orders` was not answered, or refused."""
-        if self.failure is not None:
-            return
-        if isinstance(request, Delete):
-            self.deletions.failed(request, error, now)
-        elif isinstance(request, (ListLease, ReadKeys)):
-            self.reconciler.failed(request, error, now)
-        elif isinstance(request, ListQueues):
-            self.following.failed(request, error, now)
+        if self.failure is None:
+            self._askers[type(request)].failed(request, error, now)
 
     def meet(self, revision: int, known: int, now: float) -> bool:
         """A revision that an answer tells; whether it is lower than one that was known when it was asked for.

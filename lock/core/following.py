@@ -45,13 +45,9 @@ class Following:
             queue.wants_list = queue.is_watched
         self.due = now
 
-    def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
-        """The queues were listed."""
-        self._take(request, lists, now)
-
     def failed(self, request: ListQueues, error: EtcdError, now: float) -> None:
         """They are listed again, one by one where etcd refuses them together."""
-        for queue in self._known(request.prefixes):
+        for queue in [self.followed[prefix] for prefix in request.prefixes if prefix in self.followed]:
             queue.trouble = str(error)
             if isinstance(error, EtcdUnavailable):
                 self._list_later(queue, now)
@@ -60,28 +56,22 @@ class Following:
             else:
                 self._deny(queue, error, now)
 
-    def watching(self, prefix: str, now: float) -> None:
-        """etcd watches the prefix from now on."""
-        for queue in self._known([prefix]):
+    def told(self, prefix: str, update: list[Event] | EtcdError, now: float) -> None:
+        """What the watch of a prefix tells: changes; none when etcd begins to watch; or why it does not any more."""
+        queue = self.followed.get(prefix)
+        if queue is None:
+            return
+        if isinstance(update, EtcdError):
+            queue.broken()
+            queue.trouble = str(update)
+            if isinstance(update, EtcdDenied):
+                self._deny(queue, update, now)
+        elif not update:
             queue.watching()
             self.due = min(self.due, now)
             self._core.is_early = True
-
-    def changed(self, prefix: str, events: list[Event], now: float) -> None:
-        """Events of whole revisions."""
-        for queue in self._known([prefix]):
-            if queue.apply(events):
-                self._settle(
-                    queue, (queue.tickets[event.kv.key] for event in events if event.kv.key in queue.tickets), now
-                )
-
-    def broken(self, prefix: str, error: EtcdError, now: float) -> None:
-        """The watch has ended; it comes again, unless etcd denies it."""
-        for queue in self._known([prefix]):
-            queue.broken()
-            queue.trouble = str(error)
-            if isinstance(error, EtcdDenied):
-                self._deny(queue, error, now)
+        elif queue.apply(update):
+            self._settle(queue, [queue.tickets[kv.key] for _, kv in update if kv.key in queue.tickets], now)
 
     def join(self, queue: Queue, now: float) -> None:
         """Follow the queue from now on."""
@@ -119,28 +109,29 @@ class Following:
         if len(due) < len(wanted):
             self.due = min(self.due, *(q.asked_at + self._pause(q) for q in wanted if q.wants_list))
 
-    def _take(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
+    def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
+        """The queues were listed."""
         for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
-            for queue in self._known([prefix]):
-                if queue.epoch != epoch or not queue.is_watched:
-                    continue  # it was asked for before the watch that it should follow
-                snapshot = lists[prefix]
-                was_restored = self._core.meet(snapshot.revision, request.known, now)
-                known, queue.wants_list = queue.known, False
-                taken, tickets = queue.take(snapshot, now), list(queue.tickets.values())
-                assert queue.view is not None
-                self._core.advance(queue)
-                # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
-                held = [each for each in tickets if each.stage is Stage.HELD and each.granted_at <= snapshot.revision]
-                held = [ticket for ticket in held if queue.shows(ticket)]
-                overtaken = (
-                    [ticket for ticket in held if not queue.view.admits(ticket.rule, ticket.key)] if taken else []
-                )
-                queue.catch_up()
-                self._rob_all(overtaken, now)
-                self._settle(queue, tickets, now)
-                if was_restored or snapshot.revision < known:
-                    self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
+            queue = self.followed.get(prefix)
+            if queue is None or queue.epoch != epoch or not queue.is_watched:
+                continue  # it was asked for before the watch that it should follow
+            snapshot = lists[prefix]
+            was_restored = self._core.meet(snapshot.revision, request.known, now)
+            known, queue.wants_list = queue.known, False
+            taken, tickets = queue.take(snapshot, now), list(queue.tickets.values())
+            assert queue.view is not None
+            self._core.advance(queue)
+            # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
+            overtaken = [
+                ticket for ticket in tickets
+                if taken and ticket.stage is Stage.HELD and ticket.granted_at <= snapshot.revision
+                and queue.shows(ticket) and not queue.view.admits(ticket.rule, ticket.key)
+            ]  # fmt: skip
+            queue.catch_up()
+            self._rob_all(overtaken, now)
+            self._settle(queue, tickets, now)
+            if was_restored or snapshot.revision < known:
+                self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
 
     def _order_lists(self, queues: list[Queue]) -> None:
         prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
@@ -174,9 +165,6 @@ class Following:
     @staticmethod
     def _pause(queue: Queue) -> float:
         return _RETRY_S[min(queue.failures - 1, len(_RETRY_S) - 1)] if queue.failures else 0.0
-
-    def _known(self, prefixes: Iterable[str]) -> list[Queue]:
-        return [self.followed[prefix] for prefix in prefixes if prefix in self.followed]
 
     def unfollow(self, queue: Queue) -> None:
         self.followed.pop(queue.prefix, None)

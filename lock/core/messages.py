@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from lock.model import KeyValue, Snapshot
+from lock.model import KeyValue
 
 if TYPE_CHECKING:
     from lock.core.queue import Ticket
@@ -129,5 +129,4 @@ class Renew(NamedTuple):
 
 
 Request = Create | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
-Answer = Written | Deleted | Mapping[str, Snapshot] | Found | LeaseKeys | int
 Order = Request | Follow | Reopen | Unfollow | Renew

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ class Stage(Enum):
 WAITING = (Stage.WRITING, Stage.QUEUED)
 
 
+@dataclass(slots=True, eq=False)
 class Ticket:
     """One place in a queue, from before its key is written until it is deleted.
 
@@ -40,6 +42,7 @@ class Ticket:
     Attributes:
         key: its name in etcd.
         floor: what happened to the key up to this revision is none of the ticket's business.
+        owner: the thread or task that acquires; `where` in the program.
         created: the key's create revision, as soon as it is known; the fencing token once it is held.
         granted_at: the revision that was known when its turn came; an older list does not count against it.
         failure: why it waits or holds no more.
@@ -51,35 +54,32 @@ class Ticket:
         was_there: whether the deletion has found the key.
         expires: when its hold is given up.
         waiter: refers to what waits for it or was not told of its turn yet; where that is gone, so is the ticket.
-        owner: the thread or task that acquires; `where` in the program.
         wake: called, by the driver and without any lock, when the stage or the failure has changed.
+        event: set by the driver when it is lost; `listeners` are called.
     """
 
-    __slots__ = (
-        "__weakref__", "created", "deletion_in_doubt", "event", "expires", "failure", "floor", "granted_at",
-        "in_doubt", "is_fence", "is_writing", "key", "listeners", "may_exist", "owner", "queue", "rule", "slot",
-        "stage", "waiter", "wake", "was_there", "where",
-    )  # fmt: skip
-
-    def __init__(self, queue: Queue, slot: int, key: str, rule: Admission, floor: int, owner: object) -> None:
-        self.queue = queue
-        self.slot = slot
-        self.key = key
-        self.rule = rule
-        self.floor = floor
-        self.owner = owner
-        self.stage = Stage.WRITING
-        self.created: int | None = None
-        self.granted_at = 0
-        self.failure: LockError | None = None
-        self.is_writing = self.in_doubt = self.may_exist = self.is_fence = self.deletion_in_doubt = False
-        self.was_there = True
-        self.expires = math.inf
-        self.waiter: weakref.ref[Any] | None = None
-        self.wake: Callable[[], object] | None = None
-        self.where = ""
-        self.event: threading.Event | None = None
-        self.listeners: list[Callable[[], object]] | None = None
+    queue: Queue
+    slot: int
+    key: str
+    rule: Admission
+    floor: int
+    owner: object
+    where: str = ""
+    stage: Stage = Stage.WRITING
+    created: int | None = None
+    granted_at: int = 0
+    failure: LockError | None = None
+    is_writing: bool = False
+    in_doubt: bool = False
+    may_exist: bool = False
+    is_fence: bool = False
+    deletion_in_doubt: bool = False
+    was_there: bool = True
+    expires: float = math.inf
+    waiter: weakref.ref[Any] | None = None
+    wake: Callable[[], object] | None = None
+    event: threading.Event | None = None
+    listeners: list[Callable[[], object]] | None = None
 
     @property
     def is_lost(self) -> bool:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from lock.core.messages import ReadKeys
+from lock.core.messages import Create, ReadKeys
 from lock.errors import LeaseNotFound
 from lock.etcd.auth import Login
 from lock.etcd.requests import Created, Requests
@@ -107,9 +107,7 @@ class Client(Transport):
 
     def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
         """The keys that are bound to a lease; none where it is gone."""
-        request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
-        call = Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: self.requests.own(told.keys))
-        return self.call(call, timeout)
+        return list(self.call(self.requests.list_lease(lease_id), timeout).keys)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
@@ -121,7 +119,7 @@ class Client(Transport):
 
     def create(self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None) -> KeyValue | None:
         """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound where the lease is gone."""
-        return self.call(self.requests.create(key, value, lease_id), timeout)
+        return self.call(self.requests.create_key(Create(key, value, lease_id)), timeout).kv
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
@@ -156,7 +154,7 @@ class Client(Transport):
     def watch(self, prefix: str) -> WatchIterator:
         """The changes under `prefix` from now on."""
         self.check_process()
-        return run_uninterrupted(lambda: WatchIterator(self.watches, prefix))
+        return run_uninterrupted(WatchIterator, self.watches, prefix)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""

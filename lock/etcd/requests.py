@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from lock.core import messages
-from lock.etcd.transport import Call, Endpoint, rpc
+from lock.etcd.transport import Call, rpc
 from lock.model import KeyValue, LeaseStatus, Snapshot
+
+# Messages are built of dicts, in half the time that objects for their parts take: these are copied into the whole.
+_CREATE, _MOD, _EQUAL = rpc.Compare.CREATE, rpc.Compare.MOD, rpc.Compare.EQUAL
+# Of an endpoint.
+_txn, _range, _time_to_live = attrgetter("kv.Txn"), attrgetter("kv.Range"), attrgetter("lease.LeaseTimeToLive")
 
 
 class Created(NamedTuple):
@@ -25,13 +31,11 @@ class Created(NamedTuple):
 
     def build_message(self) -> Any:
         """An ``etcdserverpb.Compare``."""
-        return rpc.Compare(
-            key=self.key, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=self.revision
-        )
+        return rpc.Compare(**_created(self.key, self.revision))
 
 
 class Requests:
-    """Builds the requests of one client, for `Client.answer` and `Client.ask`.
+    """Builds the requests of one client, for `Client.call` and `Client.send`.
 
     Args:
         namespace: stands in front of every key.
@@ -45,24 +49,22 @@ class Requests:
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
         return Call(_time_to_live, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
 
-    def create(self, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
-        """Write a key unless it exists; the key as it stands now."""
-        return self._put_if(self.created(key, 0).build_message(), KeyValue(key, value, 0, 0, lease_id))
-
     def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
 
         A repetition changes nothing, for the first one has changed the mod revision.
         """
-        unchanged = rpc.Compare(
-            key=self._encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
-        )
-        return self._put_if(unchanged, kv._replace(value=value))
+        key = self._encode(kv.key)
+        unchanged = {"key": key, "target": _MOD, "result": _EQUAL, "mod_revision": kv.mod_revision}
+        put = {"request_put": {"key": key, "value": value, "lease": kv.lease_id}}
+        request = rpc.TxnRequest(compare=[unchanged], success=[put], failure=[{"request_range": {"key": key}}])
 
-    def delete(self, *keys: tuple[str, int | None]) -> Call[list[bool]]:
-        """Delete each key if it was created at this revision (at any, if None); whether it was there."""
-        call = self.delete_keys(messages.Delete(keys, (), 0))
-        return Call(_txn, call.request, lambda response: call.read(response).there)
+        def read(response: Any) -> KeyValue | None:
+            if response.succeeded:
+                return kv._replace(value=value, mod_revision=response.header.revision)
+            return self._found(response)
+
+        return Call(_txn, request, read)
 
     def get_prefix(self, prefix: str, *, limit: int = 0) -> Call[Snapshot]:
         """List the keys under a prefix; at most `limit`, the first by name, if it is not 0."""
@@ -71,58 +73,55 @@ class Requests:
 
     def put_if(self, key: str, value: bytes, lease_id: int, conditions: Iterable[Created]) -> Call[bool]:
         """Write a key where each condition holds; whether they did."""
-        put = rpc.RequestOp(request_put=rpc.PutRequest(key=self._encode(key), value=value, lease=lease_id))
-        return Call(_txn, rpc.TxnRequest(compare=_messages(conditions), success=[put]), _succeeded)
+        return _do_if(conditions, {"request_put": {"key": self._encode(key), "value": value, "lease": lease_id}})
 
     def delete_if(self, key: str, conditions: Iterable[Created]) -> Call[bool]:
         """Delete a key where each condition holds; whether they did."""
-        delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
-        return Call(_txn, rpc.TxnRequest(compare=_messages(conditions), success=[delete]), _succeeded)
+        return _do_if(conditions, {"request_delete_range": {"key": self._encode(key)}})
 
     # What the core orders
 
     def create_key(self, wanted: messages.Create) -> Call[messages.Written]:
         """Write a key unless it exists, or unless anything stands under its prefix; and count that, or list it."""
-        name = self._encode(wanted.key)
-        put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
-        get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
-        absent = {"target": rpc.Compare.CREATE, "result": rpc.Compare.EQUAL, "create_revision": 0}
-        look = []
+        key = self._encode(wanted.key)
+        absent, look = _created(key, 0), []
         if wanted.prefix:
             start, end = self.range(wanted.prefix)
-            queue = rpc.RangeRequest(key=start, range_end=end, count_only=not wanted.lists)
-            look = [rpc.RequestOp(request_range=queue)]
+            look = [{"request_range": {"key": start, "range_end": end, "count_only": not wanted.lists}}]
         if wanted.if_free:
             # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
-            condition = rpc.Compare(key=start, range_end=end, **absent)
-        else:
-            condition = rpc.Compare(key=name, **absent)
-        request = rpc.TxnRequest(compare=[condition], success=[put, *look], failure=[get, *look])
+            absent = {**absent, "key": start, "range_end": end}
+        put = {"request_put": {"key": key, "value": wanted.value, "lease": wanted.lease_id}}
+        get = {"request_range": {"key": key}}
+        request = rpc.TxnRequest(compare=[absent], success=[put, *look], failure=[get, *look])
         return Call(_txn, request, partial(self._read_created, wanted))
 
     def delete_keys(self, wanted: messages.Delete) -> Call[messages.Deleted]:
         """Delete each key; each by a transaction inside the transaction, of which etcd takes up to 127."""
         deletions = [self._deletion(*key) for key in wanted.keys]
         if len(deletions) == 1:
-            return Call(_txn, deletions[0], lambda done: messages.Deleted([_deleted(done)], done.header.revision))
-        together = rpc.TxnRequest(success=[rpc.RequestOp(request_txn=deletion) for deletion in deletions])
+            request = rpc.TxnRequest(**deletions[0])
+            return Call(_txn, request, lambda done: messages.Deleted([_deleted(done)], done.header.revision))
+        together = rpc.TxnRequest(success=[{"request_txn": deletion} for deletion in deletions])
         return Call(_txn, together, _read_deleted)
 
     def list_queues(self, wanted: messages.ListQueues) -> Call[dict[str, Snapshot]]:
         """List the keys under each prefix."""
-        ranges = [rpc.RangeRequest(key=start, range_end=end) for start, end in map(self.range, wanted.prefixes)]
-        if len(ranges) == 1:
-            return Call(_range, ranges[0], lambda response: {wanted.prefixes[0]: self._read_list(response)})
+        if len(wanted.prefixes) == 1:
+            [prefix] = wanted.prefixes
+            call = self.get_prefix(prefix)
+            return Call(_range, call.request, lambda response: {prefix: call.read(response)})
+        ranges = [{"key": start, "range_end": end} for start, end in map(self.range, wanted.prefixes)]
 
         def read(response: Any) -> dict[str, Snapshot]:
             lists = [self._read_list(each.response_range, response.header.revision) for each in response.responses]
             return dict(zip(wanted.prefixes, lists, strict=True))
 
-        return Call(_txn, rpc.TxnRequest(success=[rpc.RequestOp(request_range=each) for each in ranges]), read)
+        return Call(_txn, rpc.TxnRequest(success=[{"request_range": each} for each in ranges]), read)
 
     def read_keys(self, wanted: messages.ReadKeys) -> Call[messages.Found]:
         """Read keys."""
-        gets = [rpc.RequestOp(request_range=rpc.RangeRequest(key=self._encode(key))) for key in wanted.tickets]
+        gets = [{"request_range": {"key": self._encode(key)}} for key in wanted.tickets]
 
         def read(response: Any) -> messages.Found:
             found = [self.decode(kv) for each in response.responses for kv in each.response_range.kvs]
@@ -133,7 +132,12 @@ class Requests:
     def list_lease(self, lease_id: int) -> Call[messages.LeaseKeys]:
         """The keys of a lease."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
-        return Call(_time_to_live, request, lambda told: messages.LeaseKeys(told.TTL, self.own(told.keys)))
+
+        def read(response: Any) -> messages.LeaseKeys:
+            ours = [self._name(key) for key in response.keys if key.startswith(self._namespace)]
+            return messages.LeaseKeys(response.TTL, ours)
+
+        return Call(_time_to_live, request, read)
 
     def created(self, key: str, revision: int) -> Created:
         """The condition that a key is the one created at `revision`; 0: that it does not exist."""
@@ -153,39 +157,25 @@ class Requests:
     def _name(self, key: bytes) -> str:
         return key[len(self._namespace) :].decode("utf-8", "surrogateescape")
 
-    def own(self, keys: Iterable[bytes]) -> list[str]:
-        """The names of those keys that stand in the namespace."""
-        return [self._name(key) for key in keys if key.startswith(self._namespace)]
-
     def _encode(self, key: str) -> bytes:
         return self._namespace + key.encode("utf-8", "surrogateescape")
 
-    def _deletion(self, key: str, create_revision: int | None) -> Any:
-        condition = [] if create_revision is None else [self.created(key, create_revision).build_message()]
-        delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
-        return rpc.TxnRequest(compare=condition, success=[delete])
+    def _deletion(self, name: str, create_revision: int | None) -> dict[str, Any]:
+        key = self._encode(name)
+        condition = [] if create_revision is None else [_created(key, create_revision)]
+        return {"compare": condition, "success": [{"request_delete_range": {"key": key}}]}
 
-    def _put_if(self, condition: Any, wanted: KeyValue) -> Call[KeyValue | None]:
-        name = self._encode(wanted.key)
-        put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
-        get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
-        request = rpc.TxnRequest(compare=[condition], success=[put], failure=[get])
-        return Call(_txn, request, partial(self._read_put, wanted))
-
-    def _read_put(self, wanted: KeyValue, response: Any) -> KeyValue | None:
-        if response.succeeded:
-            revision = response.header.revision
-            return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
-        found = response.responses[0].response_range.kvs
-        return self.decode(found[0]) if found else None
+    def _found(self, response: Any) -> KeyValue | None:
+        """The key of a transaction that has read it instead of writing it."""
+        kvs = response.responses[0].response_range.kvs
+        return self.decode(kvs[0]) if kvs else None
 
     def _read_created(self, wanted: messages.Create, response: Any) -> messages.Written:
         revision = response.header.revision
-        kv: KeyValue | None = None
         if response.succeeded:
-            kv = KeyValue(wanted.key, wanted.value, revision, revision, wanted.lease_id)
-        elif response.responses[0].response_range.kvs:
-            kv = self.decode(response.responses[0].response_range.kvs[0])
+            kv: KeyValue | None = KeyValue(wanted.key, wanted.value, revision, revision, wanted.lease_id)
+        else:
+            kv = self._found(response)
         if not wanted.prefix:
             return messages.Written(kv, None, None, revision)
         queue = response.responses[1].response_range
@@ -197,18 +187,6 @@ class Requests:
         return Snapshot(revision or response.header.revision, keys)
 
 
-def _txn(endpoint: Endpoint) -> Any:
-    return endpoint.kv.Txn
-
-
-def _range(endpoint: Endpoint) -> Any:
-    return endpoint.kv.Range
-
-
-def _time_to_live(endpoint: Endpoint) -> Any:
-    return endpoint.lease.LeaseTimeToLive
-
-
 def _read_deleted(response: Any) -> messages.Deleted:
     return messages.Deleted([_deleted(each.response_txn) for each in response.responses], response.header.revision)
 
@@ -217,9 +195,13 @@ def _deleted(response: Any) -> bool:
     return bool(response.succeeded and response.responses[0].response_delete_range.deleted)
 
 
-def _messages(conditions: Iterable[Created]) -> list[Any]:
-    return [condition.build_message() for condition in conditions]
+def _do_if(conditions: Iterable[Created], operation: dict[str, Any]) -> Call[bool]:
+    """Do this where each condition holds; whether they did."""
+    compare = [_created(*condition) for condition in conditions]
+    request = rpc.TxnRequest(compare=compare, success=[operation])
+    return Call(_txn, request, lambda response: bool(response.succeeded))
 
 
-def _succeeded(response: Any) -> bool:
-    return bool(response.succeeded)
+def _created(key: bytes, revision: int) -> dict[str, Any]:
+    """The comparison that a key was created at this revision; 0: that it does not exist."""
+    return {"key": key, "target": _CREATE, "result": _EQUAL, "create_revision": revision}

@@ -15,16 +15,16 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import grpc
 
-from lock.errors import EtcdUnavailable, ForkedError
+from lock.errors import EtcdError, EtcdUnavailable, ForkedError
 from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
 from lock.runtime.clock import now
-from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
+from lock.runtime.interrupts import run_uninterrupted
 
 protobuf_compat.install()
 
@@ -109,7 +109,7 @@ class Endpoint:
         self.maintenance = rpc.MaintenanceStub(self.channel)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call(Generic[T]):
     """A request: the method of an endpoint that takes it, and what its response means."""
 
@@ -118,8 +118,7 @@ class Call(Generic[T]):
     read: Callable[[Any], T]
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(NamedTuple):
     """One request to one endpoint."""
 
     method: Callable[..., Any]
@@ -135,8 +134,7 @@ class _Step:
         call.add_done_callback(lambda done: resume(done.result))
 
 
-@dataclass(frozen=True)
-class _LogIn:
+class _LogIn(NamedTuple):
     """The token of an endpoint."""
 
     login: Login
@@ -198,10 +196,7 @@ class Transport:
         """
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
-        attempts = self._attempts(call, deadline, unanswered)
-        if threading.get_ident() != MAIN_THREAD:
-            return self._run(attempts)
-        return run_uninterrupted(lambda: self._run(attempts))
+        return run_uninterrupted(self._run, self._attempts(call, deadline, unanswered))
 
     def send(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> Future[T]:
         """As `call`, and returns at once; the future's callbacks run in a thread of gRPC."""
@@ -220,8 +215,11 @@ class Transport:
                 step.start(resume)
             except StopIteration as done:
                 answer.set_result(done.value)
-            except BaseException as error:  # also of a machine that is out of threads
+            except EtcdError as error:
                 answer.set_exception(error)
+            except BaseException as error:  # of a machine that is out of threads
+                logger.exception("a call of etcd has failed")
+                answer.set_exception(EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
 
         resume(lambda: None)
         return answer
@@ -246,7 +244,8 @@ class Transport:
         """The token to show this endpoint, "" where none is needed; blocks. TimeoutError, or an error of gRPC."""
         if self.login is None:
             return ""
-        return self.login.known if self.login.known is not None else self._log_in(endpoint, now() + self.timeout).run()
+        known = self.login.known
+        return _LogIn(self.login, endpoint, now() + self.timeout).run() if known is None else known
 
     def leave(self, endpoint: Endpoint) -> None:
         """It does not answer: ask the next one from now on."""
@@ -260,7 +259,7 @@ class Transport:
             listener(endpoint)
 
     @staticmethod
-    def metadata(token: str) -> tuple[tuple[str, str], ...]:
+    def metadata(token: str | None) -> tuple[tuple[str, str], ...]:
         """What goes with a call."""
         return (_HAS_LEADER, ("token", token)) if token else _WITHOUT_TOKEN
 
@@ -306,29 +305,24 @@ class Transport:
     def _ask(self, endpoint: Endpoint, call: Call[Any], until: float) -> Generator[_Step | _LogIn, Any, Any]:
         login = self.login
         token = "" if login is None else login.known
-        if token is None:
-            token = yield self._log_in(endpoint, until)
-        method, sent = call.select(endpoint), now()
-        options = {"timeout": max(until - sent, 0.0), "metadata": self.metadata(token)}
-        try:
-            response = yield _Step(method, call.request, options)
-        except grpc.RpcError as error:
-            if login is None or not token_expired(error):
-                raise
-            login.forget(token)
-            token = yield self._log_in(endpoint, until)
+        for is_last in (False, True):
+            if login is not None and token is None:
+                token = yield _LogIn(login, endpoint, until)
             sent = now()
             options = {"timeout": max(until - sent, 0.0), "metadata": self.metadata(token)}
-            response = yield _Step(method, call.request, options)
+            try:
+                response = yield _Step(call.select(endpoint), call.request, options)
+                break
+            except grpc.RpcError as error:
+                if login is None or is_last or not token_expired(error):
+                    raise
+                login.forget(token)
+                token = None
         if self.observer is not None:
             notify(self.observer, call.request, response, now() - sent)
         if response.header.cluster_id != self._cluster_id:
             self._meet_cluster(response.header.cluster_id)
         return response
-
-    def _log_in(self, endpoint: Endpoint, until: float) -> _LogIn:
-        assert self.login is not None
-        return _LogIn(self.login, endpoint, until)
 
     def _meet_cluster(self, cluster_id: int) -> None:
         known, self._cluster_id = self._cluster_id, cluster_id

@@ -18,9 +18,8 @@ import logging
 import math
 import queue
 import threading
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -37,26 +36,17 @@ logger = logging.getLogger(__name__)
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-class WatchListener(ABC):
-    """What a watch tells."""
-
-    @abstractmethod
-    def watching(self) -> None:
-        """etcd watches: what is listed after this misses nothing."""
-
-    @abstractmethod
-    def changed(self, events: list[Event]) -> None:
-        """A batch of changes, which never splits a revision."""
-
-    @abstractmethod
-    def broken(self, error: EtcdError) -> None:
-        """Changes may be missed until `watching` is called again; never, where the error is `EtcdDenied`."""
+Update = list[Event] | EtcdError
+"""What a watch tells: a batch of changes, which never splits a revision; empty when etcd begins to watch, so that what
+is listed after it misses nothing. After an error changes are missed until it watches again; never, after `EtcdDenied`.
+"""
+Listener = Callable[[Update], object]
 
 
 class Watch:
     """One prefix that is watched."""
 
-    def __init__(self, prefix: str, listener: WatchListener) -> None:
+    def __init__(self, prefix: str, listener: Listener) -> None:
         self.prefix = prefix
         self.listener = listener
         self.id: int | None = None
@@ -77,7 +67,7 @@ class Watches:
         self._lock = threading.Lock()
         transport.left_listeners.add(self._leave)
 
-    def add(self, prefix: str, listener: WatchListener) -> Watch:
+    def add(self, prefix: str, listener: Listener) -> Watch:
         """Watch a prefix from now on."""
         watch = Watch(prefix, listener)
         with self._lock:
@@ -132,7 +122,7 @@ class Watches:
                 watches = list(self._watches)
             logger.info("watching %d prefixes again after: %s", len(watches), error)
             for watch in watches:
-                watch.listener.broken(error)
+                watch.listener(error)
             if self._transport.closed:
                 with self._lock:
                     self._watches.clear()
@@ -189,17 +179,17 @@ class Watches:
         elif response.created:
             watch.refusals = 0
             if is_wanted:
-                watch.listener.watching()
+                watch.listener([])
         elif response.canceled:
             reason = response.cancel_reason or "compacted"
             logger.info("watching %s again: etcd ended the watch: %s", watch.prefix, reason)
-            watch.listener.broken(EtcdError(f"etcd ended the watch: {reason}"))
+            watch.listener(EtcdError(f"etcd ended the watch: {reason}"))
             with self._lock:
                 if watch in self._watches:
                     stream.create(watch)
-        elif is_wanted:
+        elif is_wanted and response.events:
             decode = self._requests.decode
-            watch.listener.changed([Event(each.type == each.DELETE, decode(each.kv)) for each in response.events])
+            watch.listener([Event(each.type == each.DELETE, decode(each.kv)) for each in response.events])
 
     def _refused(self, stream: _Stream, watch: Watch, reason: str) -> None:
         if self._transport.login is not None:
@@ -208,7 +198,7 @@ class Watches:
         if watch.refusals > 1:
             with self._lock:
                 self._watches.discard(watch)
-            watch.listener.broken(EtcdDenied(f"etcd ended the watch of {watch.prefix!r}: {reason or 'denied'}"))
+            watch.listener(EtcdDenied(f"etcd ended the watch of {watch.prefix!r}: {reason or 'denied'}"))
         stream.end(EtcdError("etcd refused a watch, so its stream is not to be trusted"))
 
 
@@ -297,13 +287,13 @@ class _Stream:
         yield from iter(self._outbox.get, None)
 
 
-class WatchIterator(WatchListener):
+class WatchIterator:
     """Changes under one prefix, read by one thread and closed by any."""
 
     def __init__(self, watches: Watches, prefix: str) -> None:
-        self._told: queue.SimpleQueue[list[Event] | EtcdError | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
         self._watches = watches
-        self._watch = watches.add(prefix, self)
+        self._watch = watches.add(prefix, self._told.put)
 
     def __iter__(self) -> Iterator[list[Event]]:
         """Each batch of changes, until `close`; a batch never splits a revision.
@@ -329,12 +319,3 @@ class WatchIterator(WatchListener):
         """End the watch; its reader stops. Never waits."""
         self._watches.remove(self._watch)
         self._told.put(None)
-
-    def watching(self) -> None:
-        self._told.put([])
-
-    def changed(self, events: list[Event]) -> None:
-        self._told.put(events)
-
-    def broken(self, error: EtcdError) -> None:
-        self._told.put(error)

@@ -51,7 +51,7 @@ class CohortMutex(Acquirable[Turn]):
     ) -> None:
         check_number(batch, lambda turns: turns >= 1, "batch is a number of turns, 1 or more")
         check_number(slice, lambda seconds: seconds >= 0, "slice is seconds, 0 or more")
-        super().__init__(session)
+        super().__init__(session, f"a turn of lock {name!r}")
         self.name = name
         self._engine = session._engine
         self._mutex = Mutex(session, name)
@@ -75,13 +75,13 @@ class CohortMutex(Acquirable[Turn]):
         try:
             if cancel is not None:
                 cancel.add(waiter, lambda: self._cancel([waiter]))
-            run_uninterrupted(lambda: self._queue(waiter))
+            run_uninterrupted(self._queue, waiter)
             waiter.called.wait(until - now())
             turn = self._proceed(waiter, until)
             turn.keep_in(self.holds_here())
             return turn
         except BaseException:
-            run_uninterrupted(lambda: self._leave(waiter))
+            run_uninterrupted(self._leave, waiter)
             raise
         finally:
             if cancel is not None:
@@ -154,7 +154,7 @@ class CohortMutex(Acquirable[Turn]):
         acquisition.extend(until, waiter.since)
         try:
             self._engine.acquire(acquisition)
-            return run_uninterrupted(lambda: self._first_turn(waiter, acquisition))
+            return run_uninterrupted(self._first_turn, waiter, acquisition)
         except LockTimeout:
             raise  # the key keeps its place for the next leader
         except BaseException as error:
@@ -220,6 +220,3 @@ class CohortMutex(Acquirable[Turn]):
         if self._waiters:
             self._waiters[0].leads = True
             self._waiters[0].called.set()
-
-    def _label(self) -> str:
-        return f"a turn of lock {self.name!r}"

@@ -23,8 +23,8 @@ from lock.queue.names import queue_prefix
 from lock.queue.view import QueueView
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold
-from lock.recipes.queued_lock import QueuedLock, check_keywords
-from lock.runtime.clock import deadline, now
+from lock.recipes.queued_lock import QueuedLock
+from lock.runtime.clock import now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
@@ -54,26 +54,11 @@ class Leadership(Hold):
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
         self.ensure()
-        run_uninterrupted(self.overwriting(encode(value)).run)
+        run_uninterrupted(self.overwrite, encode(value))
 
     def resign(self) -> None:
         """Let the next candidate lead; as `release`."""
         self.release()
-
-
-class Candidates(QueuedLock[Leadership]):
-    """The queue of an election."""
-
-    def __init__(self, session: Session, name: str) -> None:
-        super().__init__(session, name, Leadership)
-
-    def campaign(self, value: bytes, timeout: float | None, until: float, cancel: CancelToken | None) -> Leadership:
-        """Wait until elected."""
-        owner = threading.current_thread()
-        acquisition = self.start(owner, until, value=value, tries=timeout == 0, explains=True)
-        leadership = self._acquire(acquisition, owner, cancel)
-        assert leadership is not None
-        return leadership
 
 
 class Election:
@@ -83,7 +68,7 @@ class Election:
     """
 
     def __init__(self, session: Session, name: str) -> None:
-        self._candidates = Candidates(session, name)
+        self._candidates = QueuedLock(session, name, Leadership)
         self.session = session
         self.name = name
         self._prefix = queue_prefix(name)
@@ -95,8 +80,7 @@ class Election:
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        check_keywords(_wrong)
-        return self._candidates.campaign(encode(value), timeout, deadline(timeout), cancel)
+        return self._candidates.wait(_wrong, timeout, cancel, encode(value))
 
     def cancel(self) -> None:
         """As `Mutex.cancel`, for campaigns."""

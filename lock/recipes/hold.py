@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
-from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import now
-from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
@@ -29,21 +28,12 @@ HeldT = TypeVar("HeldT", bound="HeldKey")
 logger = logging.getLogger(__name__)
 
 
-class Releasable(ABC):
-    """What leaving ``with`` releases, unless it is lost before."""
-
-    released = False
-    _holds: list[Any] | None = None  # of the thread or task that acquired: what `release` of the lock ends
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
+class Releasing(ABC):
+    """What leaving ``with`` releases."""
 
     @abstractmethod
     def release(self) -> None:
         """Give it back."""
-
-    def __enter__(self: ReleasableT) -> ReleasableT:
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         try:
@@ -51,6 +41,30 @@ class Releasable(ABC):
         except LockError:
             if exc_info[0] is None:  # the error of the body matters more
                 raise
+
+
+class Releasable(Releasing):
+    """What is held, until it is released or lost."""
+
+    released = False
+    _holds: list[Any] | None = None  # of the thread or task that acquired: what `release` of the lock ends
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self: ReleasableT) -> ReleasableT:
+        return self
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
+        self._session.client.check_process()
+        check_callback(callback)
+        if not self.add_listener(lambda: self._session._engine.callbacks.send(callback)):
+            call(callback)
+
+    @abstractmethod
+    def add_listener(self, listener: Callable[[], object]) -> bool:
+        """For the recipes: call a listener that is quick and does not raise; False where it is lost already."""
 
     def keep_in(self, holds: list[Any]) -> None:
         """For the recipes: the lock's own `release` ends it, too."""
@@ -84,22 +98,14 @@ class HeldKey(Releasable):
         self._create_revision = self._written_at = ticket.created  # its mod revision
         if max_hold is not None:
             reason = f"lock {name!r} was held for {max_hold} s, its max_hold"
-            self._engine.expire(ticket, max_hold, reason)
+            self._engine.tell(self._engine.core.expire_in, ticket, max_hold, reason)
 
     @property
     def lost(self) -> Any:
         """A threading.Event, set as soon as it is known that the lock is not ours any more."""
         return self._engine.lost_event(self._ticket)
 
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
-        self._session.client.check_process()
-        check_callback(callback)
-        if not self.add_listener(lambda: self._engine.callbacks.send(callback)):
-            call(callback)
-
     def add_listener(self, listener: Callable[[], object]) -> bool:
-        """For the recipes: call a listener that is quick and does not raise; False where it is lost already."""
         return self._engine.on_ticket_lost(self._ticket, listener)
 
     def remaining(self) -> float:
@@ -138,7 +144,7 @@ class HeldKey(Releasable):
         The first call has the session follow the queue, and tells False until it has been listed.
         """
         self._session.client.check_process()
-        return self._engine.contended(self._ticket)
+        return bool(self._engine.tell(self._engine.core.contended, self._ticket))
 
     def release(self) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
@@ -150,7 +156,8 @@ class HeldKey(Releasable):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        self._release_as(None)
+        self._session.client.check_process()
+        run_uninterrupted(self._release, threading.current_thread())
 
     def end(self, owner: object) -> Ticket | None:
         """For the recipes: it counts as released from now on; the ticket to release, None where it is held on."""
@@ -165,16 +172,18 @@ class HeldKey(Releasable):
             self.forget()
             self._engine.tell(self._engine.core.leave, self._ticket)
 
-    def overwriting(self, value: bytes) -> Overwrite:
-        """For the recipes: the steps of giving the key another value."""
-        return Overwrite(self, value)
-
-    def _release_as(self, owner: object) -> None:
-        self._session.client.check_process()
-        if threading.get_ident() != MAIN_THREAD:
-            self._release(owner)
-        else:
-            run_uninterrupted(lambda: self._release(owner))
+    def overwrite(self, value: bytes) -> None:
+        """For the recipes: give the key another value, again where another client has overwritten it meanwhile."""
+        client, lease_id = self._session.client, self._session.lease_id
+        kv = KeyValue(self.key, b"", self._create_revision, self._written_at, lease_id)
+        while True:
+            found = client.replace(kv, value)
+            if found is None or found.create_revision != self._create_revision:
+                raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
+            self._written_at = found.mod_revision
+            if (found.value, found.lease_id) == (value, lease_id):
+                return
+            kv = found._replace(lease_id=lease_id)  # others may have taken the lease from it, too
 
     def _release(self, owner: object) -> None:
         ticket = self.end(owner)
@@ -205,38 +214,6 @@ class HeldKey(Releasable):
                 "lock %r, acquired at %s, was dropped without a release: it stays locked until %s",
                 self.name, ticket.where, until,
             )  # fmt: skip
-
-
-class Overwrite:
-    """Gives a key that holds another value, again where another client has overwritten it meanwhile."""
-
-    def __init__(self, hold: HeldKey, value: bytes) -> None:
-        self._hold = hold
-        self._value = value
-        self._lease_id = hold._session.lease_id
-        self._kv = KeyValue(hold.key, b"", hold._create_revision, hold._written_at, self._lease_id)
-
-    def next(self) -> Call[KeyValue | None]:
-        """What to ask now."""
-        return self._hold._session.client.requests.replace(self._kv, self._value)
-
-    def is_done(self, found: KeyValue | None) -> bool:
-        """Whether it is done, by the answer; `LockLost` where the key is gone."""
-        hold = self._hold
-        if found is None or found.create_revision != hold._create_revision:
-            raise LockLost(f"key {hold.key!r} was deleted from elsewhere: the lock is not ours any more")
-        hold._written_at = found.mod_revision
-        if (found.value, found.lease_id) == (self._value, self._lease_id):
-            return True
-        # Another client has overwritten it, perhaps without our lease, or an earlier answer was lost.
-        self._kv = found._replace(lease_id=self._lease_id)
-        return False
-
-    def run(self) -> None:
-        """Do it in this thread."""
-        client = self._hold._session.client
-        while not self.is_done(client.call(self.next())):
-            pass
 
 
 class Hold(HeldKey):

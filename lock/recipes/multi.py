@@ -22,7 +22,6 @@ from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
 from lock.recipes.queued_lock import Acquirable, check_keywords
-from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import deadline, now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
@@ -43,8 +42,8 @@ class MultiLock(Acquirable["MultiHold"]):
     """
 
     def __init__(self, session: Session, names: Iterable[str]) -> None:
-        super().__init__(session)
         self.names = _in_order(names)
+        super().__init__(session, f"locks {', '.join(self.names)}")
         self.mutexes = [Mutex(session, name) for name in self.names]
 
     def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
@@ -102,9 +101,6 @@ class MultiLock(Acquirable["MultiHold"]):
         held.keep_in(kept)
         return held
 
-    def _label(self) -> str:
-        return f"locks {', '.join(self.names)}"
-
 
 class MultiHold(Releasable):
     """Several locks, held; made by `MultiLock`. Leaving ``with`` frees all, the last first, even where some are lost.
@@ -138,15 +134,7 @@ class MultiHold(Releasable):
         """The conditions that all locks are still ours; see `Hold.is_owner`."""
         return [hold.is_owner() for hold in self._holds_of_all]
 
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when one of them is lost, as `Session.on_lost` does; at once if it is already."""
-        self._session.client.check_process()
-        check_callback(callback)
-        if not self.add_listener(lambda: self._session._engine.callbacks.send(callback)):
-            call(callback)
-
     def add_listener(self, listener: Callable[[], object]) -> bool:
-        """For the recipes: as `HeldKey.add_listener`."""
         return self._loss.add_listener(listener)
 
     def release(self) -> None:

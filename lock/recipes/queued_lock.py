@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
 from lock.core.acquisition import Acquisition, Terms
-from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockError, NotHeld
+from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, Declaration
 from lock.queue.admission import Admission, Frontier
 from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import HeldKey, Hold, Releasable
+from lock.recipes.hold import HeldKey, Hold, Releasable, Releasing
 from lock.runtime.clock import check_number, deadline, now
-from lock.runtime.interrupts import MAIN_THREAD, run_uninterrupted
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -28,13 +28,14 @@ PLAIN = Terms()
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-class Acquirable(ABC, Generic[HeldT]):
+class Acquirable(Releasing, Generic[HeldT]):
     """What any thread acquires. ``with x as hold:``, ``with x.acquire(timeout=5) as hold:`` and `release` all work."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, label: str) -> None:
         if not isinstance(session, Session):
             raise TypeError(f"a {type(self).__name__} takes a Session, such as Session(client); got {session!r}")
         self.session = session
+        self._label = label
         self._mine = threading.local()
 
     @abstractmethod
@@ -64,30 +65,11 @@ class Acquirable(ABC, Generic[HeldT]):
         self.session.client.check_process()
         holds = self.holds_here()
         if not holds:
-            raise NotHeld(f"this thread holds {self._label()} by no acquisition of this object")
+            raise NotHeld(f"this thread holds {self._label} by no acquisition of this object")
         holds[-1].release()
 
     def __enter__(self) -> HeldT:
         return self.acquire()
-
-    def __exit__(self, *exc_info: object) -> None:
-        try:
-            self.release()
-        except LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
-
-    @abstractmethod
-    def locked(self) -> bool:
-        """Whether it is held at this moment, by any client."""
-
-    @abstractmethod
-    def contenders(self) -> Any:
-        """Holders and waiters."""
-
-    @abstractmethod
-    def _label(self) -> str:
-        """What it is, in an error message."""
 
     def holds_here(self) -> list[HeldT]:
         """For the recipes: those of this thread that are not released."""
@@ -107,7 +89,7 @@ class QueuedLock(Acquirable[HoldT]):
     def __init__(
         self, session: Session, name: str, hold: type[HoldT], *, terms: Terms = PLAIN, max_hold: float | None = None
     ) -> None:
-        super().__init__(session)
+        super().__init__(session, f"lock {name!r}")
         if max_hold is not None:
             check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
         self.name = name
@@ -119,17 +101,22 @@ class QueuedLock(Acquirable[HoldT]):
         self._waiting: set[ref[Acquisition]] = set()
 
     def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
-        check_keywords(_wrong)
-        until = now() + timeout if isinstance(timeout, float) and timeout >= 0.0 else deadline(timeout)
-        owner = threading.current_thread()
+        return self.wait(_wrong, timeout, cancel)
+
+    acquire.__doc__ = Acquirable.acquire.__doc__
+
+    def wait(
+        self, wrong: tuple[Any, ...], timeout: float | None, cancel: CancelToken | None, value: bytes | None = None
+    ) -> HoldT:
+        """For the recipes: acquire it; `value` is what the key says, if not who we are."""
+        check_keywords(wrong)
+        until, owner = deadline(timeout), threading.current_thread()
         held = self.enter_again(owner)
         if held is None:
-            acquisition = self.start(owner, until, tries=timeout == 0, explains=True)
+            acquisition = self.start(owner, until, value=value, tries=timeout == 0, explains=True)
             held = self._acquire(acquisition, owner, cancel)
             assert held is not None
         return held
-
-    acquire.__doc__ = Acquirable.acquire.__doc__
 
     def try_acquire(self) -> HoldT | None:
         """The lock if it is free at this moment, else None; nothing is written where it is taken.
@@ -174,7 +161,7 @@ class QueuedLock(Acquirable[HoldT]):
             self._waiting.add(ref(acquisition))  # weak: an interrupt may come before it is known to its caller
             return acquisition
 
-        return begin() if threading.get_ident() != MAIN_THREAD else run_uninterrupted(begin)
+        return run_uninterrupted(begin)
 
     def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
         """For the recipes: the hold of an acquisition that has ended with one; it is kept in `holds`."""
@@ -207,7 +194,7 @@ class QueuedLock(Acquirable[HoldT]):
             run_uninterrupted(lambda: self._abandon(acquisition, held))
             raise
         finally:
-            self._waiting.discard(ref(acquisition))
+            self.stop(acquisition)
             if cancel is not None:
                 cancel.discard(acquisition)
 
@@ -215,9 +202,6 @@ class QueuedLock(Acquirable[HoldT]):
         self._engine.abandon(acquisition)
         if held is not None:
             held.forget()
-
-    def _label(self) -> str:
-        return f"lock {self.name!r}"
 
 
 class RuleLock(QueuedLock[Hold]):

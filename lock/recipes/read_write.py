@@ -19,7 +19,7 @@ from lock.core.acquisition import Acquisition, Terms
 from lock.errors import UpgradeRefused
 from lock.model import Contender, Declaration, KeyValue, declaration
 from lock.queue.admission import Admission
-from lock.recipes.hold import Hold, Overwrite
+from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
@@ -53,6 +53,10 @@ class ReadHold(Hold):
         token: a fencing token to be checked by the resource and not to be raised there: see docs/lock.md.
     """
 
+    def declare(self) -> None:
+        """For the recipes: have the key, which was a writer's, say that it reads."""
+        self.overwrite(self._engine.identity(Declaration(_READ)))
+
 
 class WriteHold(Hold):
     """A lock held for writing, alone."""
@@ -76,18 +80,17 @@ class WriteHold(Hold):
         """
         return run_uninterrupted(self._downgrade)
 
-    def begin_downgrade(self) -> tuple[ReadHold, Overwrite]:
-        """For the recipes: the reader, and the steps that make it one for others."""
+    def begin_downgrade(self) -> ReadHold:
+        """For the recipes: the reader, which is still to be made one for others."""
         self.ensure()
-        value = self._engine.identity(Declaration(_READ))
         reader = self._pass_on(ReadHold)
         self.readers.remember(reader, self.owner)
-        return reader, reader.overwriting(value)
+        return reader
 
     def _downgrade(self) -> ReadHold:
-        reader, overwrite = self.begin_downgrade()
+        reader = self.begin_downgrade()
         try:
-            overwrite.run()
+            reader.declare()
         except BaseException:
             reader.give_up()
             raise

@@ -35,20 +35,12 @@ class ReentrantHold(Hold):
                 f"lock {self.name!r} (key {self.key!r}) is held by {_name(self.owner)}: "
                 f"{_name(owner)} cannot release it"
             )
-        return self.leave(owner)
-
-    def leave(self, owner: object) -> Ticket | None:
-        """For the recipes: take back one entry."""
         if self.entries > 1:
             self.entries -= 1
             return None
         ticket = super().end(owner)
         self.entries = 0
         return ticket
-
-    def release(self) -> None:
-        """As `Hold.release`; the last of as many releases as there were entries frees the lock."""
-        self._release_as(threading.current_thread())
 
 
 class ReentrantMutex(QueuedLock[ReentrantHold]):

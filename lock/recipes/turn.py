@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lock.errors import NotHeld
@@ -43,9 +44,8 @@ class Turn(Releasable):
         """A threading.Event, set as soon as it is known that the lock is not ours any more."""
         return self._hold.lost
 
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
-        self._hold.on_lost(callback)
+    def add_listener(self, listener: Callable[[], object]) -> bool:
+        return self._hold.add_listener(listener)
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours; 0.0 once it is lost."""
@@ -62,18 +62,18 @@ class Turn(Releasable):
     def release(self) -> None:
         """End the turn; raises `NotHeld` if it was ended before, `LockLost` if the hold was found lost at its end."""
         self._session.client.check_process()
-        run_uninterrupted(lambda: self.turns.end(self))
+        run_uninterrupted(self.turns.end, self)
 
 
+@dataclass(eq=False)
 class Waiter:
     """A thread that waits for its turn, or to be told to lead."""
 
-    def __init__(self) -> None:
-        self.since = now()
-        self.called = InterruptSafeEvent()
-        self.leads = False
-        self.cancelled = False
-        self.turn: Turn | None = None
+    since: float = field(default_factory=now)
+    called: InterruptSafeEvent = field(default_factory=InterruptSafeEvent)
+    leads: bool = False
+    cancelled: bool = False
+    turn: Turn | None = None
 
 
 class Turns:

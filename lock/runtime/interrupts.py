@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial, wraps
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from lock.runtime.clock import now
@@ -24,7 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _WAKE_S = 1.0
-MAIN_THREAD = threading.main_thread().ident  # the only one that needs `run_uninterrupted`; others may call at once
+_MAIN_THREAD = threading.main_thread().ident
 
 _Job = tuple[Callable[[], Any], "queue.SimpleQueue[Future[Any]]"]
 
@@ -61,29 +61,19 @@ _kept: list[_KeptThread] = []
 os.register_at_fork(after_in_child=_kept.clear)
 
 
-def run_uninterrupted(call: Callable[[], T]) -> T:
-    """What `call` returns or raises; a KeyboardInterrupt does not stop it."""
-    if threading.get_ident() != MAIN_THREAD or _runs_a_loop():
-        return call()
+def run_uninterrupted(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """What `call` returns or raises; a KeyboardInterrupt does not stop it, once it has begun."""
+    if threading.get_ident() != _MAIN_THREAD or _runs_a_loop():
+        return call(*args, **options)
     for thread in _kept:
         if not thread.is_busy:
-            return thread.run(call)
+            return thread.run(partial(call, *args, **options))
     try:
         thread = _KeptThread()
     except RuntimeError:  # the interpreter ends, and starts no threads any more
-        return call()
+        return call(*args, **options)
     _kept.append(thread)
-    return thread.run(call)
-
-
-def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:
-    """A decorator: a KeyboardInterrupt does not stop what it decorates, once it has begun."""
-
-    @wraps(call)
-    def run(*args: P.args, **options: P.kwargs) -> T:
-        return run_uninterrupted(partial(call, *args, **options))
-
-    return run
+    return thread.run(partial(call, *args, **options))
 
 
 class InterruptSafeEvent:
@@ -108,7 +98,7 @@ class InterruptSafeEvent:
         The main thread, which alone handles signals, wakes every second: the kernel may hand one to another thread.
         """
         until = math.inf if timeout is None else now() + timeout
-        longest = _WAKE_S if threading.get_ident() == threading.main_thread().ident else threading.TIMEOUT_MAX
+        longest = _WAKE_S if threading.get_ident() == _MAIN_THREAD else threading.TIMEOUT_MAX
         while not self._is_set:
             with contextlib.suppress(queue.Empty):
                 self._wakeups.get(timeout=max(min(until - now(), longest), 0.0))

@@ -32,17 +32,18 @@ from typing import Any
 from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
 from lock.core.core import Core
+from lock.core.deletions import Deletions
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
-from lock.etcd.watches import Watch, WatchListener
-from lock.model import Declaration, Event, LeaseStatus
+from lock.etcd.watches import Watch
+from lock.model import Declaration, LeaseStatus
 from lock.queue.admission import EXCLUSIVE
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
-from lock.runtime.interrupts import MAIN_THREAD, InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
 
 logger = logging.getLogger(__name__)
@@ -90,15 +91,15 @@ class Engine:
         self.client.check_process()
         with self.lock:
             if self._worker is None:
-                self._start()
+                self._worker = threading.Thread(target=self._work, name="lock-worker", daemon=True)
+                self._worker.start()
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
     def acquire(self, acquisition: Acquisition) -> bool:
         """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
-            is_main = threading.get_ident() == MAIN_THREAD
-            step = run_uninterrupted(lambda: self.advance(acquisition)) if is_main else self.advance(acquisition)
+            step = run_uninterrupted(self.advance, acquisition)
             if step is None:
                 return acquisition.is_held
             if woken is None:
@@ -123,30 +124,26 @@ class Engine:
     def advance(self, acquisition: Acquisition) -> Wait | None:
         """Do the steps until there is something to wait for, or until it is over."""
         while True:
-            step = self.next(acquisition)
+            step: Ask | Wait | None = self.tell(acquisition.next)
             if not isinstance(step, Ask):
                 return step
-            request = step.request
-            try:
-                answer = self._ask(acquisition, request, step.timeout)
-            except EtcdError as error:
-                self.tell(acquisition.failed, request, error)
-            else:
-                self.tell(acquisition.answered, request, answer)
+            self.exchange(acquisition, step.request, partial(self._ask, acquisition, *step))
 
-    def next(self, acquisition: Acquisition) -> Ask | Wait | None:
-        """The next step of an acquisition."""
+    def exchange(
+        self, asker: Core | Acquisition | Deletions, request: messages.Request, ask: Callable[[], Any]
+    ) -> EtcdError | None:
+        """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered; returns that."""
         try:
-            with self.lock:
-                return acquisition.next(now())
-        finally:
-            self.flush()
+            answer = ask()
+        except EtcdError as error:
+            self.tell(asker.failed, request, error)
+            return error
+        self.tell(asker.answered, request, answer)
+        return None
 
     def tell(self, method: Callable[..., Any], *args: Any) -> Any:
         """Tell the core something, and the time."""
-        if threading.get_ident() != MAIN_THREAD:
-            return self._tell(method, *args)
-        return run_uninterrupted(lambda: self._tell(method, *args))
+        return run_uninterrupted(self._tell, method, *args)
 
     def _tell(self, method: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -216,13 +213,9 @@ class Engine:
         until = now() + self.client.timeout
         request = self.tell(self.core.release, ticket)
         if request is not None:
-            try:
-                answer = self.client.call(self.call_of(request), unanswered=lambda: self.core.deletions.doubt(request))
-            except EtcdError as error:
-                self.tell(self.core.deletions.failed, request, error)
-                self.check_deletion(ticket, error)
-            else:
-                self.tell(self.core.deletions.answered, request, answer)
+            deletions, call = self.core.deletions, self.call_of(request)
+            ask = partial(self.client.call, call, unanswered=partial(deletions.doubt, request))
+            self.check_deletion(ticket, self.exchange(deletions, request, ask))
         if not ticket.is_gone:
             gone = InterruptSafeEvent()
             ticket.wake = gone.set
@@ -230,16 +223,16 @@ class Engine:
                 gone.wait(until - now())
         self.check_released(ticket)
 
-    def check_deletion(self, ticket: Ticket, error: EtcdError) -> None:
-        """Raise where a deletion that has failed will not be made up for."""
-        if self.client.closed:
+    def check_deletion(self, ticket: Ticket, error: EtcdError | None) -> None:
+        """Raise where a deletion has failed that will not be made up for."""
+        if error is not None and self.client.closed:
             raise EtcdUnavailable(
                 f"{CLOSED} before key {ticket.key!r} was released: it goes with its lease, within {self.core.ttl} s"
             ) from error
 
     def check_released(self, ticket: Ticket) -> None:
         """Raise where it was lost; the deletion may still be on its way."""
-        self.tell(self.core.check, ticket)
+        self.ensure(ticket)
         if not ticket.is_gone:
             logger.warning("key %s is deleted later: etcd did not confirm it in time", ticket.key)
         elif not ticket.was_there:
@@ -251,10 +244,6 @@ class Engine:
         if moment >= ticket.expires or ticket.failure is not None or self.core.remaining(moment) <= 0.0:
             self.tell(self.core.poll)
             self.tell(self.core.check, ticket)
-
-    def expire(self, ticket: Ticket, max_hold: float, reason: str) -> None:
-        """Give the hold up after so many seconds."""
-        self.tell(lambda now: self.core.expire_at(ticket, now + max_hold, reason))
 
     def lost_event(self, ticket: Ticket) -> threading.Event:
         """Set as soon as it is known that the hold is lost."""
@@ -272,10 +261,6 @@ class Engine:
                 return False
             ticket.listeners = [*(ticket.listeners or ()), listener]
             return True
-
-    def contended(self, ticket: Ticket) -> bool:
-        """Whether there is a waiter, as far as is known."""
-        return bool(self.tell(self.core.contended, ticket))
 
     # The session
 
@@ -354,10 +339,6 @@ class Engine:
         self._lease.wake()
         self._inbox.put(None)
 
-    def _start(self) -> None:
-        self._worker = threading.Thread(target=self._work, name="lock-worker", daemon=True)
-        self._worker.start()
-
     def _work(self) -> None:
         orders: deque[messages.Order] = deque()
         while True:
@@ -386,24 +367,15 @@ class Engine:
             item = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
             while True:
                 if item is not None:
-                    self._take(*item)
+                    request, done = item
+                    self.exchange(self.core, request, done.result)
                 item = self._inbox.get_nowait()
-
-    def _take(self, request: messages.Request, done: Future[Any]) -> None:
-        try:
-            answer = done.result()
-        except EtcdError as error:
-            self.tell(self.core.failed, request, error)
-        except Exception as error:
-            logger.exception("a call of etcd has failed")
-            self.tell(self.core.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
-        else:
-            self.tell(self.core.answered, request, answer)
 
     def _carry_out(self, order: messages.Order) -> None:
         match order:
             case messages.Follow():
-                self._watches[order.prefix] = self.client.watches.add(order.prefix, _Listener(self, order.prefix))
+                told = partial(self.tell, self.core.following.told, order.prefix)
+                self._watches[order.prefix] = self.client.watches.add(order.prefix, told)
             case messages.Reopen():
                 if order.prefix in self._watches:
                     logger.debug("the watch of %s was behind: watching anew", order.prefix)
@@ -418,31 +390,9 @@ class Engine:
                 self._send(order)
 
     def _send(self, request: messages.Request) -> None:
-        answer: Future[Any]
-        try:
-            unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
-            answer = self.client.send(self.call_of(request), unanswered=unanswered)
-        except Exception as error:
-            answer = Future()
-            answer.set_exception(error)
+        unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
+        answer = self.client.send(self.call_of(request), unanswered=unanswered)
         answer.add_done_callback(lambda done: self._inbox.put((request, done)))
 
     def _meet_another_cluster(self) -> None:
         self.tell(self.core.restored)
-
-
-class _Listener(WatchListener):
-    """Passes on what the watch of one queue tells."""
-
-    def __init__(self, engine: Engine, prefix: str) -> None:
-        self._engine = engine
-        self._prefix = prefix
-
-    def watching(self) -> None:
-        self._engine.tell(self._engine.core.following.watching, self._prefix)
-
-    def changed(self, events: list[Event]) -> None:
-        self._engine.tell(self._engine.core.following.changed, self._prefix, events)
-
-    def broken(self, error: EtcdError) -> None:
-        self._engine.tell(self._engine.core.following.broken, self._prefix, error)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from lock.core.core import Core
 from lock.errors import EtcdError
-from lock.etcd.client import Client
 from lock.runtime.clock import now
+
+if TYPE_CHECKING:
+    from lock.session.engine import Engine
 
 logger = logging.getLogger(__name__)
 
@@ -25,20 +25,10 @@ _RETRY_S = 0.2
 _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that its lease is over
 
 
-class _Engine(Protocol):
-    """What the thread needs of the session's engine."""
-
-    core: Core
-    client: Client
-
-    def tell(self, event: Callable[..., Any], *values: Any) -> Any:
-        """Tell the core, and do what it asks for."""
-
-
 class LeaseThread(threading.Thread):
     """Renews the lease of a session until it is lost or `stop` is called."""
 
-    def __init__(self, engine: _Engine) -> None:
+    def __init__(self, engine: Engine) -> None:
         super().__init__(name="lock-lease", daemon=True)
         self._engine = engine
         self._stopping = threading.Event()

@@ -16,7 +16,7 @@ from lock.errors import LockError
 from lock.etcd.client import Client
 from lock.runtime.callbacks import check_callback
 from lock.runtime.clock import check_number, now
-from lock.runtime.interrupts import uninterrupted
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.engine import Engine
 
 logger = logging.getLogger(__name__)
@@ -53,11 +53,10 @@ class Session:
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._ending = threading.Lock()
-        self._engine = self._open(ttl)
+        self._engine = run_uninterrupted(self._open, ttl)
         core = self._engine.core
         self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
 
-    @uninterrupted
     def _open(self, ttl: int) -> Engine:
         engine = Engine(self.client, ttl, self.name)
         _open.add(self)
@@ -105,9 +104,8 @@ class Session:
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
         self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
-        self._close()
+        run_uninterrupted(self._close)
 
-    @uninterrupted
     def _close(self) -> None:
         if self._ending.acquire(timeout=self.client.timeout):  # a second call waits for the first one
             try:

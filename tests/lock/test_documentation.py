@@ -1,11 +1,14 @@
-"""docs/lock.md and lock/README.md: every example in them runs."""
+"""docs/lock.md, docs/quickstart.md and lock/README.md: every example in them runs."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import redis
@@ -16,6 +19,7 @@ from tests.support.lock import ROOT, delete, shell
 
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
+QUICKSTART = ROOT / "docs" / "quickstart.md"
 
 
 def blocks(language: str, page: Path = PAGE) -> list[str]:
@@ -43,6 +47,36 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
     client.close()  # type: ignore[attr-defined]
     with redis.Redis.from_url(redis_server.url) as shop:
         shop.flushdb()
+
+
+def test_the_quickstart_runs(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its examples run as they stand, with `locks.py` from the recipes, and leave no key."""
+    [helper] = [code for code in blocks("python", RECIPES) if "def live_session" in code]
+    locks = ModuleType("locks")
+    exec(helper.replace("127.0.0.1:2379", etcd.endpoint), vars(locks))
+    monkeypatch.setitem(sys.modules, "locks", locks)
+    page: dict[str, Any] = {"__name__": "quickstart"}
+    for code in blocks("python", QUICKSTART):
+        exec(compile(code.replace("127.0.0.1:2379", etcd.endpoint), "quickstart", "exec", dont_inherit=True), page)
+    assert page["nightly_report"]() == "done"
+    assert asyncio.run(page["work"]()) > 0
+    page["worker_exit"](None, None)
+    page["session"].close()
+    page["client"].close()
+    assert client.get_prefix("quickstart/").keys == []
+
+
+def test_the_quickstart_names_the_loggers_as_they_are() -> None:
+    """Each module that it lists logs at the level that it says, and each that warns is listed."""
+    rows = re.findall(r"^\| `(lock\.[\w.]+)` \| (\w+) \|", QUICKSTART.read_text(encoding="utf-8"), re.MULTILINE)
+    said = {(name, "exception" if level == "error" else level) for name, level in rows}
+    calls = {
+        (".".join(path.relative_to(ROOT).with_suffix("").parts), level)
+        for path in (ROOT / "lock").rglob("*.py")
+        for level in re.findall(r"\blogger\.(\w+)\(", path.read_text(encoding="utf-8"))
+    }
+    assert said <= calls
+    assert {call for call in calls if call[1] == "warning"} <= said
 
 
 def test_the_example_of_the_readme_runs(etcd: Etcd, client: Client, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, Mutex, Session
+from lock.core.messages import Delete
 from lock.model import KeyValue
 from tests.support.waiting import in_thread, wait_until
 
@@ -50,8 +51,7 @@ def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyV
 
 def delete(client: Client, key: str, create_revision: int | None = None) -> bool:
     """Delete a key by hand, as etcdctl does, or one that was created at this revision; whether it was there."""
-    [was_there] = client.call(client.requests.delete((key, create_revision)), WAIT_S)
-    return was_there
+    return client.call(client.requests.delete_keys(Delete(((key, create_revision),), (), 0)), WAIT_S).there == [True]
 
 
 def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:

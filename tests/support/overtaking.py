@@ -12,36 +12,21 @@ import redis
 
 
 @contextmanager
-def overtaken(place: int, rival: Callable[[], object]) -> Iterator[None]:
-    """Let `rival` come before the command in this place, from 0, of those that are sent inside."""
-    send, places = redis.Connection.send_packed_command, itertools.count()
-
-    def send_after_rival(connection: redis.Connection, *command: Any, **options: Any) -> None:
-        if next(places) == place:
-            rival()
-        send(connection, *command, **options)  # type: ignore[no-untyped-call]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis.Connection, "send_packed_command", send_after_rival)
-        yield
-
-
-@contextmanager
-def overtaken_at(marker: bytes, rival: Callable[[], object]) -> Iterator[None]:
-    """Let `rival` come before the first command sent inside that contains `marker`."""
-    send, met = redis.Connection.send_packed_command, list[bytes]()
+def overtaken(place: int | bytes, rival: Callable[[], object]) -> Iterator[None]:
+    """Let `rival` come before the command in this place, from 0, or before the first that contains these bytes."""
+    send, places, met = redis.Connection.send_packed_command, itertools.count(), list[bytes]()
 
     def send_after_rival(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
         text = command if isinstance(command, bytes) else b"".join(command)
-        if marker in text and not met:
-            met.append(marker)
+        if not met and (next(places) == place if isinstance(place, int) else place in text):
+            met.append(text)
             rival()
         send(connection, command, *args, **options)  # type: ignore[no-untyped-call]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis.Connection, "send_packed_command", send_after_rival)
         yield
-    assert met, f"nothing with {marker!r} was sent"
+    assert met or isinstance(place, int), f"nothing with {place!r} was sent"
 
 
 @contextmanager

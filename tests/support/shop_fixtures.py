@@ -16,7 +16,10 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.config.settings import Settings
+from app.sales.opening import OpeningRecord
+from app.sales.redis_cluster import connect as connect_redis
 from app.sales.sale import Sale
+from app.sales.stock import Stock
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect
 from tests.support.shops import environment
@@ -101,3 +104,25 @@ def crowd() -> Iterator[ThreadPoolExecutor]:
     """Threads for buyers."""
     with ThreadPoolExecutor(16) as threads:
         yield threads
+
+
+Process = Callable[..., Sale]
+
+
+@pytest.fixture
+def process(settings: Settings) -> Iterator[Process]:
+    """Makes the sale as a process sees it that has just started."""
+    with ExitStack() as closing:
+        client = closing.enter_context(connect_redis(settings.redis_url, connections=20))
+
+        def start(etcd_endpoints: str = settings.etcd_endpoints, items: int = 1, timeout: float = 20.0) -> Sale:
+            etcd = closing.enter_context(connect(etcd_endpoints, timeout=timeout))
+            return Sale(client, settings.sale, record=OpeningRecord(etcd, settings.sale), stock=10, items=items)
+
+        yield start
+
+
+@pytest.fixture
+def item_stock(sale: Sale) -> Stock:
+    """The sale's first item, as instance shop-a sells it."""
+    return Stock(sale)

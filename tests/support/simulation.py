@@ -387,7 +387,7 @@ class Watch:
                 self._position, self._epoch = world.etcd.revision, world.etcd.epoch
                 pause = world.delay()
                 self._busy_until = world.time + pause  # what it tells comes after that it stands
-                world.at(pause, lambda: self.tell(life, lambda now: core.following.watching(self._prefix, now)))
+                world.at(pause, lambda: self.tell(life, lambda now: core.following.told(self._prefix, [], now)))
                 world.etcd.listeners[self] = self.follow
                 if world.trouble and world.chance.random() < 0.3:
                     world.at(world.chance.random() * 3.0, lambda: self.cut(life))
@@ -408,7 +408,7 @@ class Watch:
         again = self._life
         world.at(
             world.delay(),
-            lambda: self.tell(again, lambda now: core.following.broken(self._prefix, EtcdUnavailable("cut"), now)),
+            lambda: self.tell(again, lambda now: core.following.told(self._prefix, EtcdUnavailable("cut"), now)),
         )
         pause = world.chance.choice([0.0, 0.1 + world.chance.random()])
         world.at(pause, lambda: None if again != self._life else self.open())
@@ -439,7 +439,7 @@ class Watch:
             if told:
                 lag = world.delay() + (world.chance.random() if world.trouble and world.chance.random() < 0.05 else 0.0)
                 self._busy_until = max(world.time + lag, self._busy_until + 1e-6)
-                changed = lambda now: core.following.changed(self._prefix, told, now)  # noqa: E731
+                changed = lambda now: core.following.told(self._prefix, told, now)  # noqa: E731
                 world.at(self._busy_until - world.time, lambda: self.tell(life, changed))
 
 
@@ -567,7 +567,7 @@ class Actor:
         if chance.random() < 0.2:
             ticket.is_fence = True
         if chance.random() < 0.1:
-            process.core.expire_at(ticket, process.now() + 0.1, "max_hold")
+            process.core.expire_in(ticket, 0.1, "max_hold", process.now())
         if chance.random() < 0.1:
             process.core.contended(ticket, process.now())
         turn = self._turn

@@ -48,7 +48,6 @@ class EventStream:
 
     @property
     def viewers(self) -> int:
-        """How many are connected."""
         return len(self._streams)
 
     def publish(self, event: str, data: Any) -> None:

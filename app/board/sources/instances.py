@@ -59,7 +59,6 @@ class Instances:
         self._names: dict[str, str] = {}
 
     def start(self) -> None:
-        """Begin to look for them."""
         self._found.start()
         if self._states:
             self._states.start()

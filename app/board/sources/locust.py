@@ -51,7 +51,6 @@ class Locust:
             raise LocustBusy("A rush is running already: wait for its end, or stop it in Locust's page.")
 
     def status(self) -> LocustStatus:
-        """What it does now."""
         try:
             told = self._ask("/stats/requests")
         except OSError as error:

@@ -157,7 +157,6 @@ def _await_turns(name: str, waiters: int, etcd: Etcd) -> None:
 
 
 def _forget(etcd: Etcd, name: str) -> None:
-    """Free what the killed workers held and queued."""
     with connect(etcd.endpoint, timeout=30) as client:
         for lease in {kv.lease_id for kv in client.get_prefix(f"{name}/").keys}:
             client.revoke(lease)

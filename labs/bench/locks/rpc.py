@@ -27,9 +27,7 @@ class LockRpc:
         return bytes(PutRequest.FromString(answer).value)
 
     def unlock(self, key: bytes, *, timeout: float) -> None:
-        """Free it. Raises grpc.RpcError."""
         self._unlock(KeyValue(key=key).SerializeToString(), timeout=timeout)
 
     def close(self) -> None:
-        """Hang up."""
         self._channel.close()

@@ -100,7 +100,6 @@ class Contest:
         self._longest_s = 0.0
 
     def compete(self) -> None:
-        """Take turns until it is over."""
         with suppress(LockError, redis.RedisError, ValueError):  # closed under its feet at the end
             while not self._over.is_set():
                 began = time.monotonic()
@@ -134,7 +133,6 @@ class Contest:
                 self._longest_s = max(self._longest_s, time.monotonic() - began)
 
     def begin(self) -> None:
-        """Count from now on."""
         self._began, self._cpu = time.monotonic(), time.process_time()
         self._counting.set()
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from inspect import isabstract
-from typing import NamedTuple
 
 from app.contract import labs
 from labs.faults.scenario import Scenario
@@ -30,22 +29,3 @@ def groups() -> dict[str, Sequence[str]]:
     """The names of the scenarios about one thing, by the word for it."""
     words = dict.fromkeys(each.group for each in scenarios().values() if each.group)
     return {word: [name for name, each in scenarios().items() if each.group == word] for word in words}
-
-
-class Scene(NamedTuple):
-    """A scenario for the board: its name, and a sentence that says what is done."""
-
-    name: str
-    sentence: str
-
-
-def scenes() -> Sequence[Scene]:
-    """The scenarios that can be played on a stack that runs, such as that of `make up`, in their order.
-
-    They need processes that are killed, frozen, stopped or started, and neither proxies nor servers of another kind.
-    """
-    return [
-        Scene(name, f"{each.summary[:1].upper()}{each.summary[1:]}.")
-        for name, each in scenarios().items()
-        if each.is_stageable
-    ]

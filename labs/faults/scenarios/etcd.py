@@ -46,7 +46,6 @@ class EtcdOutage(Scenario):
 
     name = "etcd-outage"
     order = 50
-    is_stageable = True
 
     def play(self, context: ScenarioContext) -> None:
         context.act(context.testbed.etcd.stop, "etcd is stopped")

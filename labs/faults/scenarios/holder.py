@@ -24,7 +24,6 @@ class KillHolder(Scenario):
 
     name = "kill-holder"
     order = 10
-    is_stageable = True
     sharded = False
 
     def play(self, context: ScenarioContext) -> None:
@@ -51,7 +50,6 @@ class PauseHolder(Scenario):
 
     name = "pause-holder"
     order = 20
-    is_stageable = True
     sharded = False
     unfenced = Expected.BREAKS
 

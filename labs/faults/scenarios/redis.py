@@ -38,7 +38,6 @@ class RestartRedis(Scenario):
 
     name = "restart-redis"
     order = 90
-    is_stageable = True
 
     def play(self, context: ScenarioContext) -> None:
         for _ in range(3):

@@ -19,16 +19,16 @@ from app.guards import guards
 from labs.faults import trial
 from labs.faults.commands import DEFAULT_GUARDS, GUARDS, exit_code, faults
 from labs.faults.context import VICTIM, ScenarioContext, TrialListener
-from labs.faults.judgement import BREAKS_NOT, Judgement, judge_trial, no_verdict
+from labs.faults.judgement import BREAKS_NOT, judge_trial
 from labs.faults.runner import ScenarioRunner
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.scenarios import scenarios, scenes
+from labs.faults.scenarios import scenarios
 from labs.faults.scenarios.holder import DelayedWrite, PauseHolder
 from labs.faults.scenarios.random_sequence import Injection, injections, plan_injections, run_injections
 from labs.faults.shops import Setup
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
-from labs.faults.trial import MOST_PLAYS, Trial, TrialResult
+from labs.faults.trial import MOST_PLAYS, Trial
 from loadtest.cli.main import run
 from loadtest.results.answer import Answer
 from loadtest.results.audit import Audit, audit
@@ -57,6 +57,11 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
             yield testbed
 
 
+def problems_of(record: Record) -> list[str]:
+    assert record.expectation is not None
+    return record.expectation.problems
+
+
 class Nothing(Scenario):
     """Leave the sale alone, and expect it to break."""
 
@@ -69,8 +74,9 @@ class Nothing(Scenario):
 
 def test_a_scenario_that_proves_nothing_fails(testbed: Testbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
-    result, _ = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=FEW).run()
-    assert (result.observed, result.judgement) == ("EXACT", Judgement(False, [BREAKS_NOT]))
+    record = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=FEW).run()
+    assert record.verdict["verdict"] == "EXACT"
+    assert (record.as_expected, problems_of(record)) == (False, [BREAKS_NOT])
 
 
 def mistake(*args: object) -> None:
@@ -96,9 +102,9 @@ class Broken(Nothing):
 @pytest.mark.parametrize("place", ["injection", "_snapshot", "_click"])
 def test_a_mistake_in_a_thread_ends_the_scenario(testbed: Testbed, place: str) -> None:
     """An exception in an injection, the monitor or a buyer is a problem of the run, and does not vanish."""
-    result, _ = Trial(Broken(place), "etcd", testbed, TrialListener(), stock=STOCK).run()
-    assert result.as_expected is False
-    assert any("ended with KeyError('a mistake')" in problem for problem in result.judgement.problems)
+    record = Trial(Broken(place), "etcd", testbed, TrialListener(), stock=STOCK).run()
+    assert record.as_expected is False
+    assert any("ended with KeyError('a mistake')" in problem for problem in problems_of(record))
 
 
 def test_an_error_of_the_sale_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,11 +153,11 @@ def test_an_untimely_fault_is_played_again(
     """A fault that missed its moment is not judged; after several there is no verdict. No connection is left."""
     with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
         monkeypatch.setattr(type(testbed.redis), "url", f"redis://{line.endpoint}/0")
-        result, _ = Trial(scenario, "etcd", testbed, TrialListener(), stock=FEW).run()
+        record = Trial(scenario, "etcd", testbed, TrialListener(), stock=FEW).run()
         opened = psutil.Process().net_connections("tcp")
         assert [each.status for each in opened if each.raddr and each.raddr.port == line.port] == []
-    assert (scenario.plays, result.as_expected) == (plays, as_expected)
-    assert result.judgement.problems[:1] == ([] if as_expected else ["too late"])
+    assert (scenario.plays, record.as_expected) == (plays, as_expected)
+    assert problems_of(record)[:1] == ([] if as_expected else ["too late"])
 
 
 class Slow(Nothing):
@@ -174,25 +180,22 @@ class Slow(Nothing):
 def test_a_sale_that_cannot_end_in_time_has_no_verdict(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither what is missing nor what is under way speaks against the guard, or disturbs the next sale."""
     monkeypatch.setattr(trial, "END_TIMEOUT_S", 1.0)
-    result, record = Trial(Slow(), "etcd", testbed, TrialListener(), stock=STOCK).run()
-    assert (result.as_expected, result.observed) == (None, TOO_SLOW)
-    assert result.judgement.problems[0] == "the sale was not over 1 s after the fault"
+    record = Trial(Slow(), "etcd", testbed, TrialListener(), stock=STOCK).run()
+    assert problems_of(record)[0] == "the sale was not over 1 s after the fault"
     assert (record.verdict["verdict"], record.verdict["kind"], record.as_expected) == (TOO_SLOW, Kind.NONE, None)
     monkeypatch.undo()
-    result, _ = Trial(Late(0), "etcd", testbed, TrialListener(), stock=FEW).run()
-    assert result.judgement == Judgement(True)
+    record = Trial(Late(0), "etcd", testbed, TrialListener(), stock=FEW).run()
+    assert (record.as_expected, problems_of(record)) == (True, [])
 
 
 def test_the_exit_code_tells_no_verdict_from_a_broken_promise() -> None:
     """0: all are as expected; 1: one is not, whatever else has no verdict; 2: one has no verdict."""
-
-    def results(*judgements: Judgement) -> list[TrialResult]:
-        return [TrialResult("random", "etcd", Expected.EXACT, "EXACT", True, each, CLEAN) for each in judgements]
-
-    good, bad, unknown = Judgement(True), Judgement(False, ["OVERSOLD by 1"]), no_verdict(["late"])
-    assert exit_code(results(good, good)) == 0
-    assert exit_code(results(good, unknown, bad)) == 1
-    assert exit_code(results(unknown, good)) == 2
+    record = Record.read(DATA / "rush-etcd.json")
+    expectations = (Expectation("EXACT", as_expected, []) for as_expected in (True, False, None))
+    good, bad, unknown = (replace(record, expectation=each) for each in expectations)
+    assert exit_code([good, good]) == 0
+    assert exit_code([good, unknown, bad]) == 1
+    assert exit_code([unknown, good]) == 2
 
 
 @pytest.mark.slow
@@ -214,9 +217,9 @@ def test_a_late_write_is_neither_missed_nor_overtaken(testbed: Testbed, monkeypa
 
     monkeypatch.setattr(ScenarioContext, "start_holder", slow_at_first)
     monkeypatch.setattr(ScenarioContext, "let_others_buy", await_doubt)
-    result, record = Trial(DelayedWrite(), "etcd-unfenced", testbed, TrialListener(), stock=STOCK).run()
+    record = Trial(DelayedWrite(), "etcd-unfenced", testbed, TrialListener(), stock=STOCK).run()
     assert len(victims) >= 2
-    assert result.as_expected, result.judgement.problems
+    assert record.as_expected, problems_of(record)
     (back,) = (event.at_ms for event in record.events if event.text.startswith("the network is back"))
     doubted, *retries = (answer for answer in record.answers if answer.buyer == VICTIM)
     assert doubted.answered_ms < back < min(retry.sent_ms for retry in retries)
@@ -227,21 +230,21 @@ def test_a_late_write_is_neither_missed_nor_overtaken(testbed: Testbed, monkeypa
 )
 def test_a_frozen_holder_oversells_without_a_fence(testbed: Testbed, guard: str, outcome: str) -> None:
     """Its late write lands where no fence refuses it, is answered truthfully, and the record shows the overlap."""
-    result, record = Trial(PauseHolder(), guard, testbed, TrialListener(), stock=STOCK).run()
-    assert result.as_expected, result.judgement.problems
+    record = Trial(PauseHolder(), guard, testbed, TrialListener(), stock=STOCK).run()
+    assert record.as_expected, problems_of(record)
     section, *_ = (section for section in record.sections if section.buyer == VICTIM)
     assert section.outcome == outcome
     found = audit(record)
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.overlaps.pairs)
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.raced) is (outcome == "sold")
-    assert (result.found.sold > STOCK) is (outcome == "sold")
+    assert (found.sold > STOCK) is (outcome == "sold")
     assert [event.text for event in record.events][1] == "shop-a is frozen"
 
 
 def test_only_the_fence_refuses_a_late_write(testbed: Testbed) -> None:
     """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
-    result, record = Trial(DelayedWrite(), "etcd", testbed, TrialListener(), stock=STOCK).run()
-    assert result.as_expected, result.judgement.problems
+    record = Trial(DelayedWrite(), "etcd", testbed, TrialListener(), stock=STOCK).run()
+    assert record.as_expected, problems_of(record)
     assert record.expectation == Expectation("EXACT", True, [], fault=DelayedWrite.summary)
     first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]
     assert (first.outcome, first.in_doubt, last.outcome) == ("unavailable", True, "sold")
@@ -327,14 +330,6 @@ def test_every_guard_with_a_lock_can_be_played() -> None:
     assert DEFAULT_GUARDS == ["etcd", "etcd-unfenced", "redis-lock"]
 
 
-def test_scenes_need_nothing_but_processes() -> None:
-    """The board can be offered each scene with a sentence; none changes the servers or opens the sale later."""
-    assert [scene.name for scene in scenes()] == ["kill-holder", "pause-holder", "etcd-outage", "restart-redis"]
-    for name, sentence in scenes():
-        assert (sentence[0].isupper(), sentence[-1]) == (True, ".")
-        assert (scenarios()[name].setup, scenarios()[name].opens_in_s) == (Setup(), 0)
-
-
 @pytest.mark.parametrize(
     ("expected", "verdict", "found"),
     [
@@ -351,9 +346,9 @@ def test_scenes_need_nothing_but_processes() -> None:
 )
 def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Verdict, found: list[str]) -> None:
     """Exact means exact; broken means oversold or updates lost."""
-    assert judge_trial(expected, "exact", verdict, CLEAN) == Judgement(not found, found)
+    assert judge_trial(expected, "exact", verdict, CLEAN) == Expectation(expected.value, not found, found)
     without_fence = judge_trial(expected, "exact_until_paused", verdict, CLEAN)
-    assert without_fence == Judgement(not found, found)
+    assert without_fence == Expectation(expected.value, not found, found)
 
 
 OVERSOLD = replace(EXACT, oversold=2, lost_updates=2)

@@ -8,26 +8,35 @@ from typing import Any
 
 import pytest
 
-from app.contract.verdict import TOO_SLOW
-from labs.faults.judgement import Judgement, no_verdict
+from app.contract.outcomes import Outcome
 from labs.faults.monitor import Lease, Participant, Snapshot
-from labs.faults.scenario import Expected
 from labs.faults.screen import results_table, sale_picture
-from labs.faults.trial import TrialResult
-from loadtest.results.audit import audit
-from loadtest.results.record import Record
+from loadtest.results.record import Expectation, Record
 from tests.support.terminal import printed
 
 DATA = Path(__file__).parents[3] / "tests/data"
-FOUND = replace(audit(Record.read(DATA / "rush-etcd.json")), sold=302, stock_left=0, stock=300, longest_stall_ms=2500)
-WRONG = Judgement(False, ["OVERSOLD by 27"])
-ROW = TrialResult("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", False, WRONG, FOUND)
+
+
+def played(scenario: str = "pause-holder", *, as_expected: bool | None = False) -> Record:
+    """A sale of 302 of 300 items, with 2.5 s between two of them."""
+    record = Record.read(DATA / "rush-etcd.json")
+    sold = next(answer for answer in record.answers if answer.outcome is Outcome.SOLD)
+    verdict = {**record.verdict, "verdict": "OVERSOLD by 27", "exact": False}
+    return replace(
+        record,
+        scenario=scenario,
+        guard="etcd-unfenced",
+        stock=300,
+        ledger=record.ledger[:1] * 302,
+        answers=[replace(sold, sent_ms=at, answered_ms=at) for at in (0.0, 2500.0)],
+        verdict=verdict,
+        expectation=Expectation("EXACT", as_expected, []),
+    )
 
 
 def test_the_table_says_what_is_not_as_expected() -> None:
     """The longest row fits into 80 columns and says whether it is as expected; a scenario is named once."""
-    slow = replace(ROW, scenario="delayed-write", observed=TOO_SLOW, judgement=no_verdict(["late"]))
-    rows = [ROW, replace(ROW, judgement=Judgement(True)), slow]
+    rows = [played(), played(as_expected=True), played("delayed-write", as_expected=None)]
     text = printed(results_table(rows, plain=True))
     begin, end = ["etcd-unfenced", "EXACT"], ["302", "2", "2.5"]
     oversold = [*begin, "OVERSOLD", "by", "27", *end]

@@ -21,7 +21,7 @@ from labs.opening.schedule import OPEN, NoSchedule, Schedule
 from lock import EtcdUnavailable
 from tests.support.lock import delete
 from tests.support.overtaking import overtaken
-from tests.support.sale_fixtures import Process
+from tests.support.shop_fixtures import Process
 from tests.support.shops import in_ms, section_of
 
 

@@ -48,7 +48,6 @@ def bars(record: Record) -> list[Bar]:
 
 
 def _lane(busy_until: list[float], from_ms: float, to_ms: float) -> int:
-    """Occupy the first free lane, and return its number."""
     lane = next((lane for lane, until in enumerate(busy_until) if until <= from_ms), len(busy_until))
     busy_until[lane : lane + 1] = [to_ms]
     return lane

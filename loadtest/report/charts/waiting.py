@@ -53,6 +53,5 @@ def _mark(ms: float | None, look: Spec) -> Spec:
 
 
 def _text(text: str, x: int, look: Spec) -> Spec:
-    """Above the histogram."""
     mark = {"type": "text", "baseline": "bottom", **look}
     return layer([{"text": text}], mark, x={"value": x}, y={"value": -4}, text={"field": "text"})

@@ -8,11 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from flask import Flask
 
-from app import services
 from app.sales.sale import Sale
 from lock import Mutex
 from tests.support.shops import SELLERS, WAIT_S, WAYS, buy, queue_behind
-from tests.support.waiting import wait_until
 
 UNDER_ETCD = ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
 
@@ -36,19 +34,6 @@ def test_a_purchase_that_waited_over_a_reset_is_refused(
     lost = next(line for line in app.test_client().get("/metrics").text.splitlines() if 'cause="sale_reset"' in line)
     assert "flashsale_locks_lost_total" in lost
     assert buy(app, guard)["outcome"] == "sold"
-
-
-def test_a_purchase_that_waited_for_a_thread_lock_over_a_reset_is_refused(
-    app: Flask, sale: Sale, crowd: ThreadPoolExecutor
-) -> None:
-    """The same without etcd: what counts is when the buyer clicked."""
-    assert buy(app, "thread")["status"] == 200
-    line = services.of(app).guards["thread"]._locks["1"]  # type: ignore[attr-defined]
-    with line:
-        waiting = crowd.submit(buy, app, "thread")
-        wait_until(lambda: "in_progress 1.0" in app.test_client().get("/metrics").text)
-        sale.reset()
-    assert (waiting.result(WAIT_S)["outcome"], sale.snapshot().orders) == ("lock_lost", 0)
 
 
 @pytest.mark.parametrize("value", ["abc", "3 items"])

@@ -22,7 +22,7 @@ from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable
 from tests.support.lock import delete
 from tests.support.overtaking import overtaken
-from tests.support.sale_fixtures import Process
+from tests.support.shop_fixtures import Process
 from tests.support.shops import at_once, section_of
 from tests.support.waiting import assert_raises, wait_until
 

@@ -17,7 +17,7 @@ from flask import Flask
 from app import services
 from app.sales.sale import Sale
 from app.sales.stock import SELL
-from tests.support.overtaking import answer_lost, overtaken, overtaken_at
+from tests.support.overtaking import answer_lost, overtaken
 from tests.support.shops import SELLERS, WAIT_S, WAYS, Answer, at_once, buy, ledger
 
 SHARDED = "etcd-sharded"
@@ -135,8 +135,8 @@ def test_a_claim_is_worth_nothing_in_the_next_sale(shops: Pair, crowd: ThreadPoo
         buying.append(crowd.submit(buy_item, app, SHARDED, "k"))
         assert at_shard.wait(WAIT_S)
 
-    with overtaken_at(SELL.sha.encode(), wait_at_shard):
-        with overtaken_at(f"sale:{{{name}}}:initial".encode(), claim):
+    with overtaken(SELL.sha.encode(), wait_at_shard):
+        with overtaken(f"sale:{{{name}}}:initial".encode(), claim):
             resetting.reset(100)
         is_reset.set()
         refused = buying[0].result(WAIT_S)

@@ -22,7 +22,7 @@ from app.sales.sale import Sale
 from app.sharding.shards import ShardedStock
 from app.sharding.transfer import CREDIT, DEBIT, FROZEN_S
 from loadtest.stack.redis_cluster import SLOTS, ClusterNode, RedisCluster
-from tests.support.overtaking import overtaken_at
+from tests.support.overtaking import overtaken
 from tests.support.shops import WAYS, Answer, buy
 from tests.support.waiting import wait_until
 
@@ -166,7 +166,7 @@ def test_the_others_go_on(
 ) -> None:
     """Items on living nodes are sold to their buyers; they hear "sold out" when the node is back and all is sold."""
     node, shards = cluster.members[number], [place - 1 for place in living if place]
-    with overtaken_at(STEPS[step], lambda: FAULTS[fault](node)):
+    with overtaken(STEPS[step], lambda: FAULTS[fault](node)):
         first = buyers.buy(shard)
     assert first["outcome"] == ("unavailable" if 1 + shard not in living else "sold")
     items, began, asked = sum(buyers.left(place) for place in living), time.monotonic(), steps_at(node, monkeypatch)

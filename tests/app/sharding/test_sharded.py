@@ -21,16 +21,6 @@ from tests.support.waiting import wait_until
 Make = Callable[..., Flask]
 
 
-def test_a_retry_meets_its_answer_at_the_other_instance(app: Flask, other: Flask, sale: Sale) -> None:
-    """The shard follows from the key: sold or sold out, the first answer is given again; another buyer gets 422."""
-    first, again = (buy(shop, "etcd-sharded", key="k", buyer="ada") for shop in (app, other))
-    assert (first["order"], first["replayed"]) == (again["order"], None)
-    assert (again["replayed"], sale.snapshot().orders) == ("true", 1)
-    assert buy(other, "etcd-sharded", key="k", buyer="bob")["status"] == 422
-    sale.reset(0)
-    assert [buy(shop, "etcd-sharded", key="k")["outcome"] for shop in (app, other)] == ["sold_out"] * 2
-
-
 def test_few_purchases_need_the_lock(make: Make, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 300 items at two instances, at most 0.15 acquisitions of the mutex go to a purchase; all items are sold."""
     shops, acquire, acquired = [make(), make(instance="shop-b")], CohortMutex.acquire, list[int]()

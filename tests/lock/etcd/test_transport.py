@@ -20,6 +20,7 @@ from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
+from lock.core.messages import Create, Delete
 from lock.etcd.watches import WatchIterator
 from tests.support.lock import WAIT_S, delete, metric, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
@@ -33,7 +34,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "time_to_live": lambda client: client.time_to_live(1, timeout=0.3),
     "revoke": lambda client: client.revoke(1, timeout=0.3),
     "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
-    "delete": lambda client: client.call(client.requests.delete(("a/b", 1)), 0.3),
+    "delete": lambda client: client.call(client.requests.delete_keys(Delete((("a/b", 1),), (), 0)), 0.3),
     "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
     "status": lambda client: client.status(timeout=0.3),
 }
@@ -115,13 +116,12 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
     """The caller has to know: it may do later what another one has done by now, or none."""
     unanswered: list[str] = []
     with connect(f"{silent},{etcd.endpoint}", timeout=0.6) as both:
-        request = both.requests.create("transport/told", b"", NO_LEASE)
-        kv = both.call(request, unanswered=lambda: unanswered.append("silent"))
-        assert kv is not None
+        request = both.requests.create_key(Create("transport/told", b"", NO_LEASE))
+        both.call(request, unanswered=lambda: unanswered.append("silent"))
         assert unanswered == ["silent"]
-        delete(client, kv.key)
+        assert delete(client, "transport/told")
     with connect(silent, timeout=0.3) as alone:
-        request = alone.requests.create("transport/told", b"", NO_LEASE)
+        request = alone.requests.create_key(Create("transport/told", b"", NO_LEASE))
         assert_raises(EtcdUnavailable, alone.call, request, unanswered=lambda: unanswered.append("alone"))
     assert unanswered == ["silent", "alone"]
 
@@ -170,8 +170,9 @@ def test_what_is_said_has_one_error(
 ) -> None:
     """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, the caller learns that."""
     unanswered, client = list[str](), failing(code, said)
+    request = client.requests.create_key(Create("a/b", b"", NO_LEASE))
     with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
-        client.call(client.requests.create("a/b", b"", NO_LEASE), unanswered=lambda: unanswered.append("asked"))
+        client.call(request, unanswered=lambda: unanswered.append("asked"))
     assert type(caught.value) is error
     assert unanswered == ["asked"] * in_doubt
 
@@ -184,9 +185,8 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
             for position in (0, 1):
                 client.leave(client.endpoints[position])
 
-        kv = client.call(client.requests.create("transport/once", b"", NO_LEASE), unanswered=others_move)
-        assert kv is not None
-        delete(client, kv.key)
+        client.call(client.requests.create_key(Create("transport/once", b"", NO_LEASE)), unanswered=others_move)
+        assert delete(client, "transport/once")
 
 
 @pytest.mark.parametrize("read", [True, False])

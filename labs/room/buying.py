@@ -1,0 +1,78 @@
+"""Purchases at the shop: each is sent again with its key until it is answered, so it is made once."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import random
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from urllib.parse import urlsplit
+
+from app.board.sources.instances import find
+from app.contract.outcomes import Outcome
+from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Bought, Buyer, Click, Crowd, RoomRefused, RoomSale
+
+ANSWER_S = 20.0  # longer than a purchase waits for its turn
+PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)  # before it is sent again; the last one for good
+NOT_OPEN_S = 0.05  # the leader opens the sale a moment after its time
+REACTION_S = (0.2, 2.5)  # robots click as late after the opening as people do
+
+
+class Buying:
+    """Sends the clicks of a crowd to the instances in turn, each in its own thread."""
+
+    def __init__(self, crowd: Crowd, instances: Sequence[str]) -> None:
+        self._crowd = crowd
+        self._instances = instances
+        self._turns = itertools.count()
+        self._threads = ThreadPoolExecutor(MOST_PHONES + MOST_ROBOTS, thread_name_prefix="buy")
+
+    def start(self, click: Click) -> None:
+        """Begin to buy; `click.settled` tells the end."""
+        self._threads.submit(self._buy, click, next(self._turns))
+
+    def start_robots(self, sale: RoomSale) -> None:
+        """Have robots click at the opening, as late as people do."""
+        for number in range(1, sale.robots + 1):
+            self._threads.submit(self._click, sale, Buyer(f"robot-{number}", str(number), is_robot=True))
+
+    def _click(self, sale: RoomSale, robot: Buyer) -> None:
+        time.sleep(max(sale.opens_in_s, 0.0) + random.uniform(*REACTION_S))
+        with suppress(RoomRefused):  # another sale has begun
+            click, _ = self._crowd.click(robot, "0", sale.number)
+            self._buy(click, next(self._turns))
+
+    def _buy(self, click: Click, turn: int) -> None:
+        time.sleep(max(click.sale.opens_in_s, 0.0))
+        pauses = itertools.chain(PAUSES_S, itertools.repeat(PAUSES_S[-1]))
+        while self._crowd.enter(click):
+            bought, outcome = None, None
+            try:
+                bought, outcome = self._ask(click, turn)
+            finally:
+                self._crowd.leave(click, bought)
+            if bought:
+                return
+            turn += 1  # the other instance may be well
+            time.sleep(NOT_OPEN_S if outcome is Outcome.NOT_OPEN else next(pauses) * random.uniform(0.5, 1.0))
+
+    def _ask(self, click: Click, turn: int) -> tuple[Bought | None, Outcome | None]:
+        """One request: the answer that settles the click, if it is one; and the outcome, if there is one."""
+        try:
+            urls = find(self._instances)
+            connection = http.client.HTTPConnection(urlsplit(urls[turn % len(urls)]).netloc, timeout=ANSWER_S)
+            asked = {"guard": click.sale.guard, "hold_ms": click.sale.hold_ms, "buyer": click.buyer.buyer}
+            headers = {"Content-Type": "application/json", "Idempotency-Key": click.key}
+            with closing(connection):
+                connection.request("POST", "/stock/reduce", json.dumps(asked), headers)
+                told = json.load(connection.getresponse())
+            outcome = Outcome(told["outcome"])
+            if outcome is Outcome.SOLD:
+                return Bought(outcome, int(told["stock"]) + 1, str(told["order"])), outcome
+            return Bought(outcome) if outcome is Outcome.SOLD_OUT else None, outcome
+        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):  # no answer, or none of a shop
+            return None, None

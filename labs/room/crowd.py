@@ -1,0 +1,267 @@
+"""The crowd: phones and robots, their bets, and in each sale one click of each buyer.
+
+A number is what a purchase has read from the counter, as its receipt says. Numbers that several buyers hold are the
+clashes: each of those purchases has read the same number before another one had written.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from app.contract.outcomes import Outcome
+
+MOST_PHONES = 400
+MOST_OF_ONE_ADDRESS = 250  # a whole room may stand behind one address
+MOST_ROBOTS = 1000
+LONGEST_NAME = 20
+MOST_BET = 9999
+EARLY_S = 0.3  # a phone's clock may be wrong by so much; its click waits for the opening
+PHONE, ROBOT = "phone: ", "robot: "  # before the names in the shop's ledger
+
+
+class RoomRefused(Exception):
+    """What a phone asked for is refused; `kind` is what the page has a text for."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+class Phase(str, Enum):
+    """What the crowd does: waits for a sale, counts down to its opening, or buys."""
+
+    WAITING = "waiting"
+    COUNTDOWN = "countdown"
+    OPEN = "open"
+
+
+@dataclass(eq=False)
+class Buyer:
+    """A phone or a robot.
+
+    Attributes:
+        id: of a phone the secret in its cookie.
+        bet: how many items it bets will be sold.
+    """
+
+    id: str
+    name: str
+    address: str = ""
+    is_robot: bool = False
+    bet: int | None = None
+
+    @property
+    def buyer(self) -> str:
+        """The name in the shop's ledger."""
+        return (ROBOT if self.is_robot else PHONE) + self.name
+
+
+@dataclass(frozen=True)
+class Bought:
+    """The answer that settles a click: an order with the number that was read, or sold out."""
+
+    outcome: Outcome
+    number: int | None = None
+    order: str | None = None
+
+
+@dataclass(eq=False)
+class Click:
+    """The one purchase of a buyer in a sale.
+
+    Attributes:
+        key: Idempotency-Key at the shop: it names this crowd, sale and buyer, so no phone can use another's.
+        settled: set when there is `bought`, or never, when another sale has begun.
+    """
+
+    sale: RoomSale
+    buyer: Buyer
+    key: str
+    bought: Bought | None = None
+    settled: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(eq=False)
+class RoomSale:
+    """One sale of the room, as the stage has set it.
+
+    Attributes:
+        opens_at: seconds of `time.monotonic`.
+        clicks: by the id of the buyer.
+        holders: of each number, the clicks that hold it.
+    """
+
+    number: int
+    guard: str
+    hold_ms: int
+    stock: int
+    opens_at: float
+    robots: int
+    clicks: dict[str, Click] = field(default_factory=dict)
+    holders: defaultdict[int, list[Click]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def opens_in_s(self) -> float:
+        return self.opens_at - time.monotonic()
+
+
+class Crowd:
+    """All buyers and the sale that they are in. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._token = secrets.token_hex(4)
+        self._phones: dict[str, Buyer] = {}
+        self._sales = 0
+        self._buying = 0
+        self.sale: RoomSale | None = None  # None between two sales, too
+
+    @property
+    def phones(self) -> list[Buyer]:
+        with self._lock:
+            return list(self._phones.values())
+
+    @property
+    def phase(self) -> Phase:
+        sale = self.sale
+        if sale is None:
+            return Phase.WAITING
+        return Phase.COUNTDOWN if sale.opens_in_s > 0 else Phase.OPEN
+
+    def join(self, name: str, address: str) -> Buyer:
+        """A new phone; a name that is taken gets a number. Raises RoomRefused."""
+        name = checked_name(name)
+        with self._lock:
+            if len(self._phones) >= MOST_PHONES:
+                raise RoomRefused(503, "full", f"The room is full: {MOST_PHONES} phones are in it.")
+            if sum(each.address == address for each in self._phones.values()) >= MOST_OF_ONE_ADDRESS:
+                raise RoomRefused(429, "full", f"{MOST_OF_ONE_ADDRESS} phones with your address are in the room.")
+            taken = {each.name for each in self._phones.values()}
+            free = (f"{name} {number}" for number in range(2, MOST_PHONES + 2))
+            name = name if name not in taken else next(each for each in free if each not in taken)
+            phone = Buyer(secrets.token_urlsafe(24), name, address)
+            self._phones[phone.id] = phone
+            return phone
+
+    def find(self, id: str) -> Buyer | None:
+        """The phone with this cookie."""
+        return self._phones.get(id)
+
+    def remove(self, name: str) -> bool:
+        """Send a phone out of the room; its order stays. Whether it was there."""
+        with self._lock:
+            gone = [each.id for each in self._phones.values() if each.name == name]
+            for id in gone:
+                del self._phones[id]
+            return bool(gone)
+
+    def bet(self, phone: Buyer, items: int) -> None:
+        """Bet how many will be sold; the last bet before the opening counts. Raises RoomRefused."""
+        with self._lock:
+            if self.phase is Phase.OPEN:
+                raise RoomRefused(409, "bets_closed", "The sale is open: no more bets.")
+            phone.bet = items
+
+    def end_sale(self, *, timeout: float) -> None:
+        """End the sale, and wait until the shop has answered all that was sent; raises RoomRefused if it has not.
+
+        A purchase under way could otherwise be made in the next sale. The bets on a sale that was open end with it.
+        """
+        with self._changed:
+            if self.phase is Phase.OPEN:
+                for phone in self._phones.values():
+                    phone.bet = None
+            self.sale = None
+            if not self._changed.wait_for(lambda: not self._buying, timeout):
+                raise RoomRefused(409, "under_way", f"{self._buying} purchases are under way: try again in a moment.")
+
+    def begin_sale(self, *, guard: str, hold_ms: int, stock: int, opens_in_s: float, buyers: int) -> RoomSale:
+        """The next sale, after `end_sale`; robots fill up the phones to so many `buyers`."""
+        with self._lock:
+            self._sales += 1
+            robots = min(max(buyers - len(self._phones), 0), MOST_ROBOTS)
+            opens_at = time.monotonic() + opens_in_s
+            self.sale = RoomSale(self._sales, guard, hold_ms, stock, opens_at, robots)
+            return self.sale
+
+    def click(self, buyer: Buyer, key: str, sale: int) -> tuple[Click, bool]:
+        """The click of a buyer in the sale of this number, and whether it is the first; others have no effect.
+
+        Raises RoomRefused if that sale is not open, nor about to open.
+        """
+        with self._lock:
+            if self.sale is None or self.sale.number != sale or self.sale.opens_in_s > EARLY_S:
+                raise RoomRefused(409, "not_open", "The sale is not open yet.")
+            if click := self.sale.clicks.get(buyer.id):
+                return click, False
+            own = buyer.name if buyer.is_robot else buyer.id[:12]
+            click = Click(self.sale, buyer, f"room-{self._token}-{self.sale.number}-{own}-{key}")
+            self.sale.clicks[buyer.id] = click
+            return click, True
+
+    def is_current(self, click: Click) -> bool:
+        return self.sale is click.sale
+
+    def enter(self, click: Click) -> bool:
+        """Count a request that is sent to the shop; False if its sale is over. Then `leave`."""
+        with self._lock:
+            if not self.is_current(click):
+                return False
+            self._buying += 1
+            return True
+
+    def leave(self, click: Click, bought: Bought | None) -> None:
+        """Its answer is there; `bought` if that settles the click."""
+        with self._changed:
+            self._buying -= 1
+            self._changed.notify_all()
+            if bought and not click.bought:
+                click.bought = bought
+                if bought.number is not None:
+                    click.sale.holders[bought.number].append(click)
+                click.settled.set()
+
+    def others(self, click: Click) -> list[Buyer]:
+        """The other buyers that hold the same number."""
+        with self._lock:
+            number = click.bought.number if click.bought else None
+            holders = click.sale.holders.get(number, []) if number is not None else []
+            return [each.buyer for each in holders if each is not click]
+
+    def clashes(self) -> list[tuple[int, list[Buyer]]]:
+        """The numbers that several buyers hold, phones first; those with the most phones first."""
+        with self._lock:
+            held = self.sale.holders if self.sale else {}
+            found = [(number, _phones_first(click.buyer for click in all)) for number, all in held.items()]
+        clashes = [(number, buyers) for number, buyers in found if len(buyers) > 1]
+        return sorted(clashes, key=lambda each: (-_count_phones(each[1]), -len(each[1]), each[0]))
+
+    def clicks(self) -> list[Click]:
+        """All of this sale."""
+        with self._lock:
+            return list(self.sale.clicks.values()) if self.sale else []
+
+
+def _phones_first(buyers: Iterable[Buyer]) -> list[Buyer]:
+    return sorted(buyers, key=lambda buyer: buyer.is_robot)
+
+
+def _count_phones(buyers: Iterable[Buyer]) -> int:
+    return sum(not buyer.is_robot for buyer in buyers)
+
+
+def checked_name(text: str) -> str:
+    """A name in one short line, without what changes the direction of a text or can't be seen. Raises RoomRefused."""
+    visible = "".join(each if unicodedata.category(each)[0] != "C" else " " for each in text)
+    name = " ".join(visible.split())[:LONGEST_NAME].strip()
+    if not any(unicodedata.category(each)[0] in "LNS" for each in name):
+        raise RoomRefused(400, "no_name", f"Give a name of 1 to {LONGEST_NAME} characters.")
+    return name

@@ -1,0 +1,189 @@
+"""The room with real phones: five browsers and two hundred plain clients over a network address of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from labs.room.tests.network import ADDRESS, Network, own_network
+from labs.room.tests.rooms import Judge, Phone, ask_board, clashes_on_board, crowd_of
+from labs.room.up import RoomServer, add_room
+from loadtest.stack.stack import Stack
+from scripts.chromium import find_chromium
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+CLIENTS, STOCK = 200, 150
+NAMES = ["Ada", "<b>Bob</b>", "李伟", "Dora", "Emil"]
+ANSWERED = "#screen:is([data-state=sold], [data-state=clash], [data-state=out])"
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    """A network of these tests' own."""
+    with own_network() as network:
+        yield network
+
+
+@pytest.fixture(scope="module")
+def stack(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops, the board, and the room with a PIN at the network's address."""
+    stack = Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env={"FLASHSALE_LEASE_TTL": "4"})
+    add_room(stack, ADDRESS, port=0, pin="4711")
+    try:
+        network.run(stack.start)
+        yield stack
+    finally:
+        network.run(stack.stop)
+
+
+@pytest.fixture(scope="module")
+def url(stack: Stack) -> str:
+    (room,) = (each for each in stack.pages if isinstance(each, RoomServer))
+    return room.url
+
+
+@pytest.fixture(scope="module")
+def browser(network: Network) -> Iterator[Browser]:
+    """A browser inside the network; the one that other tests share is outside."""
+    from playwright.sync_api import sync_playwright
+
+    started = network.run(sync_playwright().start)
+    try:
+        browser = network.run(started.chromium.launch, executable_path=find_chromium())
+        yield browser
+        network.run(browser.close)
+    finally:
+        network.run(started.stop)
+
+
+@pytest.fixture(scope="module")
+def clients(network: Network, url: str) -> list[Phone]:
+    """Plain clients that have joined."""
+    return network.run(crowd_of, url, CLIENTS, pin="4711")
+
+
+@pytest.fixture(scope="module")
+def pages(network: Network, browser: Browser, url: str) -> Iterator[list[Page]]:
+    """Pages that have joined, each a phone of its own; at the end none may have complained."""
+    complaints: list[str] = []
+    joined = [network.run(_join, browser, url, name, complaints) for name in NAMES]
+    yield joined
+    assert complaints == []
+
+
+def _join(browser: Browser, url: str, name: str, complaints: list[str]) -> Page:
+    language = "zh-CN" if name == "李伟" else "en"
+    page = browser.new_context(viewport={"width": 360, "height": 640}, locale=language).new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.goto(url)
+    page.fill("#name", name)
+    page.fill("#pin", "4711")
+    page.click("#join button")
+    page.wait_for_selector("#sale")
+    page.fill("#bet", str(len(name)))
+    page.click("#bet-button")
+    return page
+
+
+def click_all(pages: list[Page], clients: list[Phone], sale: int) -> None:
+    """All click as soon as the sale is open; the last page loses its connection in the click."""
+    for page in pages:
+        page.wait_for_selector("#buy:enabled")
+    with ThreadPoolExecutor(len(clients)) as threads:
+        answers = [threads.submit(client.buy, sale) for client in clients]
+        for page in pages[:-1]:
+            page.click("#buy")
+        pages[-1].click("#buy", no_wait_after=True)
+        pages[-1].context.set_offline(True)
+        for answer in answers:
+            answer.result()
+    pages[-1].context.set_offline(False)
+    for page in pages:
+        page.wait_for_selector(ANSWERED)
+
+
+def seen_on(page: Page) -> tuple[str, str, str]:
+    """The state of the screen, the number, and the sentence below it."""
+    state = page.get_attribute("#screen", "data-state") or ""
+    return state, page.inner_text("#number") if state != "out" else "", page.inner_text("#more")
+
+
+@pytest.mark.parametrize("guard", ["none", "etcd"])
+def test_every_phone_is_told_the_truth(
+    network: Network, stack: Stack, pages: list[Page], clients: list[Phone], guard: str
+) -> None:
+    """The clashes are those of the ledger without a lock, none under etcd, and each page says what the ledger says."""
+    judge = Judge(stack)
+    asked = {"guard": guard, "hold_ms": 5, "stock": STOCK, "opens_in_s": 2, "buyers": 0}
+    network.run(ask_board, stack, "/room/begin", asked)
+    sale = network.run(ask_board, stack, "/room/state")["sale"]["number"]
+    network.run(click_all, pages, clients, sale)
+
+    def shown() -> Any:
+        return network.run(ask_board, stack, "/room/state")
+
+    wait_until(lambda: shown()["clicks"] == CLIENTS + len(pages) and not shown()["pending"])
+    clashes, orders = network.run(judge.clashes), network.run(judge.orders)
+    on_board = clashes_on_board(shown())
+    assert {number: {f"phone: {name}" for name in names} for number, (names, _) in on_board.items()} == clashes
+    assert bool(clashes) == (guard == "none")
+    assert (len(orders) == STOCK) or guard == "none"
+    for client in clients:
+        me = network.run(client.ask, "/state")["me"]
+        assert _numbers(orders, client.name) == ([me["number"]] if me["bought"] == "sold" else [])
+    for name, page in zip(NAMES, pages, strict=True):
+        numbers = _numbers(orders, name)
+        others = len(clashes.get(numbers[0], {name})) - 1 if numbers else 0
+        expected = ("clash" if others else "sold") if numbers else "out"
+        wait_until(lambda: network.run(seen_on, page)[0] == expected)  # noqa: B023
+        state, number, sentence = network.run(seen_on, page)
+        assert (state, number) == (expected, str(numbers[0]) if numbers else "")
+        assert not others or str(others) in sentence
+
+
+def _numbers(orders: dict[str, tuple[str, int]], name: str) -> list[int]:
+    """What the orders of a phone have read."""
+    return [number for buyer, number in orders.values() if buyer == f"phone: {name}"]
+
+
+def test_the_board_shows_code_bets_and_clashes(
+    network: Network, stack: Stack, browser: Browser, pages: list[Page], url: str
+) -> None:
+    """Names are text and never markup; the code is drawn; who was nearest is told with the verdict."""
+    assert stack.board is not None
+
+    def look() -> None:
+        board = browser.new_page(locale="en", viewport={"width": 1024, "height": 768})
+        board.set_default_timeout(PATIENCE_MS)
+        board.goto(f"{stack.board.url}/room" if stack.board else "")
+        board.wait_for_selector(f"#url:has-text('{url.removeprefix('http://')}')")
+        assert board.inner_text("#pin") == "PIN 4711"
+        assert board.evaluate("document.getElementById('code').naturalWidth") > 0
+        board.select_option("#guard", "none")
+        board.fill("input[name=stock]", "300")
+        board.fill("input[name=buyers]", str(CLIENTS + 5 + 40))
+        board.select_option("#think", "50")
+        board.click("#next")
+        board.wait_for_selector("main[data-phase=waiting]")
+        assert NAMES[1] in board.inner_text("#names")
+        assert board.query_selector("#names b") is None
+        pages[0].fill("#bet", "40")
+        pages[0].click("#bet-button")
+        board.wait_for_selector("#bets-note:has-text('1 bet')")
+        board.click("#now")
+        board.wait_for_selector("#clash-list li")
+        board.wait_for_selector("#nearest:has-text('Nearest: Ada (40)')")
+        assert board.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    network.run(look)

@@ -1,0 +1,57 @@
+"""docs/formats.md: the schemas are those of the classes, and real files keep to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from jsonschema import Draft202012Validator
+
+from app.sales.sale import Sale
+from tests.support.commands import finished
+from tests.support.fixtures import module_of
+from tests.support.shops import WAYS, buy
+
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "docs/schemas"
+
+
+def validator(name: str) -> Draft202012Validator:
+    schema = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def test_the_schemas_are_those_of_the_classes() -> None:
+    """A member that was added to a class is in its schema: else run `python scripts/schemas.py`."""
+    for name, text in module_of(ROOT / "scripts/schemas.py").generated().items():
+        assert (SCHEMAS / name).read_text(encoding="utf-8") == text, name
+
+
+@pytest.mark.timeout(240)
+def test_what_a_demo_keeps_fits_the_schemas(tmp_path: Path) -> None:
+    """The comparison and the record of each guard, of a rush against real servers."""
+    finished(tmp_path, "demo", "--buyers=20", "--stock=5", "--guard=etcd")
+    report = tmp_path / "reports/latest"
+    validator("comparison.json").validate(json.loads((report / "comparison.json").read_bytes()))
+    records = [json.loads(path.read_bytes()) for path in sorted(report.glob("records/*.json"))]
+    assert [record["guard"] for record in records] == ["etcd", "none"]
+    for record in records:
+        validator("record.json").validate(record)
+        assert all(record[rows] for rows in ("answers", "ledger", "sections"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_section_log_fits_its_schema(make: Callable[..., Flask], sale: Sale, tmp_path: Path, way: str) -> None:
+    """Every line of a purchase, and of moving items to a shard, under every guard and every lab's way of selling."""
+    assert buy(make(section_log=tmp_path), way)["outcome"] == "sold"
+    lines: list[dict[str, Any]] = [
+        json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    assert {line["event"] for line in lines} == {"enter", "leave"}
+    for line in lines:
+        validator("section-log.json").validate(line)

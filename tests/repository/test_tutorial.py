@@ -1,0 +1,61 @@
+"""docs/tutorial.md: its files are those beside it, and its commands sell and oversell as it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import redis
+
+from loadtest.ports import free_port
+from loadtest.stack.servers import Etcd, Redis
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+STEPS = re.findall(r"^```sh\n(python .*?)^```\n\n```text\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def verdicts(output: str) -> list[str]:
+    """The lines in order of name, each number alike but those of an exact sale; bob and ada may answer in any order."""
+    lines = output.splitlines()
+    return sorted(line if line.startswith("EXACT") else re.sub(r"\d+", "N", line) for line in lines)
+
+
+def test_the_page_shows_the_files_as_they_are() -> None:
+    """Every file beside the page is quoted in full, and no other."""
+    quoted = re.findall(r"^\[`([\w.]+)`\]\(tutorial/\1\):\n\n```\w+\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs/tutorial").glob("*.*")}
+    assert dict(quoted) == files
+    assert len(STEPS) == 6
+
+
+@pytest.mark.parametrize(("commands", "shown"), STEPS, ids=["none", "thread", "two", "etcd", "paused", "fence"])
+def test_each_step_ends_as_the_page_shows(etcd: Etcd, redis_server: Redis, commands: str, shown: str) -> None:
+    """Each step's commands print the verdict on the page, in a shell of their own with real servers."""
+    first, second = str(free_port()), str(free_port())
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    servers = {"REDIS_URL": redis_server.url, "ETCD": etcd.endpoint}
+    shell = subprocess.Popen(
+        ["sh", "-c", commands.replace("5001", first).replace("5002", second)],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **servers},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = shell.communicate(timeout=90)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)  # whatever is left, also where a step has failed
+        shell.wait()
+        with redis.Redis.from_url(redis_server.url) as store:
+            store.delete("{tutorial}:stock", "{tutorial}:orders", "{tutorial}:fence")
+    assert verdicts(output) == verdicts(shown), output

@@ -26,7 +26,7 @@ TOO_SLOW = 2  # exit code
 @click.argument("scene", type=click.Choice(list(SCENES)), default="pause")
 @click.option("--language", type=click.Choice(list(TEXTS)), default="en", show_default=True, help="Of the texts.")
 def scene(scene: str, language: str) -> None:
-    """Play a scene phase by phase: pause or kill the holder, freeze etcd, wipe Redis.
+    """Play a scene phase by phase: pause or kill the holder, kill etcd, wipe Redis.
 
     In a terminal, Enter goes on. Exits with 0 if every guard did what it promises, with 2 if the machine was too slow.
     """
@@ -36,7 +36,7 @@ def scene(scene: str, language: str) -> None:
             directory, ports="free", board=True, durable=True, env={"FLASHSALE_LEASE_TTL": str(STAGE_LEASE_S)}
         )
         try:
-            with screen.status("starting etcd, Redis and two shops"):
+            with screen.status(texts["starting"]):
                 stack.start()
             code = _play(scene, stack, texts, screen)
         finally:
@@ -57,7 +57,8 @@ def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> i
                     screen.input(f"[dim]{texts['enter']}[/] ")
             else:
                 style = "bold green" if step.kind == Kind.EXACT else "bold red"
-                screen.print(f"{step.guard}  {step.values.get('verdict', '')}: {said}\n", style=style, markup=False)
+                verdict = texts[f"kind.{step.kind}"].format(**step.values)
+                screen.print(f"{step.guard}  {verdict}: {said}\n", style=style, markup=False)
                 as_promised = as_promised and (step.kind == Kind.EXACT or step.guard == "etcd-unfenced")
     except (TooSlow, FutureTimeout):
         screen.print(texts["too_slow"], style="bold red")

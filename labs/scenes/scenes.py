@@ -1,7 +1,7 @@
 """The scenes: what is done to the stack, phase by phase, and the sentence at the end.
 
 A scene tells what it is about to do, waits for the teacher, and does it. What it tells are keys of the table of texts
-(``static/texts.js``) and the values for them, so that the page speaks the language of the room.
+(``static/texts.json``) and the values for them, so that the page speaks the language of the room.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Phase(NamedTuple):
 
 
 class Result(NamedTuple):
-    """How one act ended; `kind` is that of `app.contract.verdict`."""
+    """How one act ended; `kind` is that of `app.contract.verdict`, of which the value `n` tells by how many."""
 
     guard: str
     text: str
@@ -76,9 +76,8 @@ def _pause(stage: Stage, guard: str) -> Iterator[Step]:
         "order": (told.order or "")[:4],
         "token": token,
         "later": later,
-        "verdict": sale["verdict"],
     }
-    yield Result(guard, text, values, sale["kind"])
+    yield _judged(guard, text, values, sale)
 
 
 def kill_the_holder(stage: Stage) -> Iterator[Step]:
@@ -99,25 +98,25 @@ def kill_the_holder(stage: Stage) -> Iterator[Step]:
         raise TooSlow
     yield Phase("kill.start", {"first": first}, waits=False)
     stage.act("start", first)
-    yield Result("etcd", "kill.sold_once", {"second": second, "verdict": sale["verdict"]}, sale["kind"])
+    yield _judged("etcd", "kill.sold_once", {"second": second}, sale)
 
 
-def etcd_stands_still(stage: Stage) -> Iterator[Step]:
-    """Freeze etcd: no purchase goes through unlocked, and sales go on when it is back."""
+def kill_etcd(stage: Stage) -> Iterator[Step]:
+    """Kill etcd's leader, here its only member: nothing is sold unlocked, and sales go on when it is back."""
     first, *_ = stage.instances
     yield Phase("etcd.begin", {"first": first})
     stage.reset(2, through=first)
     stage.await_that(lambda: stage.buy("warm", "etcd", at=first).result(SLOW_S).outcome is Outcome.SOLD, SLOW_S)
-    stage.act("freeze", "etcd")
+    stage.act("kill", "etcd")
     refused = stage.buy("ada", "etcd", at=first).result(2 * SLOW_S)
     yield Phase("etcd.back", {"outcome": refused.outcome.value if refused.outcome else "error"})
-    stage.act("thaw", "etcd")
+    stage.act("start", "etcd")
     served = stage.await_that(lambda: _sold(stage, "bob", first), 2 * SLOW_S)
     sale = stage.sale(through=first)
     if refused.outcome is Outcome.SOLD:
-        yield Result("etcd", "etcd.unlocked", {"order": refused.order}, "flawed")
+        yield Result("etcd", "etcd.unlocked", {"order": (refused.order or "")[:4]}, "flawed")
     else:
-        yield Result("etcd", "etcd.waited", {"order": served[:4], "verdict": sale["verdict"]}, sale["kind"])
+        yield _judged("etcd", "etcd.waited", {"order": served[:4]}, sale)
 
 
 def redis_forgets(stage: Stage) -> Iterator[Step]:
@@ -133,9 +132,13 @@ def redis_forgets(stage: Stage) -> Iterator[Step]:
     stage.reset(2, through=first)
     served = stage.await_that(lambda: _sold(stage, "bob", first), SLOW_S)
     if refused.outcome is Outcome.SOLD:
-        yield Result("redis-lua", "redis.sold_again", {"order": refused.order}, "oversold")
+        yield Result("redis-lua", "redis.sold_again", {"order": (refused.order or "")[:4]}, "flawed")
     else:
         yield Result("redis-lua", "redis.refused", {"order": served[:4]}, "exact")
+
+
+def _judged(guard: str, text: str, values: dict[str, Any], sale: dict[str, Any]) -> Result:
+    return Result(guard, text, {**values, "n": abs(sale["orders"] - sale["initial"])}, sale["kind"])
 
 
 def _sold(stage: Stage, buyer: str, at: str) -> str | None:
@@ -146,6 +149,6 @@ def _sold(stage: Stage, buyer: str, at: str) -> str | None:
 SCENES: dict[str, Scene] = {
     "pause": pause_the_holder,
     "kill": kill_the_holder,
-    "etcd": etcd_stands_still,
+    "etcd": kill_etcd,
     "redis": redis_forgets,
 }

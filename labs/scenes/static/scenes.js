@@ -46,7 +46,7 @@ function button(scene, playing) {
 function result({ guard, text: key, values, kind }) {
   const made = document.createElement("article");
   made.dataset.kind = kind;
-  made.append(item("h2", "", guard), item("p", "verdict", values.verdict ?? ""), item("p", "", text(key, values)));
+  made.append(item("h2", "", guard), item("p", "verdict", text(`kind.${kind}`, values)), item("p", "", text(key, values)));
   return made;
 }
 

@@ -101,7 +101,8 @@ def test_every_text_is_there_in_both_languages() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in STATIC.parent.glob("*.py"))
     told = re.findall(r'"((?:pause|kill|etcd|redis)\.\w+)"', sources)
     asked = re.findall(r'data-text="(\w+)"', (STATIC / "scenes.html").read_text(encoding="utf-8"))
-    own = {"too_slow", "cannot", "away", "token", "enter", *(f"scene.{scene}" for scene in SCENES)}
+    own = {"too_slow", "cannot", "away", "token", "enter", "starting", *(f"scene.{scene}" for scene in SCENES)}
+    own |= {f"kind.{kind}" for kind in ("exact", "oversold", "undersold", "flawed")}
     assert set(TEXTS["en"]) == set(TEXTS["zh"]) == {*told, *asked, *own}
     for key, english in TEXTS["en"].items():
         assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", TEXTS["zh"][key])), key

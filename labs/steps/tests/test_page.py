@@ -117,5 +117,5 @@ def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_pa
     for buyer, times in (("A", 5), ("C", 4)):
         for _ in range(times):
             page.click(f"[data-do='step {buyer}']:enabled")
-    page.wait_for_selector(".purchase:has-text('C 被告知售罄')")
-    assert page.inner_text("h1") == "你就是调度器"
+    page.wait_for_selector(".purchase:has-text('C 得知已售罄')")
+    assert page.inner_text("h1") == "你来当调度器"

@@ -147,7 +147,7 @@ def test_options_with_their_default_are_left_out() -> None:
     rush = Comparison(300, 500, "", {}, runs)
     assert repeat_comparison(rush) == "make demo"
     assert repeat_comparison(replace(rush, buyers=7, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
-    assert repeat_comparison(replace(rush, opens_in_s=3)) == 'make demo ARGS="--opens-in 3"'
+    assert repeat_comparison(replace(rush, opens_in_s=3), "zh") == 'make demo ARGS="--opens-in 3 --language zh"'
     assert repeat_records([record]) == 'make demo ARGS="--guard etcd --buyers 60 --stock 40 --hold-ms 30"'
     record = replace(record, guard="mixed", buyers=None, hold_ms=None)
     assert repeat_records([record]) == 'make demo ARGS="--stock 40"'

@@ -12,6 +12,7 @@ from app.contract import labs
 from loadtest.cli.options import redis_shards
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import ManagedProcess, scratch_directory
+from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack, usage_hints
 
 _POLL_S = 0.1
@@ -76,8 +77,8 @@ class Logs:
                     self._ended.discard(process)  # started again from the board
                 elif process not in self._ended:
                     self._ended.add(process)
-                    is_instance = isinstance(process, Instance)
-                    advice = "the board can start it again" if is_instance else "Ctrl-C, and start again"
+                    is_startable = isinstance(process, Instance | Etcd)
+                    advice = "the board can start it again" if is_startable else "Ctrl-C, and start again"
                     self.say(process, f"ended with code {process.returncode}: {advice}")
             time.sleep(_POLL_S)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -47,6 +48,7 @@ class LocustHooks:
         self._settled = False  # whether there is a comparison, or a line that says why there is none
         self._complete = False
         self._may_interrupt = False  # whether Locust expects Ctrl-C now: not while it waits for its workers
+        self._made_in = os.getpid()
         signal.signal(signal.SIGINT, self._exit)
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
@@ -78,6 +80,8 @@ class LocustHooks:
 
     def _exit(self, *_: object) -> NoReturn:
         """Ctrl-C while Locust is still being set up."""
+        if os.getpid() != self._made_in:  # a worker that was just forked, where an exception may be ignored
+            os._exit(NO_RESULT)
         self._terminal.stopped()
         sys.exit(NO_RESULT)
 

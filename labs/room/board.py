@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
-from flask import Flask, Response, request, send_from_directory
+from flask import Flask, Response, request
 from werkzeug.exceptions import NotFound
 
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
 from app.board.sources.instances import find
 from app.board.sources.locust import DIRECT, UNREACHABLE, Locust
+from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.config.settings import MOST_ITEMS
 from app.web.params import Parameters
@@ -150,13 +151,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     def refused(error: StageRefused) -> Response:
         return problem_response(error.status, str(error))
 
-    @app.get("/room")
-    def room_page() -> Response:
-        return room_file("room.html")
-
-    @app.get("/room/static/<path:name>")
-    def room_file(name: str) -> Response:
-        return send_from_directory(STATIC, name, max_age=0, conditional=False)
+    add_page(app, "/room", STATIC / "room.html")
 
     @app.get("/room/setup")
     def room_setup() -> Response:

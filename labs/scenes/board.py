@@ -7,11 +7,12 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, request, send_from_directory
+from flask import Flask, Response, request
 from werkzeug.exceptions import Conflict
 
 from app.board.settings import BoardSettings
 from app.board.sources.stack_client import StackRefused
+from app.board.web.pages import add_page
 from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response
@@ -94,13 +95,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     def authorize() -> None:
         require_admin(settings.shop.admin_token, on_loopback=settings.on_loopback, what="scenes on the board")
 
-    @app.get("/scenes")
-    def scenes_page() -> Response:
-        return send_from_directory(STATIC, "scenes.html", max_age=0, conditional=False)
-
-    @app.get("/scenes/static/<path:name>")
-    def scenes_static(name: str) -> Response:
-        return send_from_directory(STATIC, name, max_age=0, conditional=False)
+    add_page(app, "/scenes", STATIC / "scenes.html")
 
     @app.get("/scenes/state")
     def scenes_state() -> Response:

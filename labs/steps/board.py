@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
-from flask import Flask, Response, request, send_from_directory
+from flask import Flask, Response, request
 from werkzeug.exceptions import BadRequest
 
 from app import services
@@ -24,6 +24,7 @@ from app.board.sources.etcd import read_queue
 from app.board.sources.instances import find
 from app.board.sources.locust import DIRECT, UNREACHABLE, Locust
 from app.board.sources.stack_client import StackClient
+from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.config.etcd import connect_etcd
 from app.contract.keys import DEFAULT_ITEM
@@ -163,13 +164,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     def refused(error: StepsRefused) -> Response:
         return problem_response(error.status, str(error))
 
-    @app.get("/steps")
-    def steps_page() -> Response:
-        return steps_file("index.html")
-
-    @app.get("/steps/static/<path:name>")
-    def steps_file(name: str) -> Response:
-        return send_from_directory(STATIC, name, max_age=0, conditional=False)
+    add_page(app, "/steps", STATIC / "index.html")
 
     @app.get("/steps/state")
     def steps_state() -> Response:

@@ -21,14 +21,7 @@ STATIC = Path(__file__).parents[1] / "static"
 
 def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Sequence[Mapping[str, Any]]) -> None:
     """Register the pages; `links` are to pages of labs."""
-
-    @app.get("/")
-    def page() -> Response:
-        return static("index.html")
-
-    @app.get("/static/<path:name>")
-    def static(name: str) -> Response:
-        return _file(STATIC, name)
+    add_page(app, "/", STATIC / "index.html")
 
     @app.get("/setup")
     def setup() -> Response:
@@ -78,6 +71,13 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Se
     @app.get("/livez")
     def livez() -> Response:
         return json_response({"status": "alive", "viewers": sampler.stream.viewers})
+
+
+def add_page(app: Flask, path: str, page: Path) -> None:
+    """Serve a page at `path`, and the files of its folder below ``PATH/static/``."""
+    path = path.rstrip("/")
+    app.add_url_rule(path or "/", f"page of {path}", lambda: _file(page.parent, page.name))
+    app.add_url_rule(f"{path}/static/<path:name>", f"files of {path}", lambda name: _file(page.parent, name))
 
 
 def _file(directory: Path, name: str) -> Response:

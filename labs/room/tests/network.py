@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import pytest
 
+from loadtest.stack.process import Resource
+
 T = TypeVar("T")
 ADDRESS = "192.0.2.10"  # of a range for documentation
 CLONE_NEWNET = 0x40000000
@@ -32,6 +34,15 @@ class Network:
     def run(self, call: Callable[..., T], *args: object, **options: object) -> T:
         """Call it inside: the threads and processes that it starts are inside, too."""
         return self._thread.submit(call, *args, **options).result()
+
+    @contextmanager
+    def running(self, resource: Resource) -> Iterator[None]:
+        """Start it inside, and stop it at the end."""
+        try:
+            self.run(resource.start)
+            yield
+        finally:
+            self.run(resource.stop)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labs.room.tests.network import ADDRESS, Network, own_network
+from labs.room.tests.network import ADDRESS, Network
 from labs.room.tests.rooms import Judge, Phone, ask_board, clashes_on_board, crowd_of
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
@@ -28,28 +28,12 @@ PATIENCE_MS = 60_000
 
 
 @pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
-    """A network of these tests' own."""
-    with own_network() as network:
-        yield network
-
-
-@pytest.fixture(scope="module")
 def stack(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Two shops, the board, and the room with a PIN at the network's address."""
     stack = Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env={"FLASHSALE_LEASE_TTL": "4"})
     add_room(stack, ADDRESS, port=0, pin="4711")
-    try:
-        network.run(stack.start)
+    with network.running(stack):
         yield stack
-    finally:
-        network.run(stack.stop)
-
-
-@pytest.fixture(scope="module")
-def url(stack: Stack) -> str:
-    (room,) = (each for each in stack.pages if isinstance(each, RoomServer))
-    return room.url
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +51,16 @@ def browser(network: Network) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def clients(network: Network, url: str) -> list[Phone]:
+def clients(network: Network, room: RoomServer) -> list[Phone]:
     """Plain clients that have joined."""
-    return network.run(crowd_of, url, CLIENTS, pin="4711")
+    return network.run(crowd_of, room.url, CLIENTS, pin="4711")
 
 
 @pytest.fixture(scope="module")
-def pages(network: Network, browser: Browser, url: str) -> Iterator[list[Page]]:
+def pages(network: Network, browser: Browser, room: RoomServer) -> Iterator[list[Page]]:
     """Pages that have joined, each a phone of its own; at the end none may have complained."""
     complaints: list[str] = []
-    joined = [network.run(_join, browser, url, name, complaints) for name in NAMES]
+    joined = [network.run(_join, browser, room.url, name, complaints) for name in NAMES]
     yield joined
     assert complaints == []
 
@@ -162,7 +146,7 @@ def _numbers(orders: dict[str, tuple[str, int]], name: str) -> list[int]:
 
 
 def test_the_board_shows_code_bets_and_clashes(
-    network: Network, stack: Stack, browser: Browser, pages: list[Page], url: str
+    network: Network, stack: Stack, browser: Browser, pages: list[Page], room: RoomServer
 ) -> None:
     """Names are text and never markup; the code is drawn; who was nearest is told with the verdict."""
     assert stack.board is not None
@@ -171,7 +155,7 @@ def test_the_board_shows_code_bets_and_clashes(
         board = browser.new_page(locale="en", viewport={"width": 1024, "height": 768})
         board.set_default_timeout(PATIENCE_MS)
         board.goto(f"{stack.board.url}/room" if stack.board else "")
-        board.wait_for_selector(f"#url:has-text('{url.removeprefix('http://')}')")
+        board.wait_for_selector(f"#url:has-text('{room.url.removeprefix('http://')}')")
         assert board.inner_text("#pin") == "PIN 4711"
         assert board.evaluate("document.getElementById('code').naturalWidth") > 0
         board.select_option("#guard", "none")

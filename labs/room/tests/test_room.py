@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from labs.room.tests.network import ADDRESS, Network, own_network
+from labs.room.tests.network import ADDRESS, Network
 from labs.room.tests.rooms import Judge, Phone, all_buy, ask_board, clashes_on_board, crowd_of
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
@@ -23,28 +23,12 @@ ENV = {"FLASHSALE_LEASE_TTL": "2", "FLASHSALE_THREADS": "64"}
 
 
 @pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
-    """A network of these tests' own."""
-    with own_network() as network:
-        yield network
-
-
-@pytest.fixture(scope="module")
 def stack(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Two shops, the board, and the room at the network's address."""
     stack = Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=ENV)
     add_room(stack, ADDRESS, port=0)
-    try:
-        network.run(stack.start)
+    with network.running(stack):
         yield stack
-    finally:
-        network.run(stack.stop)
-
-
-@pytest.fixture(scope="module")
-def room(stack: Stack) -> RoomServer:
-    (room,) = (each for each in stack.pages if isinstance(each, RoomServer))
-    return room
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,8 @@ __all__ = ["audit_records", "faults"]
 
 NOT_AS_EXPECTED = 1  # exit code
 GUARDS = {name: guard for name, guard in all_guards().items() if guard.loses_lock}
+# Exact without a lock: for scenarios that break more than locks.
+LOCKLESS = [name for name, guard in all_guards().items() if name not in GUARDS and guard.promise is Promise.EXACT]
 # One with a fence, and all without.
 DEFAULT_GUARDS = [name for name, guard in GUARDS.items() if name == DEFAULT or guard.promise is not Promise.EXACT]
 
@@ -57,7 +59,7 @@ def _scenario_list() -> str:
     "--guard",
     "guards",
     multiple=True,
-    type=click.Choice(list(GUARDS)),
+    type=click.Choice([*GUARDS, *LOCKLESS]),
     help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
 )
 @click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Time for `random` and `random-opening`.")

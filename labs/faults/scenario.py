@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar
 
+from app.guards import guards as all_guards
 from labs.faults.context import SHARDED, ScenarioContext
 from labs.faults.shops import Setup
 from loadtest.results.record import Record
@@ -36,6 +37,7 @@ class Scenario(ABC):
         setup: what it needs of its testbed.
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
+        needs_lock: whether it breaks a lock, so that a guard without one has nothing to show.
         sharded: whether it needs a guard with shards, or one without; None: any.
         fenced: what has to come of it under a guard that promises exactness.
         unfenced: the same for a guard that is exact only until a holder outlives its lease.
@@ -50,6 +52,7 @@ class Scenario(ABC):
     unfenced: ClassVar[Expected] = Expected.EXACT
     opens_in_s: ClassVar[int] = 0
     opens_at: float = 0.0
+    needs_lock: ClassVar[bool] = True
     sharded: ClassVar[bool | None] = None
 
     def __init_subclass__(cls) -> None:
@@ -59,7 +62,11 @@ class Scenario(ABC):
     @classmethod
     def suitable(cls, guards: Sequence[str]) -> Sequence[str]:
         """Those of the guards under which it can be played, or the one with shards if it needs that."""
-        fit = [guard for guard in guards if cls.sharded in (None, guard == SHARDED)]
+        fit = [
+            guard
+            for guard in guards
+            if cls.sharded in (None, guard == SHARDED) and (all_guards()[guard].loses_lock or not cls.needs_lock)
+        ]
         return fit or ([SHARDED] if cls.sharded else [])
 
     def begin(self, sale: Sale, stock: int) -> None:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from app.contract.verdict import TOO_SLOW, Kind, Verdict
 from app.guards import guards
 from labs.faults import trial
-from labs.faults.commands import DEFAULT_GUARDS, GUARDS, exit_code, faults
+from labs.faults.commands import DEFAULT_GUARDS, GUARDS, LOCKLESS, exit_code, faults
 from labs.faults.context import VICTIM, ScenarioContext, TrialListener
 from labs.faults.judgement import BREAKS_NOT, judge_trial
 from labs.faults.runner import ScenarioRunner
@@ -313,6 +313,7 @@ def test_a_scenario_takes_the_guards_that_suit_it() -> None:
     holder, transfer, random = (scenarios()[name] for name in ("kill-holder", "transfer-kill", "random"))
     assert (holder.suitable(both), transfer.suitable(both), random.suitable(both)) == (both[:1], both[1:], both)
     assert (holder.suitable(both[1:]), transfer.suitable(both[:1])) == ([], both[1:])
+    assert (holder.suitable(LOCKLESS), random.suitable(LOCKLESS)) == ([], LOCKLESS)
 
 
 def test_unplayable_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,8 @@ class Engine:
         mine = acquisition.ticket
         with self.lock:
             tickets = list(mine.queue.tickets.values()) if mine.rule == EXCLUSIVE else []
-        held = [each.where for each in tickets if each.stage is Stage.HELD and each.owner is mine.owner]
+        others = [each for each in tickets if each is not mine]  # it may have come to its turn by now
+        held = [each.where for each in others if each.stage is Stage.HELD and each.owner is mine.owner]
         if held:
             logger.warning(
                 "lock %r: a thread that holds it, acquired at %s, acquires it again at %s and waits for itself",

@@ -53,14 +53,22 @@ class Session:
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._ending = threading.Lock()
-        self._engine = run_uninterrupted(self._open, ttl)
-        core = self._engine.core
-        self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
+        self._was_delivered = True
+        try:
+            run_uninterrupted(self._open, ttl)
+            core = self._engine.core
+            self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
+        except BaseException:  # an interrupt: etcd may not have answered yet
+            self._was_delivered = False
+            if self in _open:
+                self.close()
+            raise
 
-    def _open(self, ttl: int) -> Engine:
-        engine = Engine(self.client, ttl, self.name)
+    def _open(self, ttl: int) -> None:
+        self._engine = Engine(self.client, ttl, self.name)
         _open.add(self)
-        return engine
+        if not self._was_delivered:
+            self._close()
 
     def __enter__(self) -> Session:
         return self

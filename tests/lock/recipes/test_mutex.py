@@ -14,9 +14,12 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import CancelToken, Client, MultiLock, Mutex, ReentrantMutex, RuleLock, Semaphore, Session, connect
+from lock.core.queue import Stage
 from lock.errors import EtcdDenied, InvalidName, LockCancelled, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
 from lock.queue.admission import EXCLUSIVE
+from lock.runtime.interrupts import InterruptSafeEvent
+from lock.session import engine
 from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -77,6 +80,24 @@ def test_a_thread_that_waits_for_itself_is_logged(mutex: Mutex, caplog: pytest.L
         assert_raises(LockTimeout, mutex.acquire, timeout=0.2)
     assert caplog.text.count("waits for itself") == 1
     assert "test_mutex.py:" in caplog.text
+
+
+def test_a_turn_that_comes_right_away_is_no_wait_for_itself(
+    session: Session, stranger: Session, name: str, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is logged where the lock is freed between the look at the queue and the wait."""
+    before = Mutex(stranger, name).acquire(timeout=WAIT_S)
+
+    def come_to_its_turn() -> InterruptSafeEvent:
+        before.release()
+        wait_until(lambda: any(each.stage is Stage.HELD for each in session._engine.core.tickets.values()))
+        return InterruptSafeEvent()
+
+    monkeypatch.setattr(engine, "InterruptSafeEvent", come_to_its_turn)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    monkeypatch.undo()
+    hold.release()
+    assert caplog.text == ""
 
 
 def test_short_waits_get_a_free_lock(session: Session, name: str) -> None:

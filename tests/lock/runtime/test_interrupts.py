@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_an_interrupt_at_any_call_of_closing_a_session_is_made_up_for_by_another
         session.close()
         assert client.time_to_live(session.lease_id).ttl == -1
     wait_until(lambda: not lock_threads())
+
+
+def test_an_interrupt_at_any_call_of_opening_a_session_leaves_no_lease(
+    client: Client, etcdctl: Callable[..., str]
+) -> None:
+    """However far it has come, also where etcd grants the lease after that, lease and threads end by themselves."""
+    before = set(etcdctl("lease", "list").split())
+    for _, interrupt in at_each_call(more_than=5, inside=(LIBRARY, EVENTS, str(futures.__path__[0]))):
+        opened: list[Session] = []
+        interrupt(lambda: opened.append(Session(client, ttl=60)))  # noqa: B023
+        for session in opened:
+            session.close()
+    wait_until(lambda: not lock_threads())
+    assert set(etcdctl("lease", "list").split()[1:]) - before == set()
 
 
 def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import termios
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +32,13 @@ def console() -> Console:
     if not (found.is_terminal or os.environ.get("COLUMNS")):
         found.width = _LOG_WIDTH
     return found
+
+
+def ask(screen: Console, prompt: str) -> str:
+    """The line that is typed at a prompt; what was typed before it stood there does not count. Raises EOFError."""
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    return screen.input(f"[dim]{prompt}[/] ")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from rich.text import Text
 from loadtest import REPOSITORY
 from loadtest.cli.kept_screen import run_and_keep
 from loadtest.cli.main import cli
-from loadtest.terminal import console
+from loadtest.terminal import ask, console
 
 PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
 PROMPTS = {
@@ -123,7 +123,7 @@ def _playable(steps: Sequence[Step], language: str, screen: Console) -> Iterator
             yield step
         else:
             with suppress(EOFError):
-                screen.input(MISSING[language].format(step.title, step.command))
+                ask(screen, MISSING[language].format(step.title, step.command))
 
 
 def _asked(screen: Console, prompt: str) -> str:
@@ -131,7 +131,7 @@ def _asked(screen: Console, prompt: str) -> str:
     letters = {"", *re.findall(r"\b([a-z]):", prompt)}
     while True:
         try:
-            answer = screen.input(f"[dim]{prompt}[/] ").strip().lower()
+            answer = ask(screen, prompt).strip().lower()
         except EOFError:
             return "q"
         if answer in letters:

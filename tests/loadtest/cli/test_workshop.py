@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from loadtest.cli import workshop as module
 from loadtest.cli.workshop import PAGES, steps_of, workshop
 from tests.support.labs import needs_labs
 from tests.support.rushing import REPOSITORY
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -61,6 +64,23 @@ def test_steps_are_repeated_skipped_and_taken_back(runs: list[str]) -> None:
     first, second, *_ = steps_of(PAGES["en"])
     lead("\nr\n\n\nx\nb\ns\n\nq\n")
     assert runs == [first.command, first.command, second.command]
+
+
+def test_what_is_typed_before_a_prompt_is_no_answer_to_it() -> None:
+    """An Enter that was pressed while a command ran does not skip the text that comes after it."""
+    program = (
+        "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1]); print('runs', flush=True);"
+        "signal.sigwait([signal.SIGUSR1]); from loadtest import terminal;"
+        "print('answer', repr(terminal.ask(terminal.console(), 'Enter: next')))"
+    )
+    with Terminal([sys.executable, "-c", program], dict(os.environ)) as screen:
+        assert screen.shows("runs")
+        screen.type("early\n")
+        assert screen.shows("early")
+        screen.process.send_signal(signal.SIGUSR1)
+        assert screen.shows("Enter: next"), screen
+        screen.type("now\n")
+        assert screen.shows("answer 'now'"), screen
 
 
 def test_a_step_whose_lab_is_missing_is_left_out(runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,31 +153,39 @@ async def _run(engine: Engine, acquisition: Acquisition) -> bool:
 
 
 async def _ask_ttl(engine: Engine, acquisition: Acquisition, request: TimeToLive, timeout: float) -> None:
-    asked = asyncio.wrap_future(engine.time_to_live(request.lease_id))
+    asked = engine.time_to_live(request.lease_id)
     try:
-        status = await asyncio.wait_for(asyncio.shield(asked), timeout)
+        await asyncio.wait_for(_done(asked), timeout)
+        engine.tell(acquisition.answered, request, asked.result().ttl)
     except (EtcdError, asyncio.TimeoutError) as error:
-        asked.cancel()
         engine.tell(acquisition.failed, request, error)
-    else:
-        engine.tell(acquisition.answered, request, status.ttl)
 
 
 async def _outcome(
     engine: Engine, asker: Acquisition | Deletions, request: Create | ListQueues | Delete, sent: Future[Any]
 ) -> EtcdError | None:
     """Wait until `asker` was told the answer, by the thread that gets it; why there is none."""
+    failures: list[EtcdError | None] = []
+    await _done(sent, lambda: failures.append(engine.exchange(asker, request, sent.result)))
+    return failures[0]
+
+
+def _done(sent: Future[Any], take: Callable[[], object] = lambda: None) -> asyncio.Future[None]:
+    """Done when `sent` is, and when the thread that gets the answer has called `take`.
+
+    Cancelled, it leaves `sent` alone: others may wait for that, and its answer is needed.
+    """
     loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[EtcdError | None] = loop.create_future()
+    done: asyncio.Future[None] = loop.create_future()
 
-    def settle(failure: EtcdError | None) -> None:
-        if not outcome.done():  # a task that was cancelled waits no more
-            outcome.set_result(failure)
+    def settle() -> None:
+        if not done.done():  # a task that was cancelled waits no more
+            done.set_result(None)
 
-    def take(done: Future[Any]) -> None:
-        failure = engine.exchange(asker, request, done.result)
+    def wake(_: Future[Any]) -> None:
+        take()
         with contextlib.suppress(RuntimeError):  # the loop was closed
-            loop.call_soon_threadsafe(settle, failure)
+            loop.call_soon_threadsafe(settle)
 
-    sent.add_done_callback(take)
-    return await outcome
+    sent.add_done_callback(wake)
+    return done

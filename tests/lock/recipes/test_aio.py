@@ -40,6 +40,19 @@ async def queued(client: Client, name: str, number: int) -> None:
     await asyncio.to_thread(await_keys, client, name, number)
 
 
+@in_a_loop
+async def test_a_slow_answer_about_the_holder_cancels_no_task(
+    far_session: Session, stranger: Session, proxy: Proxy, name: str
+) -> None:
+    """Waits that time out share the question what its lease has left: one that is done with it leaves it to others."""
+    mutex = aio.Mutex(far_session, name)
+    with Mutex(stranger, name).acquire(timeout=WAIT_S):
+        proxy.delay_s = 0.2  # longer than a wait that has timed out asks for
+        waits = [asyncio.create_task(mutex.acquire(timeout=1 + late).__aenter__()) for late in (0.0, 0.03, 0.04)]
+        ended = await asyncio.gather(*waits, return_exceptions=True)
+    assert [type(each) for each in ended] == [LockTimeout] * 3
+
+
 def test_hundreds_of_tasks_wait_without_a_thread(client: Client, session: Session, name: str) -> None:
     """Their keys queue; there are as many threads as before; all are served."""
 

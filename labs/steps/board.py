@@ -80,7 +80,7 @@ class Scheduler:
 
     def step(self, id: str) -> None:
         """Let one go on to its next point."""
-        for url, seen in self._seen.items():
+        for url, seen in list(self._seen.items()):
             if any(each["id"] == id for each in seen["purchases"]):
                 self._ask(url, f"/{id}", body={})
                 return
@@ -89,16 +89,17 @@ class Scheduler:
     def show(self) -> dict[str, Any]:
         """Instances with their purchases, the sale, and the queue of the lock; see `labs.steps.shop` for a purchase."""
         states = self._states()
+        instances = []
         for url in self._urls():
             name = self._seen.get(url, {}).get("name")
             seen = self._seen.setdefault(url, {"name": url.rpartition("//")[2], "purchases": []})
+            instances.append(seen)  # another viewer may begin meanwhile, who forgets all that was seen
             seen["state"] = states.get(str(name), "silent")
             if seen["state"] in ("frozen", "ended"):
                 continue
             with suppress(StepsRefused):
                 told = self._ask(url, timeout=TIMEOUT)
                 seen |= {"name": told["instance"], "purchases": told["purchases"], "state": "running"}
-        instances = [self._seen[url] for url in self._urls()]
         queue = read_queue(self._etcd, self._settings.shop.queue_name)
         waits = [queue["holder"], *queue["waiters"]] if queue["holder"] else []
         return {"instances": instances, "sale": self._counters(), "queue": waits}

@@ -16,7 +16,7 @@ from scripts.screenshots.camera import Camera
 EVENT_MS, RESULT_MS = 900, 3500  # how long a frame stays, and the last one of a record
 AFTER_RESULT = 1  # events shown after the lost update
 LOCKED_EVENTS = 14
-HEIGHT = 556  # below it the player is empty
+HEIGHT = 640  # below it the player is empty
 # How many events led to what is shown; the clock ends in "event 8 of 60".
 NUMBER = "Number(document.querySelector('.slow .tools output').textContent.match(/(\\d+) \\S+ \\d+$/)[1])"
 

@@ -34,6 +34,7 @@ export class Stock {
     if (key !== this.#key) this.#lay(stock, room, width, height);
     this.#key = key;
     say(this.label, over ? text("stock.beyond", { n: over }) : text("stock.end"));
+    this.#placeLabel(over > 0, width);
     this.#fill(stock, Math.min(Math.ceil(sold / each), stock), beyond);
   }
 
@@ -65,9 +66,17 @@ export class Stock {
       });
     });
     const x = (endColumn + 0.3 - GAP / 2) * pitch;
-    const [gap, anchor] = x < width / 2 ? [0.4 * rem(), "start"] : [-0.4 * rem(), "end"]; // on the side with more room
     setAll(this.end, { x1: x, x2: x, y1: 0, y2: top + this.rows * pitch });
-    setAll(this.label, { x: x + gap, y: top * 0.7, "text-anchor": anchor });
+    setAll(this.label, { y: top * 0.7 });
+    this.endX = x;
+  }
+
+  // Above the squares that it is about, if it has the room there.
+  #placeLabel(isOver, width) {
+    const gap = 0.4 * rem();
+    const needed = this.label.getComputedTextLength() + gap;
+    const isRight = isOver ? this.endX + needed < width : this.endX < needed;
+    setAll(this.label, isRight ? { x: this.endX + gap, "text-anchor": "start" } : { x: this.endX - gap, "text-anchor": "end" });
   }
 
   #fill(stock, sold, beyond) {

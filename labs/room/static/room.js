@@ -72,10 +72,12 @@ function headline({ phase, names, sale, shop }) {
   const lead = text("selling_lead", { ...crowd, items: text("items_for_sale", { n: initial }) });
   if (sold > initial) return { word: text("oversold", { n: sold - initial }), lead: `${text("selling", { sold })} · ${lead}`, tone: "over" };
   if (over && sold === initial && kind === "exact") return { word: text("exact"), lead: `${text("selling", { sold })} · ${lead}`, tone: "exact" };
-  return { word: over && sold && kind !== "exact" ? verdict : text("selling", { sold }), lead };
+  if (over && sold && kind !== "exact") return { word: verdict, lead, tone: "lost" };
+  return { word: text("selling", { sold }), lead };
 }
 
-// The bets as bars, with a line where the stock is and, of an open sale, one where the sales are.
+// The bets as bars, with a line where the stock is and, of an open sale, one where the sales are. A bet on a bar's
+// right end belongs to it: what stands behind the line of the stock bets on more.
 function drawBets({ bets, phase, sale, shop }) {
   const svg = byId("histogram");
   const { clientWidth: width, clientHeight: height } = svg;
@@ -87,7 +89,7 @@ function drawBets({ bets, phase, sale, shop }) {
   const step = niceStep(usual / BINS);
   const bins = Math.ceil(usual / step) + 1; // the last one has all that is beyond
   const counts = Array(bins).fill(0);
-  for (const { bet } of bets) counts[Math.min(Math.floor(bet / step), bins - 1)] += 1;
+  for (const { bet } of bets) counts[Math.min(Math.max(Math.ceil(bet / step) - 1, 0), bins - 1)] += 1;
   const most = Math.max(...counts, 1);
   const foot = height - 1.4 * em;
   const x = (n) => (Math.min(n / step, bins) / bins) * width;
@@ -96,7 +98,7 @@ function drawBets({ bets, phase, sale, shop }) {
   const labels = niceStep(usual / 6);
   for (let n = labels; n < usual; n += labels) nodes.push(make("text", { x: x(n), y: height - 0.25 * em }, String(n)));
   nodes.push(make("line", { class: "stock", x1: x(stock), x2: x(stock), y1: 0, y2: foot }));
-  if (sold) nodes.push(make("line", { class: "sold", x1: x(sold), x2: x(sold), y1: 0, y2: foot }));
+  if (sold) nodes.push(make("line", { class: sold > stock ? "sold over" : "sold", x1: x(sold), x2: x(sold), y1: 0, y2: foot }));
   svg.replaceChildren(...nodes);
 }
 

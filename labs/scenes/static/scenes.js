@@ -2,11 +2,15 @@
 import { language, text } from "./texts.js";
 
 const EVERY_MS = 250;
+const TONES = { exact: "exact", oversold: "over", undersold: "under", flawed: "lost" }; // the board's
 const byId = (id) => document.getElementById(id);
 let shown = "";
 
 document.documentElement.lang = language;
+document.title = text("title");
 for (const each of document.querySelectorAll("[data-text]")) each.textContent = text(each.dataset.text);
+byId("board").href = `/?lang=${language}`;
+byId("language").href = `?lang=${language === "en" ? "zh" : "en"}`;
 byId("token").placeholder = text("token");
 byId("next").addEventListener("click", () => post("next"));
 byId("stop").addEventListener("click", () => post("stop"));
@@ -35,9 +39,10 @@ function item(name, className, content) {
   return made;
 }
 
-function button(scene, playing) {
-  const made = item("button", playing ? "" : "main", text(`scene.${scene}`));
+function button(scene, show, playing) {
+  const made = item("button", "", text(`scene.${scene}`));
   made.disabled = playing;
+  made.ariaCurrent = show?.scene === scene ? "true" : null;
   made.dataset.scene = scene;
   made.addEventListener("click", () => post("start", { scene }));
   return made;
@@ -45,16 +50,17 @@ function button(scene, playing) {
 
 function result({ guard, text: key, values, kind }) {
   const made = document.createElement("article");
-  made.dataset.kind = kind;
-  made.append(item("h2", "", guard), item("p", "verdict", text(`kind.${kind}`, values)), item("p", "", text(key, values)));
+  made.dataset.tone = TONES[kind];
+  made.append(item("h2", "", guard), item("p", "word", text(`kind.${kind}`, values)), item("p", "", text(key, values)));
   return made;
 }
 
 function draw({ scenes, show }) {
   const playing = Boolean(show && !show.over);
-  byId("scenes").replaceChildren(...scenes.map((scene) => button(scene, playing)));
+  byId("scenes").replaceChildren(...scenes.map((scene) => button(scene, show, playing)));
   byId("phases").replaceChildren(...(show?.phases ?? []).map((each) => item("li", "", text(each.text, each.values))));
   byId("results").replaceChildren(...(show?.results ?? []).map(result));
+  byId("hint").hidden = Boolean(show);
   byId("next").hidden = !show?.waits;
   byId("stop").hidden = !playing;
   complain(show?.problem && text(show.problem.text, show.problem.values));

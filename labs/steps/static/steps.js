@@ -60,9 +60,9 @@ function show({ instances, sale, queue }) {
   all.sort((a, b) => a.buyer.localeCompare(b.buyer));
   const running = all[0]?.guard;
   if (running && running !== guard && waiting === 1) select(running); // another viewer has chosen it
-  const columns = instances.map(({ name, purchases }, colour) => {
+  const columns = instances.map(({ name, state, purchases }, colour) => {
     const source = purchases[0]?.source ?? all[0]?.source ?? { file: "", first_line: 0, text: "" };
-    const markers = purchases.map((purchase) => ({ line: purchase.line, label: purchase.buyer, text: onLine(purchase), tone: toneOf(purchase), current: purchase.stands }));
+    const markers = purchases.map((purchase) => ({ line: purchase.line, label: purchase.buyer, text: onLine(purchase), tone: state === "frozen" ? "warn" : toneOf(purchase), current: purchase.stands }));
     return { name, colour, source, markers: markers.filter(({ line }) => line != null) };
   });
   const tokens = [sale.fence, ...all.map(({ token }) => token)].filter((token) => token != null);
@@ -72,7 +72,7 @@ function show({ instances, sale, queue }) {
       [t("counter"), all.length ? (sale.stock ?? "?") : "–"], // before the first one, the sale is another
       [t("ledger"), all.length ? sale.orders : "–", all.length && sale.orders > 1 ? "bad" : ""],
       [t("queue"), queue.length],
-      [t("token"), tokens.length ? tokens.map((each) => [each].flat().join(".")).sort(byNumber).at(-1) : "–"],
+      [t("token"), all.length && tokens.length ? tokens.map((each) => [each].flat().join(".")).sort(byNumber).at(-1) : "–"],
     ],
   });
   for (const instance of instances) {
@@ -81,7 +81,9 @@ function show({ instances, sale, queue }) {
     for (const old of slot.querySelectorAll(".purchase")) if (!own.some(({ id }) => old.dataset.id === id)) old.remove();
     for (const purchase of own) showControls(slot, purchase, { all, queue });
   }
-  $("add").disabled = !all.length || all.length > 2 || all.every(({ point }) => point === "over");
+  const over = all.every(({ point }) => point === "over"); // also before the first one
+  $("begin").className = over ? "main" : "";
+  $("add").disabled = over || all.length > 2;
   if (all.length) showResult(all, sale, running);
 }
 
@@ -91,7 +93,7 @@ function showControls(slot, purchase, context) {
   const { id, buyer, instance, stands, point } = purchase;
   let row = rows.get(id);
   if (!row) {
-    const [step, freeze] = ["step", "freeze"].map((name) => make("button", { type: "button", "data-do": `${name} ${buyer}` }));
+    const [step, freeze] = ["step", "freeze"].map((name) => make("button", { type: "button", class: name === "step" ? "main" : "", "data-do": `${name} ${buyer}` }));
     row = make("div", { class: "purchase", "data-id": id }, step, freeze, make("p", { "aria-live": "polite" }));
     step.addEventListener("click", () => act("/steps/step", { id }));
     freeze.addEventListener("click", () => act("/control/instance", { instance: row.dataset.instance, action: row.dataset.frozen === "true" ? "thaw" : "freeze" }));
@@ -178,6 +180,7 @@ function showResult(all, { stock, orders }, running) {
 
 for (const node of document.querySelectorAll("[data-text]")) node.textContent = t(node.dataset.text);
 document.title = t("title");
+$("board").href = `/?lang=${language}`;
 Object.assign($("language"), { textContent: t("language"), href: `/steps?lang=${language === "zh" ? "en" : "zh"}` });
 $("levels").append(
   ...LEVELS.map((name, index) => {

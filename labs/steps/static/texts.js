@@ -2,7 +2,7 @@
 
 export const TEXTS = {
   title: ["You are the scheduler", "你来当调度器"],
-  board: ["Flash sale", "秒杀"],
+  board: ["Board", "看板"],
   language: ["中文", "English"],
   other: ["another guard", "其他守卫"],
   begin: ["Start anew", "重新开始"],

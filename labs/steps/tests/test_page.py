@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -119,3 +122,19 @@ def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_pa
             page.click(f"[data-do='step {buyer}']:enabled")
     page.wait_for_selector(".purchase:has-text('C 得知已售罄')")
     assert page.inner_text("h1") == "你来当调度器"
+
+
+def test_all_viewers_are_answered_while_one_begins(stage_stack: Stack) -> None:
+    """The state that others ask for just when a level begins anew has both instances."""
+    assert stage_stack.board is not None
+    url = f"{stage_stack.board.url}/steps"
+
+    def ask(path: str, body: bytes | None = None) -> int:
+        asked = urllib.request.Request(f"{url}/{path}", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(asked, timeout=30) as response:
+            return len(json.load(response)["instances"])
+
+    with ThreadPoolExecutor(4) as viewers:
+        states = [viewers.submit(ask, "state") for _ in range(200)]
+        assert [ask("begin", b'{"guard": "none"}') for _ in range(8)] == [2] * 8
+        assert {state.result() for state in states} == {2}

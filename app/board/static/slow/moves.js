@@ -102,10 +102,10 @@ function arrivalsOf(sections, answers) {
   return answers.map(({ buyer, instance, sent_ms, answered_ms }) => ({ instance, from: sent_ms, to: entered.get(buyer) ?? answered_ms }));
 }
 
-// On a marker, a buyer's name without what all names begin with.
+// On a marker, a buyer's name without what all names begin with; a bare number would pass for one of items.
 function shortNames(sections) {
   const names = sections.map(({ buyer }) => buyer);
   let same = names.length > 1 ? names[0].lastIndexOf("-") + 1 : 0;
   while (same && !names.every((name) => name.length > same && name.startsWith(names[0].slice(0, same)))) same = names[0].lastIndexOf("-", same - 2) + 1;
-  return (name) => name.slice(same);
+  return (name) => name.slice(same).replace(/^(?=\d+$)/, "#");
 }

@@ -1,11 +1,12 @@
 // The page of the scenes: shows what the board plays, and tells it to go on.
-import { language, text } from "./texts.js";
+import { has, language, text } from "./texts.js";
 
 const EVERY_MS = 250;
 const byId = (id) => document.getElementById(id);
 let shown = "";
 
 document.documentElement.lang = language;
+document.title = text("title");
 for (const each of document.querySelectorAll("[data-text]")) each.textContent = text(each.dataset.text);
 byId("token").placeholder = text("token");
 byId("next").addEventListener("click", () => post("next"));
@@ -19,8 +20,9 @@ async function post(what, body = {}) {
   if (byId("token").value) headers.Authorization = `Bearer ${byId("token").value}`;
   const answer = await fetch(`/scenes/${what}`, { method: "POST", headers, body: JSON.stringify(body) });
   if (answer.status === 401) byId("token").hidden = false;
-  if (!answer.ok) complain((await answer.json()).detail);
   await look();
+  const key = `status.${answer.status}`;
+  if (!answer.ok) complain(has(key) ? text(key) : (await answer.json()).detail);
 }
 
 function complain(problem) {

@@ -7,9 +7,9 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import click
-from rich.console import Console
 
 from app.contract.outcomes import Promise
 from app.guards import DEFAULT
@@ -18,7 +18,8 @@ from labs.faults.audit_command import audit_records
 from labs.faults.runner import ScenarioRunner
 from labs.faults.scenarios import groups, scenarios
 from labs.faults.screen import results_table
-from loadtest.cli.options import SECONDS, redis_shards
+from loadtest.cli.options import SECONDS, language, redis_shards
+from loadtest.language import sentence_in
 from loadtest.report.build import make_report
 from loadtest.results.comparison import NO_RESULT
 from loadtest.results.folders import point_latest, report_under_way
@@ -65,7 +66,10 @@ def _scenario_list() -> str:
 @click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Time for `random` and `random-opening`.")
 @click.option("--seed", type=int, help="Have them do again what they did with this seed.")
 @redis_shards
-def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, redis_shards: int) -> None:
+@language
+def faults(
+    names: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, redis_shards: int, language: str
+) -> None:
     """Break what the sale relies on, and judge what was sold.
 
     Without SCENARIO all are played. Exits with 0 if each came out as expected, with 1 if one did not, and with 2 if
@@ -79,12 +83,12 @@ def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: in
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
-        runner = ScenarioRunner(screen, report, seconds, seed, redis_shards)
+        runner = ScenarioRunner(screen, report, seconds, seed, redis_shards, language)
         try:
-            _play_scenarios(runner, names, guards, screen)
+            _play_scenarios(runner, names, guards)
         except (SaleError, ServerError) as error:  # such as a server that was not ready in time
             raise NoResult(error.message) from error
-        make_report(report, screen)
+        make_report(report, screen, language)
         point_latest(report)
     sys.exit(exit_code(runner.results))
 
@@ -96,8 +100,9 @@ def exit_code(results: Sequence[Record]) -> int:
     return NO_RESULT if any(result.as_expected is None for result in results) else 0
 
 
-def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequence[str], screen: Console) -> None:
+def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequence[str]) -> None:
     """Play them, and show the results, also of those that were played before an interrupt."""
+    screen, say = runner.console, partial(sentence_in, runner.language)
     began = time.monotonic()
     try:
         for name in names:
@@ -105,12 +110,13 @@ def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequen
     finally:
         if runner.results:
             screen.print()
-            screen.print(results_table(runner.results, plain=not screen.is_terminal))
+            screen.print(results_table(runner.results, plain=not screen.is_terminal, language=runner.language))
     played = f"{pluralize(len(runner.results), 'run')} in {time.monotonic() - began:.0f} s"
-    screen.print(f"{played}: {_conclusion(runner.results)}.")
+    screen.print(say(f"{played}: {conclusion(runner.results)}."))
 
 
-def _conclusion(results: Sequence[Record]) -> str:
+def conclusion(results: Sequence[Record]) -> str:
+    """How many were not as expected, and how many have no verdict."""
     unexpected = sum(result.as_expected is False for result in results)
     unknown = sum(result.as_expected is None for result in results)
     told = [f"{unexpected} NOT as expected"] if unexpected else []

@@ -19,6 +19,7 @@ from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.screen import sale_picture
 from labs.faults.testbed import Testbed
 from labs.faults.trial import Trial
+from loadtest.language import ENGLISH, sentence_in
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.stack.process import scratch_directory
@@ -35,6 +36,7 @@ class ScenarioRunner(TrialListener):
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
         redis_shards: of how many nodes Redis is a cluster; 1: none, unless a scenario needs one.
+        language: of what is shown; the records are English.
         results: of all trials so far.
     """
 
@@ -43,18 +45,20 @@ class ScenarioRunner(TrialListener):
     seconds: float
     seed: int
     redis_shards: int
+    language: str = ENGLISH
     results: list[Record] = field(default_factory=list)
     _live: Live = field(init=False)
     _label: str = ""
 
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
         """Play one scenario under each guard that suits it; raises ServerError or SaleError."""
-        self.console.print(f"\n[bold]{scenario.name}[/]: {scenario.summary}")
+        self.console.print(f"\n[bold]{scenario.name}[/]: {self._said(scenario.summary)}")
         if not (suitable := scenario.suitable(guards)):
-            self.console.print(f"  left out: under {', '.join(guards)} no buyer thinks inside a lock")
+            left_out = f"left out: under {', '.join(guards)} no buyer thinks inside a lock"
+            self.console.print(f"  {self._said(left_out)}")
             return
         setup = replace(scenario.setup, redis_shards=max(scenario.setup.redis_shards, self.redis_shards))
-        starting = Spinner("dots", "starting etcd, Redis and two shops")
+        starting = Spinner("dots", self._said("starting etcd, Redis and two shops"))
         with (
             scratch_directory() as directory,
             Live(starting, console=self.console, refresh_per_second=10, transient=True) as self._live,
@@ -89,17 +93,21 @@ class ScenarioRunner(TrialListener):
 
     def _tell(self, result: Record) -> None:
         style, word = _TOLD[result.as_expected]
-        self.console.print(f"  {result.guard}: {result.verdict['verdict']}{word}", style=style, markup=False)
+        told = self._said(f"{result.verdict['verdict']}{word}")
+        self.console.print(f"  {result.guard}: {told}", style=style, markup=False)
         for problem in result.expectation.problems if result.expectation else ():
-            self.console.print(f"    {problem}", style=style, markup=False)
+            self.console.print(f"    {self._said(problem)}", style=style, markup=False)
+
+    def _said(self, sentence: str) -> str:
+        return sentence_in(self.language, sentence)
 
     # What a trial shows
 
     def on_snapshot(self, seen: Snapshot) -> None:
-        self._live.update(sale_picture(self._label, seen))
+        self._live.update(sale_picture(self._label, seen, self.language))
 
     def on_event(self, text: str, at_ms: float = 0.0) -> None:
-        self.console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
+        self.console.print(f"  {at_ms / 1000:5.1f} s  {self._said(text)}", markup=False)
 
 
 def _badness(result: Record) -> tuple[bool, bool, float]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from rich import box
+from rich.cells import set_cell_size
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from labs.faults.monitor import Lease, Participant, Snapshot
+from loadtest.language import ENGLISH, sentence_in
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.terminal import DASHES
@@ -22,33 +25,33 @@ _AS_EXPECTED = {True: ("yes", "bold green"), False: ("NO", "bold red"), None: ("
 _GOOD, _BAD, _QUIET = "green", "bold red", "dim"
 
 
-def sale_picture(label: str, seen: Snapshot) -> RenderableType:
+def sale_picture(label: str, seen: Snapshot, language: str = ENGLISH) -> RenderableType:
     """A picture of at most 80 columns, as high as there are participants, and three."""
     title = Text.assemble((label, "bold"), (f"  {seen.at_ms / 1000:.1f} s", _QUIET))
     rows = Table.grid(padding=(0, 2))
-    for name, bar, words in _rows(seen):
-        rows.add_row(Text(f"  {name:<{_NAME}}"), bar, words)
+    for name, bar, words in _rows(seen, partial(sentence_in, language)):
+        rows.add_row(Text("  " + set_cell_size(name, _NAME)), bar, words)
     return Group(title, rows)
 
 
-def _rows(seen: Snapshot) -> Iterator[tuple[str, RenderableType, Text]]:
+def _rows(seen: Snapshot, say: Callable[[str], str]) -> Iterator[tuple[str, RenderableType, Text]]:
     bar = ProgressBar(total=max(seen.total, 1), completed=seen.stock or 0, width=_BAR)
-    yield "stock", bar, _stock(seen)
+    yield say("stock"), bar, _stock(seen, say)
     for participant in seen.participants:
         lease = _lease_bar(participant.lease) if participant.lease else Text(" " * _BAR)
-        yield participant.name, lease, _participant(participant)
+        yield participant.name, lease, _participant(participant, say)
     if seen.redis_lock:
-        yield "Redis lock", _lease_bar(seen.redis_lock), Text(f"held  {seen.redis_lock.left_s:.1f} s left")
+        yield say("Redis lock"), _lease_bar(seen.redis_lock), Text(say(f"held  {seen.redis_lock.left_s:.1f} s left"))
     if not seen.etcd:
-        yield "etcd", Text(" " * _BAR), Text("unavailable", _BAD)
+        yield "etcd", Text(" " * _BAR), Text(say("unavailable"), _BAD)
 
 
-def _stock(seen: Snapshot) -> Text:
+def _stock(seen: Snapshot, say: Callable[[str], str]) -> Text:
     if seen.stock is None or seen.orders is None:
-        return Text("Redis is unavailable", _BAD)
+        return Text(say("Redis is unavailable"), _BAD)
     total = seen.stock + seen.orders
     style = "" if total == seen.total else _BAD
-    return Text.assemble(f"{seen.stock} left + {seen.orders} sold = ", (str(total), style))
+    return Text.assemble(say(f"{seen.stock} left + {seen.orders} sold = "), (str(total), style))
 
 
 def _lease_bar(lease: Lease) -> RenderableType:
@@ -58,7 +61,7 @@ def _lease_bar(lease: Lease) -> RenderableType:
     )
 
 
-def _participant(participant: Participant) -> Text:
+def _participant(participant: Participant, say: Callable[[str], str]) -> Text:
     lease = "" if participant.lease is None else f"lease {participant.lease.left_s:.0f} s"
     words = [
         (lease, ""),
@@ -66,36 +69,40 @@ def _participant(participant: Participant) -> Text:
         ("holds" if participant.holds else "", "bold green"),
         (f"{participant.waiters} wait" if participant.waiters else "", _QUIET),
     ]
-    return Text("  ").join(Text(*each) for each in words if each[0])
+    return Text("  ").join(Text(say(told), style) for told, style in words if told)
 
 
-def results_table(results: Sequence[Record], *, plain: bool) -> Table:
+def results_table(results: Sequence[Record], *, plain: bool, language: str = ENGLISH) -> Table:
     """A row for each result, in at most 80 columns; the rows of a scenario stand together, under its name.
 
     With `plain`, only characters that every terminal and log has.
     """
+    say = partial(sentence_in, language)
     drawn = Table(box=DASHES if plain else box.SIMPLE, padding=(0, 0), show_edge=False)
     for title in ("scenario", "guard", "expected", "observed"):
-        drawn.add_column(title, no_wrap=title != "observed")
+        drawn.add_column(say(title), no_wrap=title != "observed")
     for title in ("sold +\nstock", "lost\nupdates", "stall\nmax s"):
-        drawn.add_column(title, justify="right", no_wrap=True)
-    drawn.add_column("as ex-\npected", no_wrap=True)
+        drawn.add_column(say(title), justify="right", no_wrap=True)
+    drawn.add_column(say("as ex-\npected"), no_wrap=True)
     above = ""
     for result in results:
-        drawn.add_row(Text("" if result.name == above else result.name, "bold"), *_cells(result))
+        drawn.add_row(Text("" if result.name == above else result.name, "bold"), *_cells(result, say))
         above = result.name
     return drawn
 
 
-def _cells(result: Record) -> list[Text | str]:
-    found, observed = audit(result), result.verdict["verdict"]
+def _cells(result: Record, say: Callable[[str], str]) -> list[Text | str]:
+    found, observed = audit(result), say(result.verdict["verdict"])
     total = found.sold + found.stock_left
+    as_expected, style = _AS_EXPECTED[result.as_expected]
     return [
         result.guard,
-        result.expectation.expected if result.expectation else "",
-        Text("no verdict") if result.as_expected is None else Text(observed, "" if result.verdict["exact"] else _BAD),
+        say(result.expectation.expected) if result.expectation else "",
+        Text(say("no verdict"))
+        if result.as_expected is None
+        else Text(observed, "" if result.verdict["exact"] else _BAD),
         Text(str(total), "" if total == found.stock else _BAD),
         Text(str(found.lost_updates), _BAD if found.lost_updates else _QUIET),
         f"{found.longest_stall_ms / 1000:.1f}",
-        Text(*_AS_EXPECTED[result.as_expected]),
+        Text(say(as_expected), style),
     ]

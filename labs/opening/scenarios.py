@@ -44,7 +44,7 @@ class Opening(Scenario):
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         """Let the leader fail, and return when others have bought."""
-        context.act(self.harm(leader), f"{leader.name} leads, and {self.harmed}")
+        context.act(self.harm(leader), f"{leader.name} {self.harmed}")
         context.wait_for_sales()
         context.act(self.mend(leader), f"{leader.name} {self.mended}")
         context.wait_for_sales()
@@ -77,7 +77,7 @@ class KillLeader(Opening):
 
     name = "opening-kill"
     order = 120
-    harm, harmed = attrgetter("instance.kill"), f"is killed {BEFORE_S:g} s before the time"
+    harm, harmed = attrgetter("instance.kill"), f"leads, and is killed {BEFORE_S:g} s before the time"
     mend, mended = attrgetter("instance.launch"), "is started again"
 
 
@@ -89,7 +89,7 @@ class PauseLeader(Opening):
 
     name = "opening-pause"
     order = 130
-    harm, harmed = attrgetter("instance.pause"), f"is frozen {BEFORE_S:g} s before the time"
+    harm, harmed = attrgetter("instance.pause"), f"leads, and is frozen {BEFORE_S:g} s before the time"
     mend, mended = attrgetter("instance.resume"), "is thawed, and believes that it leads"
 
 
@@ -101,7 +101,7 @@ class CutLeader(Opening):
 
     name = "opening-cut"
     order = 140
-    harm, harmed = attrgetter("to_etcd.stall"), "hears nothing from etcd any more"
+    harm, harmed = attrgetter("to_etcd.stall"), "leads, and hears nothing from etcd any more"
     mend, mended = attrgetter("to_etcd.resume"), "and etcd hear each other again"
 
 

@@ -50,7 +50,7 @@ def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> i
     stage, as_promised = Stage(BoardSettings.from_environment(stack.board.environment())), True
     try:
         for step in SCENES[scene](stage):
-            said = texts[step.text].format(**step.values)
+            said = texts[step.text].format(**{name: texts.get(value, value) for name, value in step.values.items()})
             if isinstance(step, Phase):
                 screen.print(said, markup=False)
                 if step.waits and screen.is_terminal:

@@ -1,7 +1,8 @@
 """The scenes: what is done to the stack, phase by phase, and the sentence at the end.
 
 A scene tells what it is about to do, waits for the teacher, and does it. What it tells are keys of the table of texts
-(``static/texts.json``) and the values for them, so that the page speaks the language of the room.
+(``static/texts.json``) and the values for them, which may be keys as well, so that the page speaks the language of the
+room.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
-from labs.scenes.stage import Stage, TooSlow
+from labs.scenes.stage import Answer, Stage, TooSlow
 
 SLOW_S = 10.0  # on a machine that is not too slow everything has happened by then
 THINK_MS = 3000  # of the holder that is frozen meanwhile
@@ -109,7 +110,7 @@ def kill_etcd(stage: Stage) -> Iterator[Step]:
     stage.await_that(lambda: stage.buy("warm", "etcd", at=first).result(SLOW_S).outcome is Outcome.SOLD, SLOW_S)
     stage.act("kill", "etcd")
     refused = stage.buy("ada", "etcd", at=first).result(2 * SLOW_S)
-    yield Phase("etcd.back", {"outcome": refused.outcome.value if refused.outcome else "error"})
+    yield Phase("etcd.back", {"outcome": _told(refused)})
     stage.act("start", "etcd")
     served = stage.await_that(lambda: _sold(stage, "bob", first), 2 * SLOW_S)
     sale = stage.sale(through=first)
@@ -128,7 +129,7 @@ def redis_forgets(stage: Stage) -> Iterator[Step]:
     yield Phase("redis.wipe", {})
     stage.wipe_redis()
     refused = stage.buy("bob", "redis-lua", at=first).result(SLOW_S)
-    yield Phase("redis.reset", {"detail": refused.detail})
+    yield Phase("redis.reset", {"outcome": _told(refused)})
     stage.reset(2, through=first)
     served = stage.await_that(lambda: _sold(stage, "bob", first), SLOW_S)
     if refused.outcome is Outcome.SOLD:
@@ -139,6 +140,11 @@ def redis_forgets(stage: Stage) -> Iterator[Step]:
 
 def _judged(guard: str, text: str, values: dict[str, Any], sale: dict[str, Any]) -> Result:
     return Result(guard, text, {**values, "n": abs(sale["orders"] - sale["initial"])}, sale["kind"])
+
+
+def _told(answer: Answer) -> str:
+    """The key of what a buyer was told."""
+    return f"outcome.{(answer.outcome or Outcome.ERROR).value}"
 
 
 def _sold(stage: Stage, buyer: str, at: str) -> str | None:

@@ -29,7 +29,7 @@ class TooSlow(Exception):
 
 
 class CannotPlay(Exception):
-    """The stack is not one on which scenes can be played; the message says why."""
+    """The stack is not one on which scenes can be played; the message is the key of the text that says why."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ class Answer:
     outcome: Outcome | None
     order: str | None = None
     token: Any = None
-    detail: str = ""
     instance: str = ""
 
 
@@ -53,9 +52,7 @@ class Stage:
 
     def __init__(self, settings: BoardSettings) -> None:
         if settings.stack is None or not settings.on_loopback:
-            raise CannotPlay(
-                "Scenes freeze and kill processes: start the board and its stack on this machine by make up."
-            )
+            raise CannotPlay("cannot.elsewhere")
         self._shop = settings.shop
         self._stack = StackClient(settings.stack)
         self._tail = SectionTail(settings.shop.section_log, from_now=True)
@@ -64,7 +61,7 @@ class Stage:
         self.ttl_s = settings.shop.lease_ttl
         self.instances = {self._name(url): url for url in settings.instances}
         if len(self.instances) < 2:
-            raise CannotPlay("A scene needs two instances.")
+            raise CannotPlay("cannot.one_instance")
 
     def close(self) -> None:
         """Thaw and start what the scene left frozen or dead, and wait for its buyers."""
@@ -131,10 +128,10 @@ class Stage:
         except urllib.error.HTTPError as error:
             with error:
                 told = json.load(error)
-        except (OSError, ValueError) as error:
-            return Answer(None, detail=str(error))
+        except (OSError, ValueError):
+            return Answer(None)
         outcome = Outcome(told["outcome"])
-        return Answer(outcome, told["order"], told["token"], told.get("detail", ""), told["instance"])
+        return Answer(outcome, told["order"], told["token"], told["instance"])
 
     def _ask(self, url: str, *, method: str = "GET", headers: Any = None, timeout: float = ASK_S) -> dict[str, Any]:
         request = urllib.request.Request(url, method=method, headers=headers or {})

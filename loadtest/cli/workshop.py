@@ -42,7 +42,7 @@ MISSING = {
     "zh": "跳过 {}: `{}` 属于未安装的实验。",
 }
 BESIDES = 3  # lines around a text: one above, one below, and the prompt
-SPEAKING = ("demo", "scene")  # the commands that have the option --language
+SPEAKING = ("demo", "faults", "scene")  # the commands that have the option --language
 ENDED = {"en": "The command ended with exit code {}.", "zh": "命令以退出码 {} 结束。"}
 
 

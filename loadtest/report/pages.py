@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from loadtest.language import ENGLISH, text_in, verdict_in
+from loadtest.language import ENGLISH, sentence_in, text_in
 from loadtest.report.charts.race import magnified, race
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.timeline import timeline
@@ -83,7 +83,7 @@ def _sentence(records: Sequence[Record], language: str) -> str:
     if len(records) == 1:
         (only,) = records
         key = {True: "lead.one_expected", False: "lead.one_unexpected", None: "lead.one"}[only.as_expected]
-        verdict = verdict_in(language, only.verdict["verdict"])
+        verdict = sentence_in(language, only.verdict["verdict"])
         if not only.expectation:
             return f"{only.name}, {only.guard}: {verdict}"
         return text_in(language, key, name=only.name, guard=only.guard, verdict=verdict)
@@ -91,7 +91,7 @@ def _sentence(records: Sequence[Record], language: str) -> str:
     unknown = sum(record.as_expected is None for record in records)
     told = [text_in(language, "lead.unexpected", n=unexpected)] if unexpected else []
     told += [text_in(language, "lead.no_verdict", n=unknown)] if unknown else []
-    listed = ", ".join(told) or text_in(language, "lead.expected")
+    listed = text_in(language, "comma").join(told) or text_in(language, "lead.expected")
     return text_in(language, "lead.faults", n=len(records), told=listed)
 
 
@@ -107,7 +107,8 @@ def repeat_records(records: Sequence[Record], language: str = ENGLISH) -> str:
     if first.kind != "fault":
         return _demo(guards, first.buyers, first.stock, first.hold_ms, 0, language)
     scenarios = dict.fromkeys(record.name for record in records)
-    return _make("faults", [*scenarios, *(f"--guard {guard}" for guard in guards)])
+    spoken = [] if language == ENGLISH else [f"--language {language}"]
+    return _make("faults", [*scenarios, *(f"--guard {guard}" for guard in guards), *spoken])
 
 
 def _demo(

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.contract.outcomes import Outcome, Promise
 from app.contract.verdict import Kind, Verdict
-from loadtest.language import ENGLISH, text_in, verdict_in
+from loadtest.language import ENGLISH, sentence_in, text_in
 from loadtest.results.answer import Answer, wall_s
 from loadtest.results.json_files import read_object, restore, write_text_file
 from loadtest.results.verdict import with_kind
@@ -218,7 +218,7 @@ class Comparison:
 
     def _listed(self, promise_result: str, language: str = ENGLISH) -> str:
         listed = [run for run in self.runs if run.promise_result == promise_result]
-        return ", ".join(f"{run.guard} ({verdict_in(language, run.verdict)})" for run in listed)
+        return ", ".join(f"{run.guard} ({sentence_in(language, run.verdict)})" for run in listed)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)

@@ -14,7 +14,7 @@ import loadtest
 from app.contract.outcomes import Promise
 from app.contract.verdict import NO_VERDICT, TOO_SLOW, Verdict
 from app.guards import guards
-from loadtest.language import CHINESE, ENGLISH, TEXTS, verdict_in
+from loadtest.language import CHINESE, ENGLISH, TEXTS, lab_sentences, sentence_in
 from loadtest.report.build import write_report_page
 from loadtest.results.comparison import Comparison
 from loadtest.results.record import Expectation, Record
@@ -31,12 +31,15 @@ def placeholders(text: str) -> set[str | None]:
 
 
 def test_both_languages_have_the_same_texts() -> None:
-    """The same keys in the same order, with the same placeholders; a Chinese text is Chinese."""
+    """The same keys in the same order, with the same placeholders; a Chinese text is Chinese. So are those of labs."""
     assert list(TEXTS[ENGLISH]) == list(TEXTS[CHINESE])
-    for key, text in TEXTS[ENGLISH].items():
-        assert placeholders(text) == placeholders(TEXTS[CHINESE][key]), key
-        words = re.sub(r"\{.*?\}", "", TEXTS[CHINESE][key])
-        assert re.search(HAN, words) or not re.search("[A-Za-z]", words), key
+    for english, chinese in [
+        *zip(TEXTS[ENGLISH].values(), TEXTS[CHINESE].values(), strict=True),
+        *lab_sentences().items(),
+    ]:
+        assert placeholders(english) == placeholders(chinese), english
+        words = re.sub(r"\{.*?\}", "", chinese)
+        assert re.search(HAN, words) or not re.search("[A-Za-z]", words), english
 
 
 def test_every_text_is_used() -> None:
@@ -54,8 +57,8 @@ def test_every_verdict_has_a_translation() -> None:
     nothing = dict.fromkeys((field.name for field in fields(Verdict)), 0)
     wrong = [Verdict(**{**nothing, "undersold": 3, name: 2}) for name in nothing if name != "strangers"]
     for sentence in [*(each.sentence for each in wrong), Verdict(**nothing).sentence, NO_VERDICT, TOO_SLOW]:
-        assert verdict_in(ENGLISH, sentence) == sentence
-        left = re.sub("EXACT|OVERSOLD|UNDERSOLD", "", verdict_in(CHINESE, sentence))
+        assert sentence_in(ENGLISH, sentence) == sentence
+        left = re.sub("EXACT|OVERSOLD|UNDERSOLD", "", sentence_in(CHINESE, sentence))
         assert not re.search("[A-Za-z]", left), left
     assert {f"promise.{promise.value}" for promise in Promise} <= set(TEXTS[CHINESE])
 

@@ -98,7 +98,7 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
         Injection("etcd", "etcd is unavailable", testbed.etcd.stop, testbed.etcd.start),
         Injection("etcd", "etcd's leader is dead", kill_leader, testbed.etcd.start),
         Injection("Redis", "a node of Redis is dead", redis.kill, testbed.redis.start),
-        Injection("name", "a stranger holds a lock below the sale's", stranger.acquire, stranger.release),
+        Injection("name", "a stranger locks a name below the sale's", stranger.acquire, stranger.release),
     ]
 
 

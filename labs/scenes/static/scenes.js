@@ -1,5 +1,5 @@
 // The page of the scenes: shows what the board plays, and tells it to go on.
-import { language, text } from "./texts.js";
+import { has, language, text } from "./texts.js";
 
 const EVERY_MS = 250;
 const TONES = { exact: "exact", oversold: "over", undersold: "under", flawed: "lost" }; // the board's
@@ -23,8 +23,9 @@ async function post(what, body = {}) {
   if (byId("token").value) headers.Authorization = `Bearer ${byId("token").value}`;
   const answer = await fetch(`/scenes/${what}`, { method: "POST", headers, body: JSON.stringify(body) });
   if (answer.status === 401) byId("token").hidden = false;
-  if (!answer.ok) complain((await answer.json()).detail);
   await look();
+  const key = `status.${answer.status}`;
+  if (!answer.ok) complain(has(key) ? text(key) : (await answer.json()).detail);
 }
 
 function complain(problem) {

@@ -5,6 +5,9 @@ const asked = new URLSearchParams(location.search).get("lang");
 const wanted = [asked, ...navigator.languages].filter(Boolean).map((tag) => tag.slice(0, 2));
 export const language = wanted.find((tag) => tag in TEXTS) ?? "en";
 
+// A value may be the key of a text as well.
 export function text(key, values = {}) {
-  return TEXTS[language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  return TEXTS[language][key].replace(/\{(\w+)\}/g, (_, name) => TEXTS[language][values[name]] ?? values[name]);
 }
+
+export const has = (key) => key in TEXTS[language];

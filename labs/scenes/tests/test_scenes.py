@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from app.contract.outcomes import Outcome
 from labs.scenes.commands import TEXTS
 from labs.scenes.scenes import SCENES
 from loadtest.cli.main import cli
@@ -102,6 +103,8 @@ def test_every_text_is_there_in_both_languages() -> None:
     told = re.findall(r'"((?:pause|kill|etcd|redis)\.\w+)"', sources)
     asked = re.findall(r'data-text="(\w+)"', (STATIC / "scenes.html").read_text(encoding="utf-8"))
     own = {"too_slow", "cannot", "away", "token", "enter", "starting", *(f"scene.{scene}" for scene in SCENES)}
+    own |= {"cannot.elsewhere", "cannot.one_instance", "status.401", "status.409"}
+    own |= {f"outcome.{outcome.value}" for outcome in Outcome}
     own |= {f"kind.{kind}" for kind in ("exact", "oversold", "undersold", "flawed")}
     assert set(TEXTS["en"]) == set(TEXTS["zh"]) == {*told, *asked, *own}
     for key, english in TEXTS["en"].items():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from inspect import isabstract
+from typing import Any
 
 from app.contract import labs
 from labs.faults.scenario import Scenario
@@ -20,7 +21,10 @@ def scenarios() -> dict[str, type[Scenario]]:
         each.name: each
         for module in [*modules, *labs.modules("scenarios")]
         for each in vars(module).values()
-        if isinstance(each, type) and issubclass(each, Scenario) and hasattr(each, "name") and not isabstract(each)
+        if issubclass(type(each), type)
+        and issubclass(each, Scenario)
+        and hasattr(each, "name")
+        and not isabstract(each)
     }
     return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from inspect import isabstract
-from typing import Any
 
 from app.contract import labs
 from labs.faults.scenario import Scenario

@@ -65,14 +65,15 @@ function show({ instances, sale, queue }) {
     const markers = purchases.map((purchase) => ({ line: purchase.line, label: purchase.buyer, text: onLine(purchase), tone: state === "frozen" ? "warn" : toneOf(purchase), current: purchase.stands }));
     return { name, colour, source, markers: markers.filter(({ line }) => line != null) };
   });
+  const ours = all.length > 0 && sale.orders <= all.length && sale.stock <= 1; // or another sale has begun before or since
   const tokens = [sale.fence, ...all.map(({ token }) => token)].filter((token) => token != null);
   stage.show({
     columns,
     middle: [
-      [t("counter"), all.length ? (sale.stock ?? "?") : "–"], // before the first one, the sale is another
-      [t("ledger"), all.length ? sale.orders : "–", all.length && sale.orders > 1 ? "bad" : ""],
+      [t("counter"), ours ? (sale.stock ?? "?") : "–"],
+      [t("ledger"), ours ? sale.orders : "–", ours && sale.orders > 1 ? "bad" : ""],
       [t("queue"), queue.length],
-      [t("token"), all.length && tokens.length ? tokens.map((each) => [each].flat().join(".")).sort(byNumber).at(-1) : "–"],
+      [t("token"), ours && tokens.length ? tokens.map((each) => [each].flat().join(".")).sort(byNumber).at(-1) : "–"],
     ],
   });
   for (const instance of instances) {
@@ -84,7 +85,8 @@ function show({ instances, sale, queue }) {
   const over = all.every(({ point }) => point === "over"); // also before the first one
   $("begin").className = over ? "main" : "";
   $("add").disabled = over || all.length > 2;
-  if (all.length) showResult(all, sale, running);
+  if (ours) showResult(all, sale, running);
+  else setText($("result"), "");
 }
 
 const byNumber = (a, b) => parseFloat(a) - parseFloat(b);

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 SOLD_TWICE = "Sold twice: A and B both have the one item, and the counter says 0."
+NOTHING = "\N{EN DASH}"
 RACE = ["A"] * 4 + ["B"] * 6 + ["A"] * 2
 WAYS_OUT = {  # what to click: the purchases in this order, each to its next point; then the sentence
     "none": (RACE, SOLD_TWICE),
@@ -138,3 +139,17 @@ def test_all_viewers_are_answered_while_one_begins(stage_stack: Stack) -> None:
         states = [viewers.submit(ask, "state") for _ in range(200)]
         assert [ask("begin", b'{"guard": "none"}') for _ in range(8)] == [2] * 8
         assert {state.result() for state in states} == {2}
+
+
+def test_another_sale_is_not_counted_as_the_level(open_page: Any, stage_stack: Stack) -> None:
+    """When the stock is reset for a rush, the page shows no counter and no orders rather than those of the rush."""
+    page = open_page()
+    begin(page, "none")
+    page.wait_for_selector(".stage-middle div:nth-child(1) dd:text-is('1')")
+    assert stage_stack.board is not None
+    reset = urllib.request.Request(
+        f"{stage_stack.board.url}/control/reset", b'{"stock": 300}', {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(reset, timeout=30):
+        page.wait_for_selector(f".stage-middle div:nth-child(1) dd:text-is('{NOTHING}')")
+    assert page.inner_text(".stage-middle div:nth-child(2) dd") == NOTHING

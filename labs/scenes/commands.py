@@ -58,7 +58,7 @@ def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> i
             else:
                 style = "bold green" if step.kind == Kind.EXACT else "bold red"
                 verdict = texts[f"kind.{step.kind}"].format(**step.values)
-                screen.print(f"{step.guard}  {verdict}: {said}\n", style=style, markup=False)
+                screen.print(f"{step.guard}  {verdict}{texts['colon']}{said}\n", style=style, markup=False)
                 as_promised = as_promised and (step.kind == Kind.EXACT or step.guard == "etcd-unfenced")
     except (TooSlow, FutureTimeout):
         screen.print(texts["too_slow"], style="bold red")

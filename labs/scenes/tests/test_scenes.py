@@ -102,7 +102,7 @@ def test_every_text_is_there_in_both_languages() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in STATIC.parent.glob("*.py"))
     told = re.findall(r'"((?:pause|kill|etcd|redis)\.\w+)"', sources)
     asked = re.findall(r'data-text="(\w+)"', (STATIC / "scenes.html").read_text(encoding="utf-8"))
-    own = {"too_slow", "cannot", "away", "token", "enter", "starting", *(f"scene.{scene}" for scene in SCENES)}
+    own = {"too_slow", "cannot", "away", "token", "colon", "enter", "starting", *(f"scene.{scene}" for scene in SCENES)}
     own |= {"cannot.elsewhere", "cannot.one_instance", "status.401", "status.409"}
     own |= {f"outcome.{outcome.value}" for outcome in Outcome}
     own |= {f"kind.{kind}" for kind in ("exact", "oversold", "undersold", "flawed")}

@@ -2,7 +2,8 @@
 
 A lab has any of ``shop.py`` with `init_app(app)`, ``commands.py`` with click commands, ``scenarios.py`` with faults,
 ``board.py`` with `init_app(app, settings)`, see `app.board`, ``up.py`` with further ``OPTIONS`` of the command `up` and
-`init_stack(stack, options)`, which gets the values of all.
+`init_stack(stack, options)`, which gets the values of all. ``texts.json`` has the Chinese for the sentences of its
+scenarios, see `loadtest.language`.
 """
 
 from __future__ import annotations

@@ -40,11 +40,14 @@ function complain(problem) {
   byId("problem").hidden = !problem;
 }
 
+// Why something was refused: the server's detail is English.
+const reason = (status, detail) => (`status.${status}` in TEXTS[language] ? text(`status.${status}`) : detail);
+
 async function post(what, body) {
   const headers = { "Content-Type": "application/json" };
   if (byId("token").value) headers.Authorization = `Bearer ${byId("token").value}`;
   const answer = await fetch(`/room/${what}`, { method: "POST", headers, body: JSON.stringify(body) });
-  refusal = answer.ok ? "" : (await answer.json()).detail;
+  refusal = answer.ok ? "" : reason(answer.status, (await answer.json()).detail);
   complain(refusal);
   await look();
 }
@@ -196,7 +199,7 @@ function draw(state) {
 async function look() {
   const answer = await fetch("/room/state");
   const state = await answer.json();
-  if (!answer.ok) return complain(answer.status === 404 ? text("no_room") : state.detail);
+  if (!answer.ok) return complain(reason(answer.status, state.detail));
   complain(refusal);
   document.querySelector("main").hidden = false;
   draw(state);
@@ -232,5 +235,5 @@ if (setup.url) {
   look();
 } else {
   byId("begin").hidden = true;
-  complain(text("no_room"));
+  complain(text("status.404"));
 }

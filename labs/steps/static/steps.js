@@ -25,7 +25,7 @@ async function ask(path, body) {
   if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
   const response = await fetch(path, body && { method: "POST", headers, body: JSON.stringify(body) });
   const answer = await response.json();
-  if (!response.ok) throw new Error(answer.detail);
+  if (!response.ok) throw new Error(`status_${response.status}` in TEXTS ? t(`status_${response.status}`) : answer.detail);
   return answer;
 }
 
@@ -156,7 +156,8 @@ function toneOf({ outcome }) {
 // What a refusal says, without the advice for a buyer behind it.
 function reason(detail) {
   const [, ours, theirs] = detail.match(FENCED) ?? [];
-  return ours ? t("fencedOff", { ours, theirs }) : detail.split(". ")[0];
+  if (ours) return t("fencedOff", { ours, theirs });
+  return language === "en" ? detail.split(". ")[0] : t("lockEnded");
 }
 
 function showResult(all, { stock, orders }, running) {
@@ -199,7 +200,7 @@ ask("/setup").then((told) => {
   setup = told;
   $("token-label").hidden = !told.token_needed;
   const others = told.guards.filter(({ name }) => !LEVELS.includes(name));
-  $("other").replaceChildren(new Option("–", ""), ...others.map(({ name, description }) => Object.assign(new Option(name), { title: description })));
+  $("other").replaceChildren(new Option("–", ""), ...others.map(({ name, description }) => Object.assign(new Option(name), { title: language === "en" ? description : "" })));
   select(guard);
 });
 poll();

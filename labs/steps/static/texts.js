@@ -46,6 +46,7 @@ export const TEXTS = {
     "token {ours} is fenced off, {theirs} was here before.",
     "令牌 {ours} 小于先到的令牌 {theirs}。",
   ],
+  lockEnded: ["its lock had ended.", "它的锁已经失效。"],
   soldOnce: ["Sold once: {buyer} has the item. Start anew to try another order.", "卖出了一次：{buyer} 买到了商品。重新开始，换个顺序试试。"],
   nothingBetween: [
     "Sold once: {buyer} has the item. Between read and write there is nothing to step into.",
@@ -73,5 +74,7 @@ export const TEXTS = {
   unavailable: ["got no answer: a server was unavailable", "没有得到响应：服务器不可用"],
   failed: ["failed: the instance's log says more", "失败：详见该实例的日志"],
   undecided: ["nothing written", "什么也没写"],
+  status_401: ["The administrator's token is missing or wrong.", "缺少管理员令牌，或令牌不对。"],
+  status_404: ["This purchase is not there any more: start anew.", "这次购买已经不在了：请重新开始。"],
   noAnswer: ["The board does not answer.", "看板没有响应。"],
 };

@@ -105,17 +105,19 @@ def test_ctrl_c_ends_the_command_and_not_the_workshop(tmp_path: Path, monkeypatc
 
 
 @needs_labs
-def test_commands_speak_the_language_of_the_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a Chinese workshop, a demo gets the option too."""
+@pytest.mark.parametrize(
+    ("step", "words"), [(1, ["demo", "--guard", "none"]), (4, ["faults", "kill-holder", "--guard", "etcd"])]
+)
+def test_commands_speak_the_language_of_the_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, words: list[str]
+) -> None:
+    """In a Chinese workshop, a demo and a fault get the option too."""
     command, said = tmp_path / "python", tmp_path / "said"
     command.write_text(f'#!/bin/sh\necho "$@" >{said}\n', encoding="utf-8")
     command.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(command))
-    lead("\n", "--language", "zh")
-    assert said.read_text(encoding="utf-8").split() == [
-        *("-m", "loadtest", "demo"),
-        *("--guard", "none", "--language", "zh"),
-    ]
+    lead("s\n" * (step - 1) + "\n", "--language", "zh")
+    assert said.read_text(encoding="utf-8").split() == ["-m", "loadtest", *words, "--language", "zh"]
 
 
 @needs_labs

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from app.contract.outcomes import Outcome
 from labs.scenes.commands import TEXTS
 from labs.scenes.scenes import SCENES
-from loadtest.cli.main import cli
 from loadtest.stack.stack import Stack
+from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import wait_until
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -92,9 +93,16 @@ def test_a_scene_that_is_stopped_leaves_nothing_frozen(stack: Stack) -> None:
 
 
 def test_the_terminal_tells_the_same_scene() -> None:
-    """The command prints what happens and how it ends, in the language asked for, and exits with 0."""
-    done = CliRunner().invoke(cli, ["scene", "kill", "--language", "zh"])
-    assert (done.exit_code, "EXACT" in done.output, "kill -9" in done.output) == (0, True, True), done.output
+    """In the language asked for; a key goes on unless it was pressed before; it exits with 0."""
+    command = [sys.executable, "-m", "loadtest", "scene", "kill", "--language", "zh"]
+    with Terminal(command, dict(os.environ)) as screen:
+        screen.type(" ")
+        for phase in (1, 2):
+            assert screen.shows(TEXTS["zh"]["enter"], times=phase), screen
+            screen.type(" ")
+        assert screen.shows("EXACT"), screen
+        assert screen.process.wait(WAIT_S) == 0
+    assert "kill -9" in screen.screen
 
 
 def test_every_text_is_there_in_both_languages() -> None:

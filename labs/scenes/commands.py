@@ -22,7 +22,7 @@ from labs.scenes.scenes import SCENES, Phase
 from labs.scenes.stage import Stage, TooSlow
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
-from loadtest.terminal import console
+from loadtest.terminal import console, wrapped
 
 TEXTS: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "static/texts.json").read_text(encoding="utf-8"))
 TOO_SLOW = 2  # exit code
@@ -61,13 +61,14 @@ def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> i
         for step in SCENES[scene](stage):
             said = texts[step.text].format(**{name: texts.get(value, value) for name, value in step.values.items()})
             if isinstance(step, Phase):
-                screen.print(said, markup=False)
+                screen.print(wrapped(Text(said), screen.width))
                 if step.waits and screen.is_terminal and sys.stdin.isatty():
                     _wait_for_a_key(texts["enter"], screen)
             else:
                 verdict = texts[f"kind.{step.kind}"].format(**step.values)
                 outcome = f"{step.guard:<{_GUARD}} {verdict}{texts['colon']}{said}"
-                outcomes.append(Text(outcome, "bold green" if step.kind == Kind.EXACT else "bold red"))
+                style = "bold green" if step.kind == Kind.EXACT else "bold red"
+                outcomes.append(wrapped(Text(outcome, style), screen.width))
                 screen.print(*outcomes, "", sep="\n")  # those before it as well, to be compared
                 as_promised = as_promised and (step.kind == Kind.EXACT or step.guard == "etcd-unfenced")
     except (TooSlow, FutureTimeout):

@@ -11,17 +11,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import click
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, MarkdownElement, Paragraph
 from rich.rule import Rule
 from rich.text import Text
 
 from loadtest import REPOSITORY
 from loadtest.cli.kept_screen import run_and_keep
 from loadtest.cli.main import cli
-from loadtest.terminal import ask, console
+from loadtest.terminal import ask, console, wrapped
 
 PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
 PROMPTS = {
@@ -84,8 +85,18 @@ def _step(chapter: str) -> Step:
 
 
 def _spoken(text: str) -> str:
-    """The text without pictures and comments."""
-    return re.sub(r"<picture>.*?</picture>|<!-- .*? -->", "", text, flags=re.DOTALL).strip()
+    """The text without pictures and comments; where Chinese goes on in the next line, there is no space."""
+    text = re.sub(r"<picture>.*?</picture>|<!-- .*? -->", "", text, flags=re.DOTALL).strip()
+    return re.sub(r"(?<=[\u3001-\uffef])\n(?=[^\s|<#-])", "", text)
+
+
+class _Paragraph(Paragraph):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield wrapped(self.text, options.max_width)
+
+
+class _Page(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "paragraph_open": _Paragraph}
 
 
 @click.command()
@@ -100,7 +111,7 @@ def workshop(language: str) -> None:
         step = steps[place]
         screen.clear()
         title = Rule(f"{step.title}  ({place + 1}/{len(steps)})", align="left")
-        screen.print(title, Markdown(step.before), "", f"[bold]$ {step.command}[/]", "")
+        screen.print(title, _Page(step.before), "", f"[bold]$ {step.command}[/]", "")
         answer = _asked(screen, run)
         while answer in ("", "r"):
             kept = _run(step, language, screen)
@@ -160,7 +171,7 @@ def _run(step: Step, language: str, screen: Console) -> list[str]:
 
 def _speak(text: str, kept: list[str], screen: Console) -> None:
     """Show a text below what the command has left on the screen, as much of that as there is room for."""
-    spoken = Markdown(text)
+    spoken = _Page(text)
     room = screen.height - len(screen.render_lines(spoken)) - BESIDES
     if kept:
         screen.clear()

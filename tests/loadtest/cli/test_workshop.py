@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.text import Text
 
 from app.contract import labs
 from loadtest.cli import workshop as module
 from loadtest.cli.workshop import PAGES, steps_of, workshop
+from loadtest.terminal import wrapped
 from tests.support.labs import needs_labs
 from tests.support.rushing import REPOSITORY
 from tests.support.terminal import Terminal
@@ -46,6 +48,20 @@ def test_a_step_has_all_its_parts(page: Path) -> None:
         assert len(step.after) > 1
         assert "<!--" not in "".join([step.before, *step.after])
         assert "<picture" not in "".join([step.before, *step.after])
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("这里用 etcd 的锁。", ["这里用 ", "etcd 的", "锁。"]),
+        ("持有者停住。等", ["持有者停", "住。等"]),
+        ("one two three", ["one two", "three"]),
+    ],
+    ids=["mixed", "marks", "English"],
+)
+def test_chinese_is_broken_between_characters(text: str, lines: list[str]) -> None:
+    """Not only at spaces, so that lines are full; a mark that closes does not begin a line."""
+    assert wrapped(Text(text), 8).plain.split("\n") == [line.rstrip() for line in lines]
 
 
 @needs_labs

@@ -100,7 +100,7 @@ def test_no_file_imports_itself_by_a_detour(package: str) -> None:
     """Imports inside a package form no circle; a part may name the type of the whole to which it belongs."""
     found = links(package, types=False)
     assert len(found) > len(files_of(package))
-    graph = TopologicalSorter[str]()
+    graph: TopologicalSorter[str] = TopologicalSorter()
     for one, other in found:
         graph.add(one, other)
     graph.prepare()

@@ -1,5 +1,7 @@
 // The room on the board: the address, the crowd with its bets, the sale that the stage begins, and the clashes.
 
+import { sentenceOf } from "/static/verdict.js";
+
 const TEXTS = await (await fetch("/room/static/texts.json")).json();
 const EVERY_MS = 500;
 const THINK_MS = [0, 5, 10, 20, 50, 100, 400];
@@ -71,11 +73,11 @@ function headline({ phase, names, sale, shop }) {
   if (phase === "waiting") return { word: text("joined", { n: joined }), lead: text("scan", { n: byId("begin").elements.stock.value }) };
   const crowd = { phones: phones(joined), robots: robots(sale.robots), guard: sale.guard };
   if (phase === "countdown") return { word: clock(sale.opens_in_ms), lead: text("counting_lead", crowd) };
-  const { orders: sold = 0, initial = sale.stock, kind, verdict, over } = shop ?? {};
+  const { orders: sold = 0, initial = sale.stock, kind, over } = shop ?? {};
   const lead = text("selling_lead", { ...crowd, items: text("items_for_sale", { n: initial }) });
   if (sold > initial) return { word: text("oversold", { n: sold - initial }), lead: `${text("selling", { sold })} · ${lead}`, tone: "over" };
   if (over && sold === initial && kind === "exact") return { word: text("exact"), lead: `${text("selling", { sold })} · ${lead}`, tone: "exact" };
-  if (over && sold && kind !== "exact") return { word: verdict, lead, tone: "lost" };
+  if (over && sold && kind !== "exact") return { word: sentenceOf(shop), lead, tone: "lost" };
   return { word: text("selling", { sold }), lead };
 }
 

@@ -30,12 +30,15 @@ class Certificates:
         self._directory = directory
         self.ca = self._file("ca.crt")
         self._key("ca")
-        self._openssl("req", "-x509", "-new", "-key", self._file("ca.key"), "-subj", "/CN=ca", "-out", self.ca)
+        self._openssl(
+            *("req", "-x509", "-new", "-key", self._file("ca.key"), "-subj", "/CN=ca", "-out", self.ca),
+            *("-addext", "keyUsage=critical,keyCertSign"),  # Python 3.13 asks for it
+        )
 
     def sign(self, name: str) -> tuple[str, str]:
         """Paths of a certificate for this machine's loopback address, good for servers and clients, and of its key."""
         certificate, key, request = self._file(f"{name}.crt"), self._key(name), self._file(f"{name}.csr")
-        (self._directory / "extensions").write_text(f"subjectAltName=IP:{LOOPBACK}\n")
+        (self._directory / "extensions").write_text(f"subjectAltName=IP:{LOOPBACK}\nauthorityKeyIdentifier=keyid\n")
         self._openssl("req", "-new", "-key", key, "-subj", f"/CN={name}", "-out", request)
         self._openssl(
             *("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._file("ca.key"), "-CAcreateserial"),

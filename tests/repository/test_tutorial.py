@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def test_the_page_shows_the_files_as_they_are() -> None:
     assert len(STEPS) == 6
 
 
+@pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl, by which the page's buyers click")
 @pytest.mark.parametrize(("commands", "shown"), STEPS, ids=["none", "thread", "two", "etcd", "paused", "fence"])
 def test_each_step_ends_as_the_page_shows(etcd: Etcd, redis_server: Redis, commands: str, shown: str) -> None:
     """Each step's commands print the verdict on the page, in a shell of their own with real servers."""

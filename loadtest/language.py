@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from app.contract import labs
@@ -41,7 +41,7 @@ def heading_in(language: str, column: str) -> str:
     return text_in(language, f"head.{column}").replace("-\n", "").replace("\n", between)
 
 
-@cache
+@lru_cache(1024)  # the live picture has ever new figures
 def sentence_in(language: str, sentence: str) -> str:
     """A sentence that is kept in English, or its parts between commas; what no table has stays as it is."""
     if language == ENGLISH:

@@ -53,13 +53,13 @@ class Session:
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._ending = threading.Lock()
-        self._was_delivered = True
+        self._is_abandoned = False
         try:
             run_uninterrupted(self._open, ttl)
             core = self._engine.core
             self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
         except BaseException:  # an interrupt: etcd may not have answered yet
-            self._was_delivered = False
+            self._is_abandoned = True
             if self in _open:
                 self.close()
             raise
@@ -67,7 +67,7 @@ class Session:
     def _open(self, ttl: int) -> None:
         self._engine = Engine(self.client, ttl, self.name)
         _open.add(self)
-        if not self._was_delivered:
+        if self._is_abandoned:
             self._close()
 
     def __enter__(self) -> Session:

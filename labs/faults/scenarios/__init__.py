@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
-from inspect import isabstract
 
 from app.contract import labs
 from labs.faults.scenario import Scenario
@@ -15,16 +12,7 @@ from labs.faults.scenario import Scenario
 @cache
 def scenarios() -> dict[str, type[Scenario]]:
     """All of them by name, in the order in which they are played."""
-    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
-    found = {
-        each.name: each
-        for module in [*modules, *labs.modules("scenarios")]
-        for each in vars(module).values()
-        if issubclass(type(each), type)
-        and issubclass(each, Scenario)
-        and hasattr(each, "name")
-        and not isabstract(each)
-    }
+    found = {each.name: each for each in labs.classes(__name__, "scenarios", Scenario) if hasattr(each, "name")}
     return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
 
 

@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from app.contract.clock import Start, utc_now
-from app.contract.outcomes import Promise
 from app.guards import guards
 from labs.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from labs.faults.monitor import Monitor, Snapshot
@@ -43,7 +42,6 @@ class ScenarioContext:
     """What is at hand while a scenario is played: one sale of `stock` items, which begins now.
 
     Attributes:
-        is_exact: whether the guard promises exactness under every fault.
         waits_in_etcd: whether each purchase takes a lock in etcd.
         threads: those of this trial.
         listener: is told of every event as it happens.
@@ -52,11 +50,10 @@ class ScenarioContext:
         error: why the scenario could not be played as it is meant, if it could not.
     """
 
-    def __init__(self, testbed: Testbed, guard: str, listener: TrialListener, *, promise: str, stock: int) -> None:
+    def __init__(self, testbed: Testbed, guard: str, listener: TrialListener, *, stock: int) -> None:
         self.testbed = testbed
         self.shops = testbed.shops
         self.guard = guard
-        self.is_exact = promise == Promise.EXACT
         self.waits_in_etcd = guards()[guard].waits_in_etcd
         self.listener = listener
         self.start, self.started = Start.now(), utc_now()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import ClassVar
 
+from app.contract.outcomes import Promise
 from app.guards import guards as all_guards
 from labs.faults.context import SHARDED, ScenarioContext
 from labs.faults.shops import Setup
@@ -41,6 +42,7 @@ class Scenario(ABC):
         sharded: whether it needs a guard with shards, or one without; None: any.
         fenced: what has to come of it under a guard that promises exactness.
         unfenced: the same for a guard that is exact only until a holder outlives its lease.
+        exceptions: what has to come of it under single guards instead, by name.
     """
 
     name: ClassVar[str]
@@ -50,6 +52,7 @@ class Scenario(ABC):
     setup: ClassVar[Setup] = Setup()
     fenced: ClassVar[Expected] = Expected.EXACT
     unfenced: ClassVar[Expected] = Expected.EXACT
+    exceptions: ClassVar[Mapping[str, Expected]] = {}
     opens_in_s: ClassVar[int] = 0
     opens_at: float = 0.0
     needs_lock: ClassVar[bool] = True
@@ -68,6 +71,12 @@ class Scenario(ABC):
             if cls.sharded in (None, guard == SHARDED) and (all_guards()[guard].loses_lock or not cls.needs_lock)
         ]
         return fit or ([SHARDED] if cls.sharded else [])
+
+    @classmethod
+    def expected(cls, guard: str) -> Expected:
+        """What has to come of it under this guard."""
+        is_exact = all_guards()[guard].promise is Promise.EXACT
+        return cls.exceptions.get(guard, cls.fenced if is_exact else cls.unfenced)
 
     def begin(self, sale: Sale, stock: int) -> None:
         """Open the sale, or have it opened; raises SaleError."""

@@ -49,7 +49,7 @@ class Trial:
             promise = sale.shops.promises()[self.guard]
             for plays_left in reversed(range(MOST_PLAYS)):
                 self.scenario.begin(sale, self.stock)
-                context = ScenarioContext(self.testbed, self.guard, self.listener, promise=promise, stock=self.stock)
+                context = ScenarioContext(self.testbed, self.guard, self.listener, stock=self.stock)
                 has_ended = self._play(context, sale)
                 record = self._judge(context, sale, promise, has_ended=has_ended)
                 if not isinstance(context.error, MistimedFault) or not plays_left:
@@ -117,7 +117,7 @@ class Trial:
         if has_ended and context.error is None:
             with context.noting_delays():
                 self.scenario.review(context, record)
-        expected = self.scenario.fenced if context.is_exact else self.scenario.unfenced
+        expected = self.scenario.expected(self.guard)
         if errors := context.threads.errors:
             expectation = Expectation(expected.value, False, errors)
         elif not has_ended:

@@ -226,10 +226,15 @@ def test_a_late_write_is_neither_missed_nor_overtaken(testbed: Testbed, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("guard", "outcome"), [pytest.param("etcd", "lock_lost", marks=pytest.mark.slow), ("etcd-unfenced", "sold")]
+    ("guard", "outcome"),
+    [
+        pytest.param("etcd", "lock_lost", marks=pytest.mark.slow),
+        ("etcd-checked", "lock_lost"),
+        ("etcd-unfenced", "sold"),
+    ],
 )
-def test_a_frozen_holder_oversells_without_a_fence(testbed: Testbed, guard: str, outcome: str) -> None:
-    """Its late write lands where no fence refuses it, is answered truthfully, and the record shows the overlap."""
+def test_a_frozen_holder_oversells_without_check_and_fence(testbed: Testbed, guard: str, outcome: str) -> None:
+    """Its late write lands where nothing holds it back, is answered truthfully, and the record shows the overlap."""
     record = Trial(PauseHolder(), guard, testbed, TrialListener(), stock=STOCK).run()
     assert record.as_expected, problems_of(record)
     section, *_ = (section for section in record.sections if section.buyer == VICTIM)
@@ -239,6 +244,13 @@ def test_a_frozen_holder_oversells_without_a_fence(testbed: Testbed, guard: str,
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.raced) is (outcome == "sold")
     assert (found.sold > STOCK) is (outcome == "sold")
     assert [event.text for event in record.events][1] == "shop-a is frozen"
+
+
+def test_a_check_before_the_write_does_not_refuse_a_late_one(testbed: Testbed) -> None:
+    """The holder checked its lock in time; its write arrives after others have sold, and oversells."""
+    record = Trial(DelayedWrite(), "etcd-checked", testbed, TrialListener(), stock=STOCK).run()
+    assert record.as_expected, problems_of(record)
+    assert audit(record).sold > STOCK
 
 
 def test_only_the_fence_refuses_a_late_write(testbed: Testbed) -> None:
@@ -305,6 +317,8 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
         )
     breaking = {name for name, each in scenarios().items() if each.unfenced is Expected.BREAKS is not each.fenced}
     assert breaking == {"pause-holder", "delayed-write"}
+    checked = {name for name in breaking if scenarios()[name].expected("etcd-checked") is Expected.BREAKS}
+    assert checked == {"delayed-write"}, "the check notices a pause before it, and not one after it"
 
 
 def test_a_scenario_takes_the_guards_that_suit_it() -> None:
@@ -328,7 +342,7 @@ def test_unplayable_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_every_guard_with_a_lock_can_be_played() -> None:
     """What has no lock that could be lost is left out: nothing, a lock in the process, and Redis's own means."""
     assert set(GUARDS) == set(guards()) - {"none", "thread", "redis-watch", "redis-lua"}
-    assert DEFAULT_GUARDS == ["etcd", "etcd-unfenced", "redis-lock"]
+    assert DEFAULT_GUARDS == ["etcd", "etcd-checked", "etcd-unfenced", "redis-lock"]
 
 
 @pytest.mark.parametrize(

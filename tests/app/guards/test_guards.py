@@ -24,7 +24,7 @@ from tests.support.lock import delete
 from tests.support.shops import SELLERS, WAIT_S, at_once, buy
 
 EXACT = [guard.name for guard in guards().values() if guard.promise is not Promise.NONE]
-UNDER_ETCD = ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
+UNDER_ETCD = ["etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
 IN_TWO_STEPS = ["etcd", "etcd-cohort"]  # a read and a write, so that a reset may come between
 LOSSES = [
     *itertools.product([*IN_TWO_STEPS, "etcd-batch", *SELLERS], ["key deleted", "lease revoked", "overtaken in Redis"]),
@@ -167,6 +167,7 @@ def test_a_lost_lock_writes_nothing(
         ("etcd", Stock, "write"),
         ("etcd-cohort", Stock, "write"),
         ("etcd-batch", Stock, "sell_group"),
+        ("etcd-checked", Section, "ensure"),
         ("etcd-unfenced", Section, "think"),
         ("redis-lock", Section, "think"),
     ],

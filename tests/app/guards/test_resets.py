@@ -12,7 +12,7 @@ from app.sales.sale import Sale
 from lock import Mutex
 from tests.support.shops import SELLERS, WAIT_S, WAYS, buy, queue_behind
 
-UNDER_ETCD = ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
+UNDER_ETCD = ["etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
 
 
 @pytest.mark.parametrize("resets", ["here", "elsewhere"])

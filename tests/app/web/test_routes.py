@@ -57,13 +57,13 @@ def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
     body = browser.get("/guards").get_json()
     promises = {guard["name"]: guard["promise"] for guard in body["guards"]}
     oversell = dict.fromkeys(("none", "thread"), "none") | dict.fromkeys(
-        ("etcd-unfenced", "redis-lock"), "exact_until_paused"
+        ("etcd-checked", "etcd-unfenced", "redis-lock"), "exact_until_paused"
     )
     assert promises == dict.fromkeys(guards(), "exact") | oversell
     assert all(guard["description"].endswith(".") for guard in body["guards"])
     assert [guard["order"] for guard in body["guards"]] == sorted(guard["order"] for guard in body["guards"])
     assert {guard["name"] for guard in body["guards"] if guard["loses_lock"]} == {
-        *("etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", "etcd-sharded", "redis-lock"),
+        *("etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", "etcd-sharded", "redis-lock"),
     }
     assert body["default"] == "etcd"
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import lock as sync
 from lock.aio import driver
@@ -97,7 +97,16 @@ class AsyncHold(Releasing, Generic[HeldT]):
         """Free the lock; to be awaited. Raises as `lock.Hold.release`. A task cancelled here has released it."""
         return driver.release_held(self._held, driver.calling_task())
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self._held.__reduce_ex__(protocol)
+
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
+        try:
+            self.ensure()
+        except sync.LockError:  # neither the body nor `__aexit__` will run
+            with contextlib.suppress(sync.LockError):
+                await self.release()
+            raise
         return self
 
 

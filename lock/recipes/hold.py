@@ -11,7 +11,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
@@ -53,7 +53,20 @@ class Releasable(Releasing):
         self._session = session
 
     def __enter__(self: ReleasableT) -> ReleasableT:
-        return self
+        try:
+            self.ensure()
+            return self
+        except BaseException:  # an interrupt, too: neither the body nor `__exit__` will run
+            with contextlib.suppress(LockError):
+                self.release()
+            raise
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is one hold, to be released once")
+
+    @abstractmethod
+    def ensure(self) -> None:
+        """Raise where it is not surely ours."""
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""

@@ -48,12 +48,7 @@ class MultiLock(Acquirable["MultiHold"]):
 
     def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
         check_keywords(_wrong)
-        until = deadline(timeout)
-
-        def acquire(mutex: Mutex) -> Hold:
-            return mutex.acquire(timeout=None if timeout is None else max(until - now(), 0.0), cancel=cancel)
-
-        held = self._acquire(acquire)
+        held = self._acquire(cancel, deadline(timeout), explains=True)
         assert held is not None
         return held
 
@@ -61,7 +56,7 @@ class MultiLock(Acquirable["MultiHold"]):
 
     def try_acquire(self) -> MultiHold | None:
         """All of the locks if they are free at this moment, else None; raises as `Mutex.try_acquire`."""
-        return self._acquire(Mutex.try_acquire)
+        return self._acquire(None, now(), explains=False)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -76,21 +71,18 @@ class MultiLock(Acquirable["MultiHold"]):
         """Holder and waiters of each name, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
         return {mutex.name: mutex.contenders() for mutex in self.mutexes}
 
-    def _acquire(self, acquire: Callable[[Mutex], Hold | None]) -> MultiHold | None:
-        stacks = [mutex.holds_here() for mutex in self.mutexes]  # of this thread: an interrupt may come between
-        before = list(map(len, stacks))
-
-        def taken() -> list[Hold]:
-            return [hold for stack, count in zip(stacks, before, strict=True) for hold in stack[count:]]
-
+    def _acquire(self, cancel: CancelToken | None, until: float, *, explains: bool) -> MultiHold | None:
+        owner, taken = threading.current_thread(), list[Hold]()  # which alone says what this attempt has taken
         try:
             for mutex in self.mutexes:
-                if acquire(mutex) is None:
-                    run_uninterrupted(lambda: release_all(taken()))
+                tries = now() >= until
+                acquisition = mutex.start(owner, max(until, now()), tries=tries, explains=explains)
+                if mutex.finish_waiting(acquisition, owner, cancel, taken) is None:
+                    run_uninterrupted(release_all, taken)
                     return None
-            return self.finish(taken(), self.holds_here())
-        except BaseException:
-            run_uninterrupted(lambda: give_up_all(taken()))
+            return self.finish(list(taken), self.holds_here())
+        except BaseException:  # an interrupt, too
+            run_uninterrupted(give_up_all, taken)
             raise
 
     def finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
@@ -187,7 +179,7 @@ class _Loss:
 def release_all(holds: list[Hold]) -> list[LockError]:
     """Release the last first; what went wrong."""
     failures = []
-    for hold in reversed(holds):
+    for hold in holds[::-1]:
         try:
             hold.release()
         except LockError as error:
@@ -197,7 +189,7 @@ def release_all(holds: list[Hold]) -> list[LockError]:
 
 def give_up_all(holds: list[Hold]) -> None:
     """Have the session release the last first; does not wait."""
-    for hold in reversed(holds):
+    for hold in holds[::-1]:
         with contextlib.suppress(LockLost):
             hold.give_up()
 

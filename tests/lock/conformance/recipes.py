@@ -120,6 +120,7 @@ class TaskHold:
         self._loop.run(self._hold.release())
 
     def __enter__(self) -> Self:
+        self._loop.run(self._hold.__aenter__())
         return self
 
     def __exit__(self, *exc_info: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import re
 import signal
 import threading
@@ -147,6 +149,28 @@ def test_o_leaving_with_tells_of_a_loss(face: Face, client: Client) -> None:
             assert held.lost.wait(WAIT_S)
             if error is not None:
                 raise error
+
+
+def test_o_with_never_runs_its_body_on_a_hold_that_is_over(face: Face, client: Client) -> None:
+    """Released, or lost: entering it raises, and a hold that was lost is left by that."""
+    held = face.acquire()
+    held.release()
+    with pytest.raises(NotHeld), held:
+        pytest.fail("the body ran unlocked")
+    held = face.acquire()
+    delete(client, keys(client, face.name)[0])
+    assert held.lost.wait(WAIT_S)
+    with pytest.raises(LockLost), held:
+        pytest.fail("the body ran unlocked")
+    assert held.released
+    face.turn(lambda again: again.ensure())
+
+
+def test_o_a_hold_is_one_object(face: Face) -> None:
+    """It cannot be copied: a copy would not hear of the release."""
+    with face.acquire() as held:
+        for copy_of in (copy.copy, copy.deepcopy, pickle.dumps):
+            assert_raises(TypeError, copy_of, getattr(held, "_hold", held), match="cannot be copied")
 
 
 # p: nothing is left

@@ -307,6 +307,22 @@ def test_all_are_held_or_none(client: Client, several: MultiLock, stranger: Sess
     hold.release()
 
 
+def test_a_release_elsewhere_takes_nothing_from_an_attempt(client: Client, several: MultiLock, name: str) -> None:
+    """While a thread waits for its own hold, another thread releases that: the wait ends with a hold of all names."""
+    first = several.acquire(timeout=WAIT_S)
+
+    def release() -> None:
+        wait_until(lambda: len(keys(client, name)) > len(first.tokens), timeout=WAIT_S)
+        first.release()
+
+    releasing = in_thread(release)
+    with several.acquire(timeout=WAIT_S) as second:
+        releasing.result(WAIT_S)
+        assert sorted(second.tokens) == several.names
+        await_keys(client, name, len(several.names))
+    assert keys(client, name) == []
+
+
 def test_losing_one_is_losing_all(client: Client, several: MultiLock, name: str) -> None:
     """When one key is deleted by hand, `lost` is set, ensure raises, and release still frees the others."""
     hold, told = several.acquire(timeout=WAIT_S), threading.Event()

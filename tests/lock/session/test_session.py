@@ -126,7 +126,7 @@ calls = [client.status, lambda: Session(client), session.ensure, session.remaini
          client.check_process, lambda: client.grant(5), lambda: client.get_prefix('a/'),
          lambda: client.create('a/b', b'', 0), lambda: client.watch('a/')]
 for each in (mutex, both, cohort, nested): calls += [each.acquire, each.cancel, each.contenders]
-for each in (hold, holds, turn, inner): calls += [each.ensure, each.release, each.remaining]
+for each in (hold, holds, turn, inner): calls += [each.ensure, each.release, each.remaining, each.__enter__]
 for each in (session, hold, holds, turn, inner): calls.append(lambda each=each: each.on_lost(print))
 for each in (mutex, both, nested): calls.append(each.try_acquire)
 for each in (hold, holds, inner): calls.append(each.is_owner)

@@ -2,7 +2,7 @@
 
 What etcd answers is told to the core by the thread that gets the answer, whether or not the task still waits for it. So
 a task may be cancelled at any moment: its key is deleted, and a hold that came too late is given back, in the
-background.
+background. So is that of a task whose loop was closed: at its turn, or when the session compares its keys.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from lock.core.acquisition import Acquisition, Ask
 from lock.core.deletions import Deletions
 from lock.core.messages import Create, Delete, ListQueues, TimeToLive
 from lock.core.queue import Ticket
-from lock.errors import EtcdError, LockError
+from lock.errors import EtcdError, EtcdUnavailable, LockError
 from lock.recipes.hold import HeldKey
 from lock.recipes.multi import MultiHold, give_up_all
 from lock.recipes.queued_lock import HoldT, QueuedLock
@@ -115,15 +115,18 @@ async def call(blocking: Callable[[], T]) -> T:
 class _Wakeups:
     """Waits of a task for changes of a ticket."""
 
-    def __init__(self, ticket: Ticket) -> None:
+    def __init__(self, ticket: Ticket, abandon: Callable[[], object] = lambda: None) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
+        self._abandon = abandon  # what the task waits for, which will never run again
         ticket.wake = self.wake
 
     def wake(self) -> None:
         """Wake the task, from any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop was closed
+        try:
             self._loop.call_soon_threadsafe(self._event.set)
+        except RuntimeError:  # the loop was closed
+            self._abandon()
 
     async def wait(self, until: float) -> None:
         """Until it is woken since the last wait, or that time has come."""
@@ -136,7 +139,8 @@ class _Wakeups:
 
 
 async def _run(engine: Engine, acquisition: Acquisition) -> bool:
-    woken = _Wakeups(acquisition.ticket)
+    woken = _Wakeups(acquisition.ticket, partial(engine.abandon, acquisition))
+    acquisition.ticket.waiter = partial(_unless_closed, asyncio.get_running_loop(), ref(acquisition))
     while True:
         step = engine.tell(acquisition.next)
         if step is None:
@@ -146,10 +150,25 @@ async def _run(engine: Engine, acquisition: Acquisition) -> bool:
         elif isinstance(step.request, TimeToLive):
             await _ask_ttl(engine, acquisition, step.request, step.timeout)
         else:
-            unanswered = acquisition.unanswered if isinstance(step.request, Create) else None
-            async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
-                sent = engine.client.send(engine.call_of(step.request), step.timeout, unanswered)
-                await _outcome(engine, acquisition, step.request, sent)
+            await _send(engine, acquisition, step.request, step.timeout)
+
+
+async def _send(engine: Engine, acquisition: Acquisition, request: Create | ListQueues, timeout: float) -> None:
+    unanswered = acquisition.unanswered if isinstance(request, Create) else None
+    sent: Future[Any] | None = None
+    try:
+        async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
+            sent = engine.client.send(engine.call_of(request), timeout, unanswered)
+            await _outcome(engine, acquisition, request, sent)
+    except BaseException as error:
+        if sent is None:  # the task was cancelled in line: no answer will ever come
+            engine.tell(acquisition.failed, request, EtcdUnavailable(f"was not sent: {error!r}"))
+        raise
+
+
+def _unless_closed(loop: asyncio.AbstractEventLoop, waiter: Callable[[], object]) -> object:
+    """What waits, in a loop; None once the loop is closed, even where its tasks are kept."""
+    return None if loop.is_closed() else waiter()
 
 
 async def _ask_ttl(engine: Engine, acquisition: Acquisition, request: TimeToLive, timeout: float) -> None:

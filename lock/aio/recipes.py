@@ -25,7 +25,7 @@ Wrap = Callable[[Any, Any], AsyncHoldT]
 
 
 class Acquiring(Generic[AsyncHoldT]):
-    """A wait: ``await`` it for a hold, or use it in ``async with``, which releases."""
+    """A wait: ``await`` it once for a hold, or use it in ``async with``, which releases."""
 
     def __init__(self, steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]], name: str) -> None:
         self._steps = steps
@@ -34,6 +34,8 @@ class Acquiring(Generic[AsyncHoldT]):
         self._hold: AsyncHoldT | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncHoldT]:
+        if self._is_awaited:
+            raise RuntimeError(f"this acquisition of {self._name} was awaited before: call acquire() for each hold")
         self._is_awaited = True
         return self._steps().__await__()
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lock.errors import LockCancelled, LockError
 from lock.queue.admission import Admission
@@ -15,7 +15,6 @@ from lock.queue.view import QueueView
 
 if TYPE_CHECKING:
     import threading
-    import weakref
 
     from lock.model import Event, KeyValue, Snapshot
 
@@ -53,7 +52,7 @@ class Ticket:
         deletion_in_doubt: whether a deletion was not answered, so that the next one may find nothing.
         was_there: whether the deletion has found the key.
         expires: when its hold is given up.
-        waiter: refers to what waits for it or was not told of its turn yet; where that is gone, so is the ticket.
+        waiter: tells what waits for it or was not told of its turn yet; where that is None, the ticket is left.
         wake: called, by the driver and without any lock, when the stage or the failure has changed.
         event: set by the driver when it is lost; `listeners` are called.
     """
@@ -76,7 +75,7 @@ class Ticket:
     deletion_in_doubt: bool = False
     was_there: bool = True
     expires: float = math.inf
-    waiter: weakref.ref[Any] | None = None
+    waiter: Callable[[], object] | None = None
     wake: Callable[[], object] | None = None
     event: threading.Event | None = None
     listeners: list[Callable[[], object]] | None = None

@@ -112,6 +112,43 @@ async def test_a_task_is_cancelled_in_an_outage(client: Client, far_session: Ses
 
 
 @in_a_loop
+async def test_a_task_that_is_cancelled_in_line_leaves_nothing(
+    client: Client, far_session: Session, proxy: Proxy, name: str, monkeypatch: Patch
+) -> None:
+    """The writes of a loop take turns: a task that is cancelled before its own is as if it had never asked."""
+    monkeypatch.setattr(driver, "_WRITES", 1)
+    mutex, tickets = aio.Mutex(far_session, name), far_session._engine.core.tickets
+    proxy.stall()
+    tasks = [asyncio.create_task(mutex.acquire().__aenter__()) for _ in range(20)]
+    while len(tickets) < len(tasks):
+        await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    proxy.resume()
+    await asyncio.to_thread(wait_until, lambda: not tickets)
+    await queued(client, name, 0)
+
+
+@pytest.mark.parametrize("at_its_turn", [True, False])
+def test_a_closed_loop_leaves_no_key(
+    client: Client, session: Session, name: str, at_its_turn: bool, monkeypatch: Patch
+) -> None:
+    """A task whose loop is closed while it waits never runs again: its key goes, at its turn at the latest."""
+    if at_its_turn:
+        monkeypatch.setattr(session._engine.core.reconciler, "_period", WAIT_S * 10)
+    loop = asyncio.new_event_loop()
+    with Mutex(session, name).acquire(timeout=WAIT_S):
+        task = loop.create_task(aio.Mutex(session, name).acquire().__aenter__())
+        loop.run_until_complete(queued(client, name, 2))
+        loop.close()
+        if not at_its_turn:
+            await_keys(client, name, 1)
+    await_keys(client, name, 0)
+    assert not task.done()
+
+
+@in_a_loop
 async def test_a_loss_can_be_awaited(client: Client, session: Session, name: str) -> None:
     """The key is deleted by hand: tasks that wait for the loss wake up."""
     hold = await aio.Mutex(session, name).acquire(timeout=WAIT_S)
@@ -266,6 +303,10 @@ async def test_a_mutex_is_used_as_an_asyncio_lock_is(client: Client, session: Se
         await mutex.release()
     with pytest.warns(RuntimeWarning, match="never awaited"):
         mutex.acquire()
+    waiting = mutex.acquire()
+    async with waiting:
+        with pytest.raises(RuntimeError, match="awaited before"):
+            await waiting
     assert keys(client, name) == []
 
 

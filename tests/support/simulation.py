@@ -508,7 +508,7 @@ class Actor:
         if means == "abandon":
             acquisition.leave(now)
         else:
-            acquisition.ticket.waiter = _Collected()  # type: ignore[assignment]
+            acquisition.ticket.waiter = _Collected()
         self.later()
 
     def later(self) -> None:

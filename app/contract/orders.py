@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 Token = int | list[int]  # a create revision, or of a turn the pair [create revision, turn], as JSON has it
@@ -42,4 +42,4 @@ class Order:
 
     def encode(self) -> str:
         """The entry for Redis."""
-        return _encode(asdict(self))
+        return _encode(vars(self))

@@ -1,19 +1,11 @@
 """The section log: the critical sections of all instances, by which a sale can be judged afterwards.
 
-If ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
-critical section begins, and a line when it ends, before its lock is released::
+If ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: `Enter` when a
+critical section begins, and `Leave` when it ends, before its lock is released. A section without its second line is
+open: its process died or is frozen. The file grows by blocks of zeros; the log ends at the first zero.
 
-    {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread", "line"}
-    {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause", "stock", "stock_read", "points"}
-
-All times are those of `app.contract.clock`. `read_at` and `commit_at` are when read and write were sent, null if they
-were not. `outcome` was decided inside, null if the purchase tries again, and `stock` was left then. `cause` is
-"replayed", how the lock was lost, or the name of the error; null for a plain sale. A section without its second line is
-open: its process died or is frozen.
-
-For slow motion, `line` is the line of the file in which the guard's `buy` entered, `stock_read` what it read, and
-`points` has ``[NAME, LINE, MICROSECONDS]`` since it entered for each of `POINTS` that it passed. The lines themselves
-are in `GuardSource`, which lies beside the log.
+For slow motion, the lines have the points of `POINTS` that the section passed. The lines of the guard's file that they
+name are in `GuardSource`, which lies beside the log.
 """
 
 from __future__ import annotations
@@ -25,12 +17,70 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import msgspec
 
 MOST_OPEN = 10_000  # sections without an end: more than threads, so the oldest are those of dead processes
-_ENTERED = ("order", "buyer", "guard", "token", "instance", "pid", "thread")
-_LEFT = ("read_at", "commit_at", "outcome", "cause", "stock", "stock_read")
 POINTS = ("read", "think", "write", "wrote", "left")  # read: answered; write: about to be sent; wrote: answered
+_BLOCK = 64 * 1024  # bytes
+
+Point = tuple[str, int | None, int]  # one of `POINTS`, the line it was in, microseconds since the section began
+
+
+class Enter(msgspec.Struct, tag_field="event", tag="enter"):
+    """A critical section begins.
+
+    Attributes:
+        at: in nanoseconds of `app.contract.clock`, as all times here.
+        line: of the guard's file, in which its `buy` entered; None where it is not known.
+    """
+
+    at: int
+    order: str
+    item: str
+    buyer: str
+    guard: str
+    token: Any
+    instance: str
+    pid: int
+    thread: str
+    line: int | None
+
+
+class Leave(msgspec.Struct, tag_field="event", tag="leave"):
+    """It ends, before its lock is released.
+
+    Attributes:
+        read_at, commit_at: when read and write were sent; None if they were not.
+        outcome: decided inside; None if the purchase tries again.
+        cause: "replayed", how the lock was lost, or the name of the error; None for a plain sale.
+        stock: items left then; `stock_read` what it read.
+    """
+
+    at: int
+    order: str
+    read_at: int | None
+    commit_at: int | None
+    outcome: str | None
+    cause: str | None
+    stock: Any
+    stock_read: int | None
+    points: list[Point]
+
+
+class Gap(msgspec.Struct, tag_field="event", tag="gap"):
+    """Here `lines` lines are missing: the disk was full, for example."""
+
+    lines: int
+
+
+class Full(msgspec.Struct, tag_field="event", tag="full"):
+    """The file has its largest size: the process logs nothing more."""
+
+
+Event = Enter | Leave | Gap | Full
+_decode = msgspec.json.Decoder(Event).decode
 
 
 @dataclass(frozen=True)
@@ -65,7 +115,7 @@ def _source_path(directory: Path, guard: str) -> Path:
 
 @dataclass(slots=True)
 class LoggedSection:
-    """One critical section, or as much of it as there is yet; times in nanoseconds of `app.contract.clock`.
+    """One critical section, or as much of it as there is yet; see `Enter` and `Leave`.
 
     Attributes:
         number: counts all sections in the order in which they were read.
@@ -90,7 +140,18 @@ class LoggedSection:
     stock: Any = None  # of a cart, what is left of each item
     line: int | None = None
     stock_read: int | None = None
-    points: list[list[Any]] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, number: int, enter: Enter) -> LoggedSection:
+        members = msgspec.structs.asdict(enter)
+        return cls(number, members.pop("at"), **members)
+
+    def end(self, leave: Leave) -> None:
+        members = msgspec.structs.asdict(leave)
+        self.left = members.pop("at")
+        for name, value in members.items():
+            setattr(self, name, value)
 
 
 class SectionTail:
@@ -104,7 +165,10 @@ class SectionTail:
     def __init__(self, directory: Path | None, *, most_bytes: int | None = None, from_now: bool = False) -> None:
         self._directory = directory
         self._most = most_bytes
-        self._read = {path: path.stat().st_size for path in self._files()} if from_now else {}
+        self._read: dict[Path, int] = {}
+        for path in self._files() if from_now else ():
+            with path.open("rb") as file:
+                self._read[path] = end_of(file)
         self._open: dict[tuple[Path, str], LoggedSection] = {}
         self._number = 0
 
@@ -112,8 +176,8 @@ class SectionTail:
         """Sections that have begun or ended since the last poll; one that did both is listed once."""
         changed: dict[int, LoggedSection] = {}
         for path in self._files():
-            for line in self._lines(path):
-                section = self._take(path, line)
+            for event in self._events(path):
+                section = self._take(path, event)
                 if section is not None:
                     changed[section.number] = section
         return list(changed.values())
@@ -121,38 +185,57 @@ class SectionTail:
     def _files(self) -> list[Path]:
         return [] if self._directory is None else sorted(self._directory.glob("*.jsonl"))
 
-    def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
+    def _events(self, path: Path) -> Iterator[Event]:
         """Whole lines that are new; none of a file that cannot be read."""
         try:
             with path.open("rb") as file:
-                begin = self._read.get(path, max(0, path.stat().st_size - self._most) if self._most else 0)
-                file.seek(begin)
-                whole = file.read(self._most or -1).rpartition(b"\n")[0]
+                if path not in self._read:
+                    self._read[path] = max(0, end_of(file) - self._most) if self._most else 0
+                whole = _text_from(file, self._read[path], self._most).rpartition(b"\n")[0]
         except OSError:
             return
         if whole:
-            self._read[path] = begin + len(whole) + 1
+            self._read[path] += len(whole) + 1
         for line in whole.splitlines():
-            with suppress(ValueError):  # half a line, where the reading began in its middle
-                event = json.loads(line)
-                if isinstance(event, dict):
-                    yield event
+            with suppress(msgspec.DecodeError):  # half a line, where the reading began in its middle
+                yield _decode(line)
 
-    def _take(self, path: Path, line: dict[str, Any]) -> LoggedSection | None:
-        event = line.get("event")
-        if event == "enter":
+    def _take(self, path: Path, event: Event) -> LoggedSection | None:
+        if isinstance(event, Enter):
             self._number += 1
-            copied = {name: line[name] for name in _ENTERED}
-            item, at_line = line.get("item", "1"), line.get("line")
-            section = LoggedSection(self._number, line["at"], item=item, line=at_line, **copied)
+            section = LoggedSection.of(self._number, event)
             self._open[path, section.order] = section
             if len(self._open) > MOST_OPEN:
                 del self._open[next(iter(self._open))]
             return section
-        over = self._open.pop((path, line.get("order", "")), None) if event == "leave" else None
-        if over is not None:
-            over.left = line["at"]
-            for name in _LEFT:
-                setattr(over, name, line.get(name))
-            over.points = line.get("points") or []
-        return over
+        if isinstance(event, Leave) and (left := self._open.pop((path, event.order), None)):
+            left.end(event)
+            return left
+        return None
+
+
+def end_of(file: BinaryIO) -> int:
+    """Where the text of a section log ends: at its first zero, or with the file."""
+    file.seek(0)
+    return sum(map(len, _blocks(file)))
+
+
+def _text_from(file: BinaryIO, begin: int, most: int | None) -> bytes:
+    """The text from `begin` on, to its end or a little over `most` bytes."""
+    file.seek(begin)
+    blocks, size = [], 0
+    for block in _blocks(file):
+        blocks.append(block)
+        size += len(block)
+        if most and size >= most:
+            break
+    return b"".join(blocks)
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """The text from here on, without the zeros behind it."""
+    while block := file.read(_BLOCK):
+        text, zero, _ = block.partition(b"\0")
+        yield text
+        if zero:
+            return

@@ -6,13 +6,12 @@ waits for the lock while the group before is being committed.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.guards.base import Guard, Promise, Tools, release
 from app.sales.commit_queue import CommitQueue, Entry, Result
-from app.sales.purchase import Purchase, Receipt, Section
+from app.sales.purchase import Purchase, Receipt, Section, think_for
 from lock import LockTimeout, Turn
 
 
@@ -59,7 +58,7 @@ class EtcdBatchGuard(Guard):
     def _commit(self, turn: Turn, resign: Callable[[], None], group: Sequence[Section]) -> Sequence[Result | None]:
         resign()  # so that the next one waits for the lock already
         stock = self.stock(group[0].purchase.item)
-        time.sleep(max(section.purchase.hold_s for section in group))
+        think_for(max(section.purchase.hold_s for section in group))
         turn.ensure()
         results = stock.sell_group(group, fence=turn.token)
         for section in group:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 
 from app.guards.base import Guard, Promise, Tools
 from app.sales.commit_queue import Entry
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, think_for
 from app.sharding.claims import Claims
 from app.sharding.shards import Shard, ShardedStock
 from app.sharding.transfer import SLOT_ERRORS
@@ -39,7 +38,7 @@ class EtcdShardedGuard(Guard):
         self.claims = Claims(tools.sale)
 
     def buy(self, purchase: Purchase) -> Receipt:
-        time.sleep(purchase.hold_s)
+        think_for(purchase.hold_s)
         if not purchase.key:
             return self.sell(purchase)
         if first := self.claims.claim(purchase):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from app.guards.base import Guard, Promise
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, think_for
 
 
 class RedisLuaGuard(Guard):
@@ -17,6 +15,6 @@ class RedisLuaGuard(Guard):
     order = 100
 
     def buy(self, purchase: Purchase) -> Receipt:
-        time.sleep(purchase.hold_s)
+        think_for(purchase.hold_s)
         with purchase.critical_section() as section:
             return self.stock(purchase.item).sell(section)

@@ -79,6 +79,12 @@ class PurchaseListener:
 NOBODY = PurchaseListener()
 
 
+def think_for(seconds: float) -> None:
+    """Let the buyer think. Without think time nothing is called: `sleep(0)` gives the interpreter to another thread."""
+    if seconds:
+        time.sleep(seconds)
+
+
 @dataclass(slots=True)
 class Purchase:
     """The request: a buyer's click. Not thread-safe.
@@ -181,8 +187,7 @@ class Section:
     def think(self) -> None:
         """The buyer's think time, between the read and the write."""
         self.purchase.listener.think(self)
-        if self.purchase.hold_s:
-            time.sleep(self.purchase.hold_s)
+        think_for(self.purchase.hold_s)
 
     @contextmanager
     def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:

@@ -1,33 +1,38 @@
 """Writes the log of this process's critical sections; its lines are described in `app.contract.section_log`.
 
-Error handling: a line that cannot be written is left out, and the application's log says so once.
+Error handling: lines that cannot be written are left out, and the application's log says so once. When there is room
+again, a line `Gap` says how many are missing.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from app.contract.clock import now_ns
+from app.contract.section_log import Enter, Event, Full, Gap, Leave, Point
 from app.sales.purchase import PurchaseListener, Receipt, Section
 from app.sales.refusals import refusal_of
 from app.telemetry.guard_lines import GuardLines
+from app.telemetry.mapped_file import MappedFile
 
 logger = logging.getLogger(__name__)
 
-LARGEST_FILE = 64 * 1024 * 1024  # bytes; some 150,000 purchases
-FULL = {"event": "full"}
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+LARGEST_FILE = 64 * 1024 * 1024  # bytes; some 120,000 purchases
+RETRY_S = 1.0  # after a line could not be written
+_encode = msgspec.json.Encoder().encode
 
 
 class SectionLog(PurchaseListener):
-    """The section log of one process: a file of at most `largest` bytes and a line `FULL`. Thread-safe.
+    """The section log of one process: a file of about `largest` bytes that ends with `Full`. Thread-safe.
 
     File and directory are made when the first line is written; the file is open until the process ends.
 
@@ -45,20 +50,33 @@ class SectionLog(PurchaseListener):
     ) -> None:
         self._directory = directory
         self._instance = instance
+        self._largest = largest
         self._lines = {name: GuardLines(buy) for name, buy in (buys or {}).items()}
         self._kept: set[str] = set()  # guards whose source lies in the directory
-        self._points: dict[str, tuple[int, list[tuple[str, int | None, int]]]] = {}  # by order: entered, points
-        self._left = largest
-        self._file: int | None = None
+        self._passed: dict[str, tuple[int, list[Point]]] = {}  # by order: when it entered, and the points
+        self._file: MappedFile | None = None
+        self._missing = 0  # lines that could not be written
+        self._retry_at = 0.0  # in seconds of `time.monotonic`
+        self._full = False
         self._lock = threading.Lock()
 
     def locked(self, section: Section) -> None:
-        purchase, at = section.purchase, now_ns()
-        self._points[purchase.order] = at, []
-        bought = {name: getattr(purchase, name) for name in ("order", "item", "buyer", "guard")}
-        process = {"instance": self._instance, "pid": os.getpid(), "thread": threading.current_thread().name}
-        line = self._line(section)
-        self._write({"at": at, "event": "enter", **bought, "token": section.token, **process, "line": line})
+        purchase, at, line = section.purchase, now_ns(), self._line(section)
+        self._passed[purchase.order] = at, []
+        self._write(
+            Enter(
+                at=at,
+                order=purchase.order,
+                item=purchase.item,
+                buyer=purchase.buyer,
+                guard=purchase.guard,
+                token=section.token,
+                instance=self._instance,
+                pid=os.getpid(),
+                thread=threading.current_thread().name,
+                line=line,
+            )
+        )
         if line is not None and purchase.guard not in self._kept:
             self._keep_source(purchase.guard)
 
@@ -72,23 +90,31 @@ class SectionLog(PurchaseListener):
         self._pass("write", section)
 
     def left(self, section: Section, error: BaseException | None) -> None:
-        entered, points = self._points.get(section.purchase.order, (0, []))
+        at = now_ns()
+        entered, points = self._passed.pop(section.purchase.order, (at, []))
         if section.commit_at is not None and points:
-            answered = min(section.commit_at + int(section.commit_s * 1e9), now_ns())
+            answered = min(section.commit_at + int(section.commit_s * 1e9), at)
             points.append(("wrote", points[-1][1], (answered - entered) // 1000))
-        self._pass("left", section)
-        self._points.pop(section.purchase.order, None)
+        points.append(("left", self._line(section), (at - entered) // 1000))
         receipt = section.receipt
         outcome, cause = _verdict(receipt, error)
-        times = {"read_at": section.read_at, "commit_at": section.commit_at}
-        stock = {"stock": receipt.stock if receipt else None, "stock_read": section.stock}
-        line = {"at": now_ns(), "event": "leave", "order": section.purchase.order, **times}
-        self._write({**line, "outcome": outcome, "cause": cause, **stock, "points": points})
+        self._write(
+            Leave(
+                at=at,
+                order=section.purchase.order,
+                read_at=section.read_at,
+                commit_at=section.commit_at,
+                outcome=outcome,
+                cause=cause,
+                stock=receipt.stock if receipt else None,
+                stock_read=section.stock,
+                points=points,
+            )
+        )
 
-    def _pass(self, point: str, section: Section) -> None:
-        entered, points = self._points.get(section.purchase.order, (0, None))
-        if points is not None:
-            points.append((point, self._line(section), (now_ns() - entered) // 1000))
+    def _pass(self, name: str, section: Section) -> None:
+        entered, points = self._passed[section.purchase.order]
+        points.append((name, self._line(section), (now_ns() - entered) // 1000))
 
     def _line(self, section: Section) -> int | None:
         lines = self._lines.get(section.purchase.guard)
@@ -101,27 +127,33 @@ class SectionLog(PurchaseListener):
         except OSError as error:
             logger.error("the source of %s is not kept beside the section log: %s", guard, error)
 
-    def _write(self, event: dict[str, object]) -> None:
-        """Hand one line to the operating system, which keeps it if this process is killed."""
-        line = f"{_encode(event)}\n".encode()
+    def _write(self, event: Event) -> None:
+        """Append one event, which is kept if this process is killed."""
+        line = _encode(event) + b"\n"
         with self._lock:
-            if self._left <= 0:
+            if self._full:
                 return
-            self._left -= len(line)
-            if self._left <= 0:
-                line = f"{_encode(FULL)}\n".encode()
+            if self._missing and time.monotonic() < self._retry_at:
+                self._missing += 1
+                return
             try:
-                if self._file is None:
-                    self._file = self._open()
-                os.write(self._file, line)
+                self._append(line)
             except OSError as error:
-                self._left = 0
-                logger.error("the section log ends here: %s", error)
+                if not self._missing:
+                    logger.error("the section log has a gap from here on: %s", error)
+                self._missing += 1
+                self._retry_at = time.monotonic() + RETRY_S
 
-    def _open(self) -> int:
-        self._directory.mkdir(parents=True, exist_ok=True)
-        path = own_file(self._directory, self._instance, "jsonl")
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    def _append(self, line: bytes) -> None:
+        """Append a line, and what has to stand before it or instead of it; with the lock held."""
+        if self._file is None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._file = MappedFile(own_file(self._directory, self._instance, "jsonl"))
+        if self._missing:
+            self._file.append(_encode(Gap(self._missing)) + b"\n")
+            self._missing = 0
+        self._full = self._file.size + len(line) > self._largest
+        self._file.append(_encode(Full()) + b"\n" if self._full else line)
 
 
 def own_file(directory: Path, instance: str, suffix: str) -> Path:

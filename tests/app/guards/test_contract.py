@@ -15,9 +15,8 @@ from flask import Flask
 from app import services
 from app.contract.clock import now_ns
 from app.guards import guards
-from app.sales.purchase import Purchase, Section
+from app.sales.purchase import Section
 from app.sales.sale import Sale
-from app.telemetry.section_log import FULL, SectionLog
 from tests.support.shops import buy, ledger
 
 each_guard = pytest.mark.parametrize("guard", [guard.name for guard in guards().values()])
@@ -38,11 +37,16 @@ def sale(shop: Flask) -> Sale:
     return services.of(shop).sale
 
 
+def lines_of(log: Path) -> list[dict[str, Any]]:
+    """The lines of a section log, without the zeros behind them."""
+    return [json.loads(line) for line in log.read_bytes().partition(b"\0")[0].split(b"\n") if line]
+
+
 def logged(tmp_path: Path, *, undecided: bool = False) -> list[dict[str, Any]]:
     """The lines of the section log, which is one file; sections in which nothing was decided only if wanted."""
     (file,) = (tmp_path / "section-log").glob("*.jsonl")
     assert file.name == f"shop-a-{os.getpid()}.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines = lines_of(file)
     sections = zip(lines[::2], lines[1::2], strict=True)
     return [line for section in sections if undecided or section[1]["outcome"] for line in section]
 
@@ -130,29 +134,3 @@ def test_refused_writes_name_the_loss(shop: Flask, sale: Sale, tmp_path: Path, m
     assert buy(shop)["outcome"] == "lock_lost"
     leave = logged(tmp_path)[-1]
     assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")
-
-
-def use(section_log: SectionLog, count: int) -> None:
-    for _ in range(count):
-        with Purchase("ada", "none", listener=section_log).critical_section():
-            pass
-
-
-def test_a_full_file_says_so(tmp_path: Path) -> None:
-    """What does not fit any more is left out, visibly, and the sale goes on."""
-    section_log = SectionLog(tmp_path, instance="a", largest=1500)
-    use(section_log, 20)
-    (file,) = tmp_path.iterdir()
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert 2 < len(lines) < 12
-    assert lines[-1] == FULL
-    assert lines.count(FULL) == 1
-    assert file.stat().st_size <= 1500 + 20
-
-
-def test_a_disk_that_fails_does_not_stop_the_sale(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where the directory cannot be made, one line of the log says so and purchases go on."""
-    (tmp_path / "taken").write_text("")
-    section_log = SectionLog(tmp_path / "taken", instance="a")
-    use(section_log, 3)
-    assert [record.message[:26] for record in caplog.records] == ["the section log ends here:"]

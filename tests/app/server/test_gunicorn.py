@@ -65,7 +65,7 @@ def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings,
             return threads.submit(buy, instance, f"guard={guards[item]}&item={item}&hold_ms=6000")
 
         def holders() -> int:
-            return sum(path.read_text().count('"enter"') for path in tmp_path.glob("section-log/*.jsonl"))
+            return sum(path.read_bytes().count(b'"enter"') for path in tmp_path.glob("section-log/*.jsonl"))
 
         holder = {item: click(item) for item in guards}
         wait_until(lambda: holders() == len(guards))

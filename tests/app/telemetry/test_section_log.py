@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +17,11 @@ from flask import Flask
 
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from app.guards import guards
+from app.sales.purchase import Purchase
 from app.sales.sale import Sale
+from app.telemetry import section_log
+from app.telemetry.mapped_file import CHUNK
+from app.telemetry.section_log import SectionLog
 from tests.support.shops import WAYS, buy
 
 REPOSITORY = Path(__file__).parents[3]
@@ -51,7 +60,7 @@ def test_the_lines_are_those_of_the_calls(make: Callable[..., Flask], sale: Sale
     source = GuardSource.kept(tmp_path, "etcd")
     assert source is not None
     texts = source.text.splitlines()
-    at = {name: texts[line - source.first_line].strip() for name, line, _ in section.points}
+    at = {name: texts[(line or 0) - source.first_line].strip() for name, line, _ in section.points}
     assert texts[(section.line or 0) - source.first_line].strip().startswith("with self.locked(")
     starts = {"read": "reading = stock.read(", "think": "section.think()", "write": "return stock.write("}
     assert {name: at[name].startswith(text) for name, text in starts.items()} == dict.fromkeys(starts, True)
@@ -73,3 +82,92 @@ def test_a_damaged_source_is_none(tmp_path: Path) -> None:
     odd: Any = "../my guard"
     GuardSource("f.py", 1, "def buy").keep(tmp_path, odd)
     assert GuardSource.kept(tmp_path, odd) == GuardSource("f.py", 1, "def buy")
+
+
+# The file
+
+
+def use(log: SectionLog, count: int) -> None:
+    for _ in range(count):
+        with Purchase("ada", "none", listener=log).critical_section():
+            pass
+
+
+def text_of(directory: Path) -> bytes:
+    """The text of the only log, without the zeros behind it."""
+    (file,) = directory.glob("*.jsonl")
+    return file.read_bytes().partition(b"\0")[0]
+
+
+def test_a_full_file_says_so(tmp_path: Path) -> None:
+    """What does not fit any more is left out, visibly, and the sale goes on."""
+    use(SectionLog(tmp_path, instance="a", largest=1500), 20)
+    *lines, last = text_of(tmp_path).splitlines()
+    assert (2 < len(lines) < 12, last) == (True, b'{"event":"full"}')
+    assert len(text_of(tmp_path)) <= 1500 + 20
+
+
+def test_lines_go_on_in_the_next_chunk(tmp_path: Path) -> None:
+    """Every section is read whole and once, across chunks, while they are written."""
+    log, tail = SectionLog(tmp_path, instance="a"), SectionTail(tmp_path)
+    sections: list[LoggedSection] = []
+    while len(text_of(tmp_path) if sections else b"") < 3 * CHUNK:
+        use(log, 200)
+        sections += tail.poll()
+    assert [section.number for section in sections] == list(range(1, len(sections) + 1))
+    assert all(section.left for section in sections)
+    assert len(sections) % 200 == 0
+
+
+def test_a_full_disk_leaves_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without room the sale goes on and the log says so once; with room again, a line counts what is missing."""
+    monkeypatch.setattr(section_log, "RETRY_S", 0.0)
+    log, limits = SectionLog(tmp_path, instance="a"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (CHUNK // 2, limits[1]))
+    try:
+        use(log, 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    use(log, 1)
+    assert [json.loads(line)["event"] for line in text_of(tmp_path).splitlines()] == ["gap", "enter", "leave"]
+    assert text_of(tmp_path).startswith(b'{"event":"gap","lines":6}')
+    assert [record.message[:29] for record in caplog.records] == ["the section log has a gap fro"]
+
+
+def test_a_directory_that_cannot_be_made_does_not_stop_the_sale(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line of the application's log says so, and purchases go on."""
+    (tmp_path / "taken").write_text("")
+    use(SectionLog(tmp_path / "taken", instance="a"), 3)
+    assert [record.message[:29] for record in caplog.records] == ["the section log has a gap fro"]
+
+
+KILLED_INSIDE = """
+import os, signal, sys
+from pathlib import Path
+from app.sales.purchase import Purchase
+from app.telemetry.section_log import SectionLog
+with Purchase("ada", "none", listener=SectionLog(Path(sys.argv[1]), instance="a")).critical_section():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_purchase_has_its_first_line(tmp_path: Path) -> None:
+    """After kill -9 inside the section its `enter` line is there, and the section is open."""
+    killed = subprocess.run([sys.executable, "-c", KILLED_INSIDE, str(tmp_path)], cwd=REPOSITORY, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    (section,) = SectionTail(tmp_path).poll()
+    assert (section.buyer, section.left) == ("ada", None)
+
+
+def test_a_file_of_an_earlier_process_goes_on(tmp_path: Path) -> None:
+    """A process with the name and number of a dead one, as in containers, appends; half a line of it is passed over."""
+    log = tmp_path / f"a-{os.getpid()}.jsonl"
+    use(SectionLog(tmp_path, instance="a"), 1)
+    whole = text_of(tmp_path)
+    log.write_bytes(whole + whole[:40] + bytes(100))
+    use(SectionLog(tmp_path, instance="a"), 1)
+    assert len(SectionTail(tmp_path).poll()) == 2

@@ -25,9 +25,10 @@ BOOT = Start(boot_ns=0, epoch_ms=0.0)
 def line(event: str, at: int, order: str, **members: Any) -> str:
     """A line as an instance writes it."""
     rest = (
-        {"buyer": "ada", "guard": "etcd", "token": 7, "instance": "shop-a", "pid": 1, "thread": "t"}
+        {"item": "1", "buyer": "ada", "guard": "etcd", "token": 7, "instance": "a", "pid": 1, "thread": "t", "line": 1}
         if event == "enter"
         else {"read_at": at - 30, "commit_at": at - 10, "outcome": "sold", "cause": None, "stock": None}
+        | {"stock_read": None, "points": []}
     )
     return json.dumps({"at": at, "event": event, "order": order, **rest, **members}) + "\n"
 

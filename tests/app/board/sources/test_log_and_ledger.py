@@ -89,8 +89,8 @@ def test_a_long_ledger_comes_in_parts(reader: LedgerReader, sale: Sale, monkeypa
 
 
 def enter(order: str, at: int = 1) -> dict[str, Any]:
-    purchase = {"order": order, "buyer": "ada", "guard": "etcd", "token": 7}
-    return {"at": at, "event": "enter", **purchase, "instance": "shop-a", "pid": 1, "thread": "t"}
+    purchase = {"order": order, "item": "1", "buyer": "ada", "guard": "etcd", "token": 7}
+    return {"at": at, "event": "enter", **purchase, "instance": "shop-a", "pid": 1, "thread": "t", "line": 1}
 
 
 def append(path: Path, *lines: str | dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
     """A board that begins late does not read for minutes what happened hours ago."""
     path = tmp_path / "shop-a-1.jsonl"
     append(path, *(enter(str(number)) for number in range(100)))
-    tail = SectionTail(tmp_path, most_bytes=400)
+    tail = SectionTail(tmp_path, most_bytes=400)  # a line has some 150
     assert [each.order for each in tail.poll()] == ["98", "99"]
     append(path, enter("100"))
     assert [each.order for each in tail.poll()] == ["100"]
@@ -114,7 +114,16 @@ def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: p
     tail, path = SectionTail(tmp_path), tmp_path / "shop-a-1.jsonl"
     append(path, *(enter(order) for order in "abc"))
     assert len(tail.poll()) == 3
-    leave = {"at": 2, "event": "leave", "read_at": 1, "commit_at": 1, "outcome": "sold", "cause": None}
+    times = {"at": 2, "read_at": 1, "commit_at": 1}
+    leave: dict[str, Any] = {
+        **times,
+        "event": "leave",
+        "outcome": "sold",
+        "cause": None,
+        "stock": 1,
+        "stock_read": 2,
+        "points": [],
+    }
     append(path, *({**leave, "order": order} for order in "abc"))
     assert [each.order for each in tail.poll()] == ["b", "c"]
 

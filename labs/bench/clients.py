@@ -139,6 +139,17 @@ class ClientPool:
         ended = [(connection, time.time()) for connection in self._answered(len(clicks))]
         return [connection.answer(at) for connection, at in ended]
 
+    def loop(self, clicks: Sequence[Click]) -> list[Answer]:
+        """A closed loop: each connection clicks again once it is answered; raises Unanswered."""
+        waiting, answers = iter(clicks), []
+        for connection, click in zip(self._connections, waiting, strict=False):
+            connection.send(click.encode(connection.host), click.buyer, time.time())
+        for connection in self._answered(len(clicks)):
+            answers.append(connection.answer(time.time()))
+            if following := next(waiting, None):
+                connection.send(following.encode(connection.host), following.buyer, time.time())
+        return answers
+
     def stream(self, clicks: Sequence[Click], *, rate: float) -> list[Answer]:
         """An open load: `rate` clicks per second whether or not the earlier ones are answered.
 

@@ -26,15 +26,15 @@ T = TypeVar("T")
 
 
 class Meter:
-    """Reads the counters of one running stack."""
+    """Reads the counters of one running stack; `bare` is one more instance."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, bare: ManagedProcess | None = None) -> None:
         self._stack = stack
         self._nodes = [redis.Redis.from_url(node.url, decode_responses=True) for node in stack.redis.members]
         for node in self._nodes:
             node.ping()
         self._processes = {
-            "instances": [_with_children(instance) for instance in stack.instances],
+            "instances": [_with_children(each) for each in (*stack.instances, bare) if each],
             "etcd": [_with_children(stack.etcd)],
         }
 

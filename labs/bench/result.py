@@ -29,6 +29,8 @@ class Case:
         instances: at which they click; the stack may have more.
         rate: clicks per second of an open load; 0 for one burst.
         redis_nodes: 1 for a single Redis, else those of a cluster.
+        connections: of a closed loop, in which each connection clicks again once it is answered; 0 for a burst.
+        observed: with section log and board, as users run it.
     """
 
     part: str
@@ -39,6 +41,8 @@ class Case:
     hold_ms: int = 0
     rate: float = 0.0
     redis_nodes: int = 1
+    connections: int = 0
+    observed: bool = False
 
 
 @dataclass(frozen=True)

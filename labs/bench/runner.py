@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from labs.bench.clients import Click, ClientPool, without_garbage_collection
 from labs.bench.meters import Meter
-from labs.bench.result import Case, MeasuredRush
-from loadtest.results.answer import wall_s
+from labs.bench.result import Case, MeasuredRush, ResourceUsage
+from labs.bench.suite import BARE
+from loadtest import REPOSITORY
+from loadtest.ports import free_port
+from loadtest.results.answer import Answer, wall_s
 from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import get_json
+from loadtest.stack.apps import App, Instance
 from loadtest.stack.stack import Stack
 
 _SALE = "demo"
@@ -23,11 +29,23 @@ STACK_SETTINGS = {
 }
 
 
+class BareApp(App):
+    """The bare Flask apps of `BARE`, with the settings of an instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        port = free_port()
+        super().__init__("bare", instance.directory, port, {**instance.env, "FLASHSALE_PORT": str(port)})
+
+    def command(self) -> list[str]:
+        config = str(REPOSITORY / "labs/bench/gunicorn.conf.py")
+        return [sys.executable, "-m", "gunicorn", "-c", config, "labs.bench.bare:app"]
+
+
 class Bench:
     """A running stack and what is needed to measure it; its sale has so many shards, None: FLASHSALE_SHARDS."""
 
-    def __init__(self, stack: Stack, *, shards: int | None = None) -> None:
-        self.stack, self.meter = stack, Meter(stack)
+    def __init__(self, stack: Stack, *, shards: int | None = None, bare: BareApp | None = None) -> None:
+        self.stack, self.meter, self.bare = stack, Meter(stack, bare), bare
         self.sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, shards=shards)
 
     def __enter__(self) -> Bench:
@@ -39,18 +57,31 @@ class Bench:
 
     def run(self, case: Case) -> MeasuredRush:
         """One round; raises Unanswered and SaleError."""
+        if case.guard in BARE:
+            return self._run_bare(case)
         self.sale.reset(case.stock)
         for url in self.stack.urls:
             get_json(f"{url}/stock")  # as the board asks; an instance that does not know of the reset buys in two trips
         clicks = [buyer_click(case, number) for number in range(case.buyers)]
-        with without_garbage_collection(), ClientPool(self.stack.urls[: case.instances]) as clients:
-            clients.connect(int(case.rate / 5) if case.rate else len(clicks))
-            answers, used = self.meter.measure(
-                lambda: clients.stream(clicks, rate=case.rate) if case.rate else clients.burst(clicks)
-            )
+        answers, used = self._click(case, clicks, self.stack.urls[: case.instances])
         ledger, left = self.sale.ledger()
         verdict = judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
         return MeasuredRush(wall_s(answers), answers, verdict.sentence, used)
+
+    def _run_bare(self, case: Case) -> MeasuredRush:
+        assert self.bare is not None, "the part has no bare apps"
+        clicks = [Click(f"buyer-{number}", BARE[case.guard]) for number in range(case.buyers)]
+        answers, used = self._click(case, clicks, [self.bare.url])
+        return MeasuredRush(wall_s(answers), answers, "", used)
+
+    def _click(self, case: Case, clicks: Sequence[Click], urls: Sequence[str]) -> tuple[list[Answer], ResourceUsage]:
+        with without_garbage_collection(), ClientPool(urls) as clients:
+            clients.connect(case.connections or (int(case.rate / 5) if case.rate else len(clicks)))
+            if case.connections:
+                return self.meter.measure(lambda: clients.loop(clicks))
+            if case.rate:
+                return self.meter.measure(lambda: clients.stream(clicks, rate=case.rate))
+            return self.meter.measure(lambda: clients.burst(clicks))
 
 
 def buyer_click(case: Case, number: int) -> Click:

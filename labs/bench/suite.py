@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 
 from labs.bench.result import Case
 
+# Bare Flask apps, by the name that stands where others have their guard: the route of labs.bench.bare.
+BARE = {"flask + DECR": "/decr", "flask alone": "/nothing"}
+
 
 @dataclass(frozen=True)
 class Part:
@@ -22,6 +25,11 @@ class Part:
     rounds: int
     shards: int = 4
     warm_up: bool = True
+
+    @property
+    def observed(self) -> bool:
+        """Whether section log and board run."""
+        return self.cases[0].observed
 
     @property
     def name(self) -> str:
@@ -70,8 +78,16 @@ def _shards(guards: Sequence[str]) -> Iterator[Part]:
     yield Part(sizes, rounds=1, warm_up=False)
 
 
+def _click(guards: Sequence[str]) -> Iterator[Part]:
+    """A closed loop of 32 connections at one instance, beside bare Flask apps under the same gunicorn."""
+    for observed in (True, False):
+        case = Case("click", "", 1000, 10_000, instances=1, connections=32, observed=observed)
+        yield Part([replace(case, guard=name) for name in (*guards, *BARE)], rounds=5)
+
+
 PARTS = {
     "rush": _rush,
+    "click": _click,
     "crowd": _crowd,
     "open": _open,
     "instances": _instances,

@@ -19,6 +19,7 @@ _TIMES = ("wall s", "min-max", "x none")
 _CPU = ("CPU ms instances", "CPU ms etcd", "CPU ms redis")
 COLUMNS = {
     "rush": ("guard", *_TIMES, "etcd RPCs", "Redis trips", *_CPU, "verdict"),
+    "click": ("guard", "setting", "clicks/s", "x bare", "p50 ms", "p99 ms", "etcd RPCs", "Redis trips", *_CPU),
     "crowd": ("guard", *_TIMES, "clicks/s", "Redis trips", *_CPU, "verdict"),
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "instances": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
@@ -85,6 +86,7 @@ def setting(case: Case) -> str:
     shown = {
         "instances": pluralize(case.instances, "instance"),
         "hold": f"{case.hold_ms} ms",
+        "click": "with log and board" if case.observed else "neither",
         "shards": f"{pluralize(case.redis_nodes, 'node')}, {pluralize(case.stock, 'item')}",
     }
     return shown.get(case.part, "")
@@ -99,6 +101,7 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
         "wall s": f"{row.wall_s:.3f}",
         "min-max": f"{low:.2f}-{high:.2f}" if len(row.walls_s) > 1 else "one round",
         "x none": _multiple(result.ratio(row, "none")),
+        "x bare": _multiple(1 / bare if (bare := result.ratio(row, "flask + DECR")) else None),
         "clicks/s": f"{row.per_s:.0f}",
         "p50 ms": f"{row.purchase_ms.p50:.0f}",
         "p99 ms": f"{row.purchase_ms.p99:.0f}",

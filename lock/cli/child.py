@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from lock.cli import guardian
 from lock.cli.exit_codes import Exit, await_event
 from lock.recipes.hold import HeldKey
+from lock.runtime.clock import CLOCK, now
 
 _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what has not ended
 
@@ -46,7 +47,8 @@ class Child:
 
     def start(self, environment: Mapping[str, str], remaining: float) -> None:
         """Run it, with this added to our environment; `remaining` is how many seconds the lock is surely ours."""
-        self._control.sendall(f"{json.dumps([self.command, dict(environment), self._grace, remaining])}\n".encode())
+        order = [self.command, dict(environment), self._grace, CLOCK, now() + remaining]
+        self._control.sendall(f"{json.dumps(order)}\n".encode())
 
     def signal(self, number: int) -> None:
         """Pass a signal on to it and its children, unless it comes from the keyboard and has reached them already."""
@@ -61,13 +63,14 @@ class Child:
         over = threading.Event()
         hold.on_lost(over.set)
         threading.Thread(target=self._listen, args=(over,), daemon=True).start()
-        await_event(over, meanwhile=lambda: self._tell("remaining", hold.remaining()))
+        await_event(over, meanwhile=lambda: self._tell("until", now() + hold.remaining()))
         if self._failure is not None:
             raise self._failure
         return self._code
 
     def end(self) -> None:
         """SIGTERM to it and its children, and SIGKILL to those that are still there after the grace."""
+        self._tell("until", now() + self._grace)
         self._hang_up()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._guardian.wait(self._grace + _PATIENCE_S)

@@ -2,7 +2,8 @@
 
 A SIGKILL cannot be caught, so it takes a second process to outlive the keeper. This file is its program; it needs the
 standard library alone, and nothing of this package. It talks with the keeper (`lock.cli.child`) over a socket, in
-lines of JSON: first the order to run the command, then signals to pass on and how long the lease still lives.
+lines of JSON: first the order to run the command, then signals to pass on and when the lease ends, by a clock that
+both read: what was sent before a pause is not misread after it.
 
 The command stays in the session and process group of the keeper, as if the shell itself ran it: it has the terminal,
 and Ctrl-C, Ctrl-Z and a resized window reach it from the kernel. Descriptors are inherited. Only the guardian leaves
@@ -12,8 +13,9 @@ On Linux orphaned descendants become children of the guardian (``PR_SET_CHILD_SU
 complete, whatever groups, sessions and environments the processes have. Elsewhere a process whose parent has ended is
 not found. Processes of another user (``sudo``) and those that a service starts (``docker run``) are not ended.
 
-Error handling: it ends the command when the keeper closes the socket or dies, and when the lease may be over because
-the keeper has not said otherwise (it may be stopped). If the guardian itself is killed, the keeper ends the command.
+Error handling: it ends the command when the keeper closes the socket or dies. A keeper that is silent may be stopped:
+then it begins the grace before the lease's end, and kills what is left at that end, when another process may hold. If
+the guardian itself is killed, the keeper ends the command.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from pathlib import Path
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # which the interpreter ignores, and the command should not
 _POLL_S = 0.02
+_SILENCE_S = 1.0  # a keeper that runs speaks ten times as often
 _KILL_S = 5.0  # for processes that the kernel does not let go
 _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
@@ -51,7 +54,7 @@ def main(control: socket.socket) -> None:
     order = messages.readline()
     if not order:  # the keeper did not get the lock
         return
-    command, environment, grace, remaining = json.loads(order)
+    command, environment, grace, clock, until = json.loads(order)
     try:
         pid = os.posix_spawnp(command[0], command, {**os.environ, **environment}, setsigdef=_SIGNALS_OF_PYTHON)
     except OSError as error:
@@ -61,10 +64,9 @@ def main(control: socket.socket) -> None:
     _close_all_but(control.fileno())
     ended = threading.Event()
     threading.Thread(target=_reap, args=(pid, control, ended), daemon=True).start()
-    control.settimeout(remaining)
-    _follow(messages, control)
+    until = _follow(messages, control, grace, clock, until)
     if not ended.is_set():
-        end_descendants(grace)
+        end_descendants(min(grace, max(until - time.clock_gettime(clock), 0.0)))
 
 
 def adopt_orphans() -> None:
@@ -96,15 +98,23 @@ def signal_descendants(number: int) -> bool:
     return reached
 
 
-def _follow(messages: Iterator[str], control: socket.socket) -> None:
-    """Do what the keeper says, until it says nothing more or the lease may be over."""
+def _follow(messages: Iterator[str], control: socket.socket, grace: float, clock: int, until: float) -> float:
+    """Do what the keeper says, until it is time to end the command; when its lease ends, as it has said last."""
+
+    def wait() -> None:
+        left = until - time.clock_gettime(clock)
+        control.settimeout(max(min(left, max(left - grace, _SILENCE_S)), _POLL_S))
+
+    wait()
     with contextlib.suppress(OSError):  # TimeoutError: the keeper is stopped
         for line in messages:
             what, value = json.loads(line)
             if what == "signal":
                 signal_descendants(value)
             else:
-                control.settimeout(value)
+                until = value
+            wait()
+    return until
 
 
 def _reap(pid: int, control: socket.socket, ended: threading.Event) -> None:

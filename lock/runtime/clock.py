@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 if sys.platform == "darwin":
-    _CLOCK = time.CLOCK_MONOTONIC_RAW  # the monotonic clock of macOS stands still while the machine is suspended
+    CLOCK = time.CLOCK_MONOTONIC_RAW  # the monotonic clock of macOS stands still while the machine is suspended
 else:
-    _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 # Seconds since boot, suspended time included: a laptop that slept has lost its lease and has to know it.
-now: Callable[[], float] = partial(time.clock_gettime, _CLOCK)
+now: Callable[[], float] = partial(time.clock_gettime, CLOCK)
 
 
 def deadline(timeout: float | None) -> float:

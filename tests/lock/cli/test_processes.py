@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lock import Client
+from lock import Client, Mutex, Session
 from lock.cli import guardian
 from lock.cli.exit_codes import Exit
-from tests.support.lock import delete, keys
+from tests.support.lock import AT_ONCE_S, delete, keys
 from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import freeze, has_ended, wait_until
 
@@ -40,7 +40,7 @@ class Job:
 
     def __init__(self, name: str, script: str, env: dict[str, str], *options: str) -> None:
         self.name = name
-        command = [*LOCK, *options, "--grace", "0.2", name, "--", "bash", "-c", f"{script}; echo $$; sleep 1000"]
+        command = [*LOCK, "--grace", "0.2", *options, name, "--", "bash", "-c", f"{script}; echo $$; sleep 1000"]
         self.keeper = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.keeper.stdout is not None
         pids = [int(self.keeper.stdout.readline()) for _ in range(script.count("echo $!") + 1)]
@@ -111,6 +111,20 @@ def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start) -
     started.keeper.send_signal(signal.SIGCONT)
     assert started.keeper.wait(WAIT_S) == Exit.LOST
     assert started.has_ended()
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["the keeper is stopped", "keeper and guardian are stopped"])
+def test_no_process_runs_on_beside_the_next_holder(job: Start, stranger: Session, name: str, guarded: bool) -> None:
+    """One that ignores SIGTERM is killed by the lease's end; by a guardian that wakes up after it, at once."""
+    started = job(SCATTERED["a child that ignores SIGTERM"], "--ttl", "4", "--grace", "2" if guarded else "60")
+    freeze(started.keeper)
+    if not guarded:
+        started.guardian.suspend()
+    with Mutex(stranger, name).acquire(timeout=WAIT_S):
+        running = [each for each in started.processes if not has_ended(each)]
+        assert not guarded or running == []
+        started.guardian.resume()
+        wait_until(lambda: all(map(has_ended, started.processes)), timeout=AT_ONCE_S)
 
 
 @pytest.mark.parametrize("arguments", ["cat <(echo through)", "cat /dev/fd/3 3<input", "sh -c 'cat <&9' 9<input"])

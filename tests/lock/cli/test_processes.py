@@ -116,7 +116,7 @@ def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start) -
 @pytest.mark.parametrize("guarded", [True, False], ids=["the keeper is stopped", "keeper and guardian are stopped"])
 def test_no_process_runs_on_beside_the_next_holder(job: Start, stranger: Session, name: str, guarded: bool) -> None:
     """One that ignores SIGTERM is killed by the lease's end; by a guardian that wakes up after it, at once."""
-    started = job(SCATTERED["a child that ignores SIGTERM"], "--ttl", "4", "--grace", "2" if guarded else "60")
+    started = job(SCATTERED["a child that ignores SIGTERM"], "--ttl", "4", "--grace", "60")
     freeze(started.keeper)
     if not guarded:
         started.guardian.suspend()

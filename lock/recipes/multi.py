@@ -77,7 +77,7 @@ class MultiLock(Acquirable["MultiHold"]):
             for mutex in self.mutexes:
                 tries = now() >= until
                 acquisition = mutex.start(owner, max(until, now()), tries=tries, explains=explains)
-                if mutex.finish_waiting(acquisition, owner, cancel, taken) is None:
+                if mutex._finish_waiting(acquisition, owner, cancel, taken) is None:
                     run_uninterrupted(release_all, taken)
                     return None
             return self.finish(list(taken), self.holds_here())

@@ -114,7 +114,7 @@ class QueuedLock(Acquirable[HoldT]):
         held = self.enter_again(owner)
         if held is None:
             acquisition = self.start(owner, until, value=value, tries=timeout == 0, explains=True)
-            held = self.finish_waiting(acquisition, owner, cancel, self.holds_here())
+            held = self._finish_waiting(acquisition, owner, cancel, self.holds_here())
             assert held is not None
         return held
 
@@ -129,7 +129,7 @@ class QueuedLock(Acquirable[HoldT]):
         """
         owner = threading.current_thread()
         held = self.enter_again(owner)
-        return held or self.finish_waiting(self.start(owner, now(), tries=True), owner, None, self.holds_here())
+        return held or self._finish_waiting(self.start(owner, now(), tries=True), owner, None, self.holds_here())
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -181,10 +181,10 @@ class QueuedLock(Acquirable[HoldT]):
             failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
             self._engine.tell(self._engine.core.cancel, acquisition.ticket, failure)
 
-    def finish_waiting(
+    def _finish_waiting(
         self, acquisition: Acquisition, owner: object, cancel: CancelToken | None, holds: list[Any]
     ) -> HoldT | None:
-        """For the recipes: wait in this thread; the hold, kept in `holds`, or None where a try found it taken."""
+        """Wait in this thread; the hold, kept in `holds`, or None where a try found it taken."""
         held: HoldT | None = None
         try:
             if cancel is not None:

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Brings the Compose stack up, alone, over three etcd and over three Redis, buys an item from each shop, looks at the
-# board, sends the rush, removes and creates all containers, stops it, and takes it down.
+# Brings the Compose stack up, alone, over three etcd and as labs extend it, buys an item from each shop, looks at the board,
+# sends the rush, removes and creates all containers, stops it, and takes it down.
 # Exits with 0, with 1 if something failed, and with 2 if the machine was too slow for a verdict.
-# Arguments: the variants to try, cluster or redis-cluster. It has its own project, images and ports, so a running stack
-# is safe.
+# Arguments: the files that extend it, if not all of them. It has its own project, images and ports, so a running stack is safe.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export COMPOSE_PROJECT_NAME=stock-flash-sale-test COMPOSE_PROFILES=locust
@@ -42,12 +41,12 @@ in_each_shop() { # COMMAND...
     docker compose exec -T instance-8080 "$@" && docker compose exec -T instance-8090 "$@"
 }
 
-try_stack() { # COMPOSE_FILE
+try_stack() { # COMPOSE_FILE [GUARD]
     export COMPOSE_FILE=$1
     trap 'docker compose down --volumes --timeout 1 > /dev/null 2>&1' EXIT
     docker compose up --detach --build --wait --quiet-pull
 
-    for order in "8080 etcd" "8090 etcd-sharded"; do
+    for order in "8080 etcd" "8090 ${2:-redis-lua}"; do
         read -r port guard <<< "$order"
         answer=$(buy "$port" "$guard") || fail "instance-$port sold nothing under $guard"
         say "$answer"
@@ -90,7 +89,8 @@ try_stack() { # COMPOSE_FILE
     say "$COMPOSE_FILE: healthy, sells, shows it, keeps what was sold, exact under etcd, stops cleanly"
 }
 
-[ $# -gt 0 ] || { try_stack docker-compose.yml; set -- cluster redis-cluster; }
-for variant in "$@"; do
-    try_stack "docker-compose.yml:deploy/compose/$variant.yml"
+shopt -s nullglob
+[ $# -gt 0 ] || { try_stack docker-compose.yml; set -- deploy/compose/*.yml labs/*/compose.yml; }
+for file in "$@"; do
+    try_stack "docker-compose.yml:$file" "$(sed -n 's/^x-guard: //p' "$file")"
 done

@@ -22,6 +22,7 @@ from app.guards import guards  # noqa: E402
 README = ROOT / "README.md"
 GUARDS_PAGE = ROOT / "docs/guards.md"
 WORKSHOP = ROOT / "docs/workshop.md"
+SHARDS = ROOT / "labs/shards/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
 PROMISES = {
     Promise.NONE: "nothing",
@@ -59,8 +60,8 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "pause": partial(run, "scene", "pause"),
         "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
         "opening": partial(run, "faults", "opening-late", "opening-twice", "--guard", "etcd"),
-        "sharded": partial(run, "demo", "--guard", "redis-lua", "--guard", "etcd-sharded", "--redis-shards", "3"),
     },
+    SHARDS: {"sharded": partial(run, "shards")},
 }
 
 
@@ -80,7 +81,7 @@ def part(name: str, text: str) -> str:
 def main() -> None:
     """Write every part, or those that are named."""
     for document, parts in PARTS.items():
-        for name in filter(parts.__contains__, sys.argv[1:] or parts):
+        for name in filter(parts.__contains__, sys.argv[1:] or parts) if document.exists() else ():
             new = parts[name]()
             for page in filter(Path.exists, (document, translation(document))):
                 text = page.read_text(encoding="utf-8")

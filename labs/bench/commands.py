@@ -21,9 +21,10 @@ from labs.bench.locks.bench import table as lock_table
 from labs.bench.locks.go import GoMissing, compiled
 from labs.bench.meters import measure_handover_ms
 from labs.bench.page import render_benchmark
+from labs.bench.part import Part
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, BareApp, Bench
-from labs.bench.suite import PARTS, Part, parts
+from labs.bench.suite import PARTS, parts
 from labs.bench.tables import ResultTable, ceiling_tables, fill_blocks, part_tables, setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import PAGE
@@ -81,16 +82,12 @@ def show_result(result: BenchResult, file: Path, console: Console) -> None:
 
 def measure_part(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    env = {**STACK_SETTINGS, "FLASHSALE_SHARDS": str(part.shards)}
-    if part.observed:
-        del env["FLASHSALE_SECTION_LOG"]  # the stack's
-    nodes, instances = part.cases[0].redis_nodes, max(case.instances for case in part.cases)
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=instances, env=env, redis_shards=nodes, board=part.observed) as stack,
+        _stack_of(part, directory) as stack,
         BareApp(stack.instances[0]) if part.name == "click" else nullcontext() as bare,
-        Bench(stack, shards=part.shards, bare=bare) as bench,
+        Bench(stack, bare=bare) as bench,
     ):
         result.versions = bench.sale.versions()
         with console.status(f"{part.name}: warming up") as status:
@@ -105,6 +102,16 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_case_name(row.case)}: {row.wall_s:.3f} s")
+
+
+def _stack_of(part: Part, directory: Path) -> Stack:
+    instances = max(case.instances for case in part.cases)
+    env = {**STACK_SETTINGS, **part.env}
+    if part.observed:
+        del env["FLASHSALE_SECTION_LOG"]  # the stack's
+    stack = Stack(directory, ports="free", instances=instances, env=env, board=part.observed)
+    part.prepare(stack)
+    return stack
 
 
 def _case_name(case: Case) -> str:

@@ -28,9 +28,9 @@ class Case:
         stock: items for sale.
         instances: at which they click; the stack may have more.
         rate: clicks per second of an open load; 0 for one burst.
-        redis_nodes: 1 for a single Redis, else those of a cluster.
         connections: of a closed loop, in which each connection clicks again once it is answered; 0 for a burst.
         observed: with section log and board, as users run it.
+        setting: what else differs among the cases of its part.
     """
 
     part: str
@@ -40,9 +40,9 @@ class Case:
     instances: int = 2
     hold_ms: int = 0
     rate: float = 0.0
-    redis_nodes: int = 1
     connections: int = 0
     observed: bool = False
+    setting: str = ""
 
 
 @dataclass(frozen=True)

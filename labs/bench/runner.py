@@ -42,11 +42,11 @@ class BareApp(App):
 
 
 class Bench:
-    """A running stack and what is needed to measure it; its sale has so many shards, None: FLASHSALE_SHARDS."""
+    """A running stack and what is needed to measure it."""
 
-    def __init__(self, stack: Stack, *, shards: int | None = None, bare: BareApp | None = None) -> None:
+    def __init__(self, stack: Stack, *, bare: BareApp | None = None) -> None:
         self.stack, self.meter, self.bare = stack, Meter(stack, bare), bare
-        self.sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, shards=shards)
+        self.sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE)
 
     def __enter__(self) -> Bench:
         return self

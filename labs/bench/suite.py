@@ -1,46 +1,19 @@
-"""The parts of `bench`: which cases, on what stack, how often."""
+"""The parts of `bench`: which cases, on what stack, how often.
+
+Another lab adds parts by ``bench_parts.py`` with `PARTS`, and for each the `COLUMNS` of its table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+from app.contract import labs
+from labs.bench.part import Part
 from labs.bench.result import Case
 
 # Bare Flask apps, by the name that stands where others have their guard: the route of labs.bench.bare.
 BARE = {"flask + DECR": "/decr", "flask alone": "/nothing"}
-
-
-@dataclass(frozen=True)
-class Part:
-    """Cases that are compared with each other, so their rounds are interleaved on one stack.
-
-    Attributes:
-        rounds: of each case.
-        shards: of the sale.
-        warm_up: whether there is one more round before them, which is not counted.
-    """
-
-    cases: Sequence[Case]
-    rounds: int
-    shards: int = 4
-    warm_up: bool = True
-
-    @property
-    def observed(self) -> bool:
-        """Whether section log and board run."""
-        return self.cases[0].observed
-
-    @property
-    def name(self) -> str:
-        """That of `PARTS`."""
-        return self.cases[0].part
-
-    def schedule(self) -> Iterator[tuple[int, Case]]:
-        """Every round of every case, round by round; number 0 warms up."""
-        for number in range(0 if self.warm_up else 1, self.rounds + 1):
-            for case in self.cases:
-                yield number, case
 
 
 def _rush(guards: Sequence[str]) -> Iterator[Part]:
@@ -68,16 +41,6 @@ def _hold(guards: Sequence[str]) -> Iterator[Part]:
     yield Part([Case("hold", guard, 500, 300, hold_ms=ms) for guard in guards for ms in (0, 1, 5)], rounds=3)
 
 
-def _shards(guards: Sequence[str]) -> Iterator[Part]:
-    """3,000 buyers and stock for all on 64 shards, of one Redis and of clusters; then sales of several sizes."""
-    wanted = [guard for guard in guards if guard in ("etcd-sharded", "redis-lua")]
-    for nodes in (1, 2, 3):
-        cases = [Case("shards", guard, 3000, 30_000, redis_nodes=nodes) for guard in wanted]
-        yield Part(cases, rounds=2, shards=64)
-    sizes = [Case("shards", guard, size, size, rate=600.0) for size in (300, 3000, 30_000) for guard in wanted[:1]]
-    yield Part(sizes, rounds=1, warm_up=False)
-
-
 def _click(guards: Sequence[str]) -> Iterator[Part]:
     """A closed loop of 32 connections at one instance, beside bare Flask apps under the same gunicorn."""
     for observed in (True, False):
@@ -85,14 +48,14 @@ def _click(guards: Sequence[str]) -> Iterator[Part]:
         yield Part([replace(case, guard=name) for name in (*guards, *BARE)], rounds=5)
 
 
-PARTS = {
+PARTS: dict[str, Callable[[Sequence[str]], Iterator[Part]]] = {
     "rush": _rush,
     "click": _click,
     "crowd": _crowd,
     "open": _open,
     "instances": _instances,
     "hold": _hold,
-    "shards": _shards,
+    **{name: part for lab in labs.modules("bench_parts") for name, part in lab.PARTS.items()},
 }
 
 

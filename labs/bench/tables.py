@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from app.contract import labs
 from labs.bench.ceilings import MEASURED_WITH, TOLERANCE, Demands, demands, forecasts
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.suite import PARTS
@@ -24,7 +25,7 @@ COLUMNS = {
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "instances": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
     "hold": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
-    "shards": ("guard", "setting", "clicks/s", "locks", "Redis trips", "busiest node", *_CPU, "verdict"),
+    **{name: columns for lab in labs.modules("bench_parts") for name, columns in lab.COLUMNS.items()},
 }
 
 
@@ -87,9 +88,8 @@ def setting(case: Case) -> str:
         "instances": pluralize(case.instances, "instance"),
         "hold": f"{case.hold_ms} ms",
         "click": "with log and board" if case.observed else "neither",
-        "shards": f"{pluralize(case.redis_nodes, 'node')}, {pluralize(case.stock, 'item')}",
     }
-    return shown.get(case.part, "")
+    return shown.get(case.part, case.setting)
 
 
 def _cells(result: BenchResult, row: Row) -> dict[str, str]:

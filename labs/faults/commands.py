@@ -18,7 +18,7 @@ from labs.faults.audit_command import audit_records
 from labs.faults.runner import ScenarioRunner
 from labs.faults.scenarios import groups, scenarios
 from labs.faults.screen import results_table
-from loadtest.cli.options import SECONDS, language, redis_shards
+from loadtest.cli.options import SECONDS, language
 from loadtest.language import sentence_in
 from loadtest.report.build import make_report
 from loadtest.results.comparison import NO_RESULT
@@ -63,13 +63,10 @@ def _scenario_list() -> str:
     type=click.Choice([*GUARDS, *LOCKLESS]),
     help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
 )
-@click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Time for `random` and `random-opening`.")
+@click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Time for each `random...`.")
 @click.option("--seed", type=int, help="Have them do again what they did with this seed.")
-@redis_shards
 @language
-def faults(
-    names: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, redis_shards: int, language: str
-) -> None:
+def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, language: str) -> None:
     """Break what the sale relies on, and judge what was sold.
 
     Without SCENARIO all are played. Exits with 0 if each came out as expected, with 1 if one did not, and with 2 if
@@ -83,7 +80,7 @@ def faults(
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
-        runner = ScenarioRunner(screen, report, seconds, seed, redis_shards, language)
+        runner = ScenarioRunner(screen, report, seconds, seed, language)
         try:
             _play_scenarios(runner, names, guards)
         except (SaleError, ServerError) as error:  # such as a server that was not ready in time

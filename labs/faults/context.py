@@ -20,7 +20,6 @@ from loadtest.stack.process import ServerError
 from lock import LockError
 
 VICTIM = "victim"
-SHARDED = "etcd-sharded"  # most of its purchases take no lock
 SOME = 20  # items
 READ_S = 0.05  # the read takes a few milliseconds from entering; whether it was over is checked afterwards
 POLL_S = 0.01

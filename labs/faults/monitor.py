@@ -106,14 +106,14 @@ class Monitor:
 
     Attributes:
         samples: what was seen.
-        orders, in_transit: orders, and items between two shards, as last seen.
+        orders: as last seen.
     """
 
     def __init__(
         self, testbed: Testbed, start: Start, total: int, listen: Callable[[Snapshot], None], threads: TrialThreads
     ) -> None:
         self.samples: list[Sample] = []
-        self.orders = self.in_transit = 0
+        self.orders = 0
         self._testbed = testbed
         self._start = start
         self._total = total
@@ -154,7 +154,7 @@ class Monitor:
             found, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
         except UNREADABLE:
             return None, None, 0
-        self.orders, self.in_transit = found.orders, found.in_transit
+        self.orders = found.orders
         return found.left, found.orders, max(held_ms, 0)
 
     def _read_queue(self) -> list[tuple[str, Lease]] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -35,7 +35,6 @@ class ScenarioRunner(TrialListener):
         report: directory for the records.
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
-        redis_shards: of how many nodes Redis is a cluster; 1: none, unless a scenario needs one.
         language: of what is shown; the records are English.
         results: of all trials so far.
     """
@@ -44,7 +43,6 @@ class ScenarioRunner(TrialListener):
     report: Path
     seconds: float
     seed: int
-    redis_shards: int
     language: str = ENGLISH
     results: list[Record] = field(default_factory=list)
     _live: Live = field(init=False)
@@ -57,12 +55,11 @@ class ScenarioRunner(TrialListener):
             left_out = f"left out: under {', '.join(guards)} no buyer thinks inside a lock"
             self.console.print(f"  {self._said(left_out)}")
             return
-        setup = replace(scenario.setup, redis_shards=max(scenario.setup.redis_shards, self.redis_shards))
         starting = Spinner("dots", self._said("starting etcd, Redis and two shops"))
         with (
             scratch_directory() as directory,
             Live(starting, console=self.console, refresh_per_second=10, transient=True) as self._live,
-            Testbed(directory, setup) as testbed,
+            Testbed(directory, scenario.setup) as testbed,
         ):
             for guard in suitable:
                 if issubclass(scenario, RandomSequence):

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from app.contract.outcomes import Promise
 from app.guards import guards as all_guards
-from labs.faults.context import SHARDED, ScenarioContext
+from labs.faults.context import ScenarioContext
 from labs.faults.shops import Setup
 from loadtest.results.record import Record
 from loadtest.shop_client.sale import Sale
@@ -39,7 +39,8 @@ class Scenario(ABC):
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
         needs_lock: whether it breaks a lock, so that a guard without one has nothing to show.
-        sharded: whether it needs a guard with shards, or one without; None: any.
+        only: the guards under which it is played, whichever are asked for; empty: any.
+        without: guards that have nothing to show in it.
         fenced: what has to come of it under a guard that promises exactness.
         unfenced: the same for a guard that is exact only until a holder outlives its lease.
         exceptions: what has to come of it under single guards instead, by name.
@@ -56,7 +57,8 @@ class Scenario(ABC):
     opens_in_s: ClassVar[int] = 0
     opens_at: float = 0.0
     needs_lock: ClassVar[bool] = True
-    sharded: ClassVar[bool | None] = None
+    only: ClassVar[Sequence[str]] = ()
+    without: ClassVar[Sequence[str]] = ()
 
     def __init_subclass__(cls) -> None:
         line = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
@@ -64,13 +66,11 @@ class Scenario(ABC):
 
     @classmethod
     def suitable(cls, guards: Sequence[str]) -> Sequence[str]:
-        """Those of the guards under which it can be played, or the one with shards if it needs that."""
-        fit = [
-            guard
-            for guard in guards
-            if cls.sharded in (None, guard == SHARDED) and (all_guards()[guard].loses_lock or not cls.needs_lock)
-        ]
-        return fit or ([SHARDED] if cls.sharded else [])
+        """Those of the guards under which it can be played, or those that it is made for."""
+        if cls.only:
+            return cls.only
+        fit = [guard for guard in guards if all_guards()[guard].loses_lock or not cls.needs_lock]
+        return [guard for guard in fit if guard not in cls.without]
 
     @classmethod
     def expected(cls, guard: str) -> Expected:

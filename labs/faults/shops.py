@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from app.contract.keys import queue_name
 from loadtest.stack.apps import Instance
 from loadtest.stack.proxy import Lines
-from loadtest.stack.servers import Etcd, EtcdCluster
+from loadtest.stack.servers import Etcd, EtcdCluster, Redis, RedisServer
 
 SALE = "demo"
 CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock
 TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
 NO_LINES = Lines()
+DURABLE_REDIS = partial(Redis, appendonly=True)
 THREADS = 24  # a connection to Redis each, and each a burden for the line
 
 
@@ -27,15 +30,13 @@ class Setup:
         members: of etcd.
         ttl_s: how long a lease lives.
         settings: of the instances, beyond the usual ones.
-        redis_shards: of how many masters Redis is a cluster; 1: none.
-        redis_settings: of a cluster with replicas; None: a cluster without.
+        redis: makes its Redis, which has every write on disk, in a directory.
     """
 
     members: int = 1
     ttl_s: int = TTL_S
     settings: Mapping[str, str] = field(default_factory=dict)
-    redis_shards: int = 1
-    redis_settings: Mapping[str, str] | None = None
+    redis: Callable[[Path], RedisServer] = DURABLE_REDIS
 
 
 def leader_of(etcd: EtcdCluster) -> Etcd | None:

@@ -10,8 +10,7 @@ from loadtest.ports import LOOPBACK
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import ManagedProcess, Resource
 from loadtest.stack.proxy import Lines, Proxy
-from loadtest.stack.redis_cluster import RedisCluster
-from loadtest.stack.servers import EtcdCluster, Redis
+from loadtest.stack.servers import EtcdCluster
 
 
 class Testbed(Resource):
@@ -23,11 +22,7 @@ class Testbed(Resource):
         self.section_log = directory / "section-log"
         self.setup = setup
         self.etcd = EtcdCluster(directory, size=setup.members)
-        self.redis: Redis | RedisCluster = (
-            RedisCluster(directory, masters=setup.redis_shards, settings=setup.redis_settings, appendonly=True)
-            if setup.redis_shards > 1
-            else Redis(directory, appendonly=True)
-        )
+        self.redis = setup.redis(directory)
         self._directory = directory
         self._processes: list[ManagedProcess] = [*self.etcd.members, *self.redis.members]
         self.shops = [self._shop(name) for name in ("shop-a", "shop-b")]

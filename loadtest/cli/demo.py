@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
 
 from loadtest.cli.compare import guards_to_compare, rush_options
 from loadtest.cli.locust_process import run_rush
-from loadtest.cli.options import redis_shards
 from loadtest.language import text_in
 from loadtest.report.build import make_report
 from loadtest.results.comparison import BASELINE
@@ -28,19 +27,26 @@ _POLL_S = 0.1
 
 @click.command()
 @rush_options
-@redis_shards
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
-def demo(redis_shards: int, keep: bool, guards: Sequence[str], every: bool, language: str, **options: Any) -> None:
+def demo(**options: Any) -> None:
     """Start a sale, rush under several guards, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
+    run_demo(lambda stack: None, **options)
+
+
+def run_demo(
+    prepare: Callable[[Stack], None], *, keep: bool, guards: Sequence[str], every: bool, language: str, **options: Any
+) -> NoReturn:
+    """Run `demo` with these options on a stack that `prepare` may change before its start; exit as it does."""
     screen, say = console(), partial(text_in, language)
     if BASELINE not in guards:
         guards = [BASELINE, *guards]
     with report_under_way() as report, scratch_directory() as directory:
         make = Stack.interactive if keep else Stack  # which is not durable: the disk is not compared
-        stack = make(directory, ports="free", redis_shards=redis_shards)
+        stack = make(directory, ports="free")
+        prepare(stack)
         names = ", ".join(process.name for process in stack.processes)
         try:
             with screen.status(say("demo.starting", names=names)):

@@ -23,7 +23,3 @@ SECONDS = NumberRange(min=0, max=86_400, min_open=True)
 language = click.option(
     "--language", type=click.Choice(LANGUAGES), default=ENGLISH, show_default=True, help="Of the texts."
 )
-
-redis_shards = click.option(
-    "--redis-shards", default=1, type=click.IntRange(1, 9), show_default=True, help="Redis masters; 1: no cluster."
-)

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from app.contract import labs
-from loadtest.cli.options import redis_shards
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import ManagedProcess, scratch_directory
 from loadtest.stack.servers import Etcd
@@ -21,15 +20,14 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 
 @click.command()
 @click.option("--free-ports", is_flag=True, help="Take any free ports instead of the usual six.")
-@redis_shards
-def up(free_ports: bool, redis_shards: int, **of_labs: Any) -> None:
+def up(free_ports: bool, **of_labs: Any) -> None:
     """Run the sale with board and Locust's page, until Ctrl-C.
 
     Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops; the lease
     is 4 s unless FLASHSALE_LEASE_TTL says otherwise.
     """
     with scratch_directory() as directory:
-        stack = Stack.interactive(directory, ports="free" if free_ports else "default", redis_shards=redis_shards)
+        stack = Stack.interactive(directory, ports="free" if free_ports else "default")
         for lab in labs.modules("up"):
             lab.init_stack(stack, {"free_ports": free_ports, **of_labs})
         logs = Logs(stack.processes)

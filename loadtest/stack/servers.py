@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import redis
 
@@ -110,6 +110,22 @@ class EtcdCluster(Cluster[Etcd]):
         return ",".join(member.endpoint for member in self.members)
 
 
+class RedisServer(Protocol):
+    """One Redis, or several that are one to their clients."""
+
+    @property
+    def url(self) -> str:
+        """As FLASHSALE_REDIS_URL takes it."""
+
+    @property
+    def members(self) -> Sequence[Redis]:
+        """All processes that it consists of."""
+
+    def start(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class Redis(ManagedProcess):
     """One Redis (or Valkey). A clean restart keeps data and port; after a kill only `appendonly` has kept the data.
 
@@ -118,7 +134,7 @@ class Redis(ManagedProcess):
 
     def __init__(self, directory: Path, port: int = 0, *, appendonly: bool = False, name: str = "redis") -> None:
         super().__init__(name, directory, port=port)
-        self._appendonly = appendonly
+        self.appendonly = appendonly
 
     @property
     def url(self) -> str:
@@ -135,7 +151,7 @@ class Redis(ManagedProcess):
             "port": str(self.port),
             "dir": str(self.directory / self.name),
             "save": "86400 1",  # in effect: only at a clean stop
-            "appendonly": "yes" if self._appendonly else "no",
+            "appendonly": "yes" if self.appendonly else "no",
             "appendfsync": "always",
         }
 

@@ -13,8 +13,7 @@ from loadtest.results.folders import REPORTS
 from loadtest.stack.apps import App, Board, Instance, LocustPage
 from loadtest.stack.control import Control
 from loadtest.stack.process import ManagedProcess, Resource, require_free_ports
-from loadtest.stack.redis_cluster import RedisCluster
-from loadtest.stack.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd, Redis, RedisServer
 
 ETCD_PORT = 2379
 REDIS_PORT = 6379
@@ -30,7 +29,6 @@ class Stack(Resource):
         ports: "default" are those of docker-compose.yml; "free" are any unused ones.
         env: FLASHSALE_* settings for all shops, over those of the environment.
         durable: whether Redis keeps each write over a kill, as under Compose; a rush takes about a fifth longer.
-        redis_shards: of how many nodes Redis is a cluster; 1: none.
         board, locust: whether the board and Locust's page are started as well.
 
     Attributes:
@@ -48,22 +46,16 @@ class Stack(Resource):
         board: bool = False,
         locust: bool = False,
         durable: bool = False,
-        redis_shards: int = 1,
     ) -> None:
         def port(default: int) -> int:
             return 0 if ports == "free" else default
 
         self.etcd = Etcd(directory, port(ETCD_PORT))
-        redis_port = port(REDIS_PORT)
-        self.redis: Redis | RedisCluster = (
-            RedisCluster(directory, redis_port, masters=redis_shards, appendonly=durable)
-            if redis_shards > 1
-            else Redis(directory, redis_port, appendonly=durable)
-        )
+        self.redis: RedisServer = Redis(directory, port(REDIS_PORT), appendonly=durable)
         self.section_log = Path(os.environ.get("FLASHSALE_SECTION_LOG") or directory / "section-log")
-        given = {**os.environ, **(env or {})}
+        sale = {**os.environ, **(env or {})}.get("FLASHSALE_SALE")
         self._services = {
-            **{name: given[name] for name in ("FLASHSALE_SALE", "FLASHSALE_SHARDS") if given.get(name)},
+            **({"FLASHSALE_SALE": sale} if sale else {}),
             "FLASHSALE_REDIS_URL": self.redis.url,
             "FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint,
             "FLASHSALE_SECTION_LOG": str(self.section_log),
@@ -88,14 +80,20 @@ class Stack(Resource):
         self.processes: list[ManagedProcess] = [self.etcd, *self.redis.members, *self.instances, *self.pages]
 
     @classmethod
-    def interactive(
-        cls, directory: Path, *, ports: Literal["default", "free"] = "default", redis_shards: int = 1
-    ) -> Stack:
+    def interactive(cls, directory: Path, *, ports: Literal["default", "free"] = "default") -> Stack:
         """With board and Locust's page, and a lease with which freezing and thawing a holder is a scene of 10 s."""
         lease = os.environ.get("FLASHSALE_LEASE_TTL") or str(STAGE_LEASE_S)
         env = {"FLASHSALE_LEASE_TTL": lease}
         pages = {"board": True, "locust": True}
-        return cls(directory, ports=ports, env=env, durable=True, redis_shards=redis_shards, **pages)
+        return cls(directory, ports=ports, env=env, durable=True, **pages)
+
+    def use_redis(self, redis: RedisServer) -> None:
+        """Take this Redis instead of the usual one; before the start."""
+        place = self.processes.index(self.redis.members[0])
+        self.processes[place : place + len(self.redis.members)] = redis.members
+        self.redis = redis
+        for env in (self._services, *(app.env for app in [*self.instances, *self.pages])):
+            env["FLASHSALE_REDIS_URL"] = redis.url
 
     @property
     def urls(self) -> list[str]:

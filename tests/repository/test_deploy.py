@@ -23,10 +23,14 @@ def text_of(*files: Path) -> str:
     return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
-COMPOSE_FILES = [ROOT / "docker-compose.yml", *sorted(ROOT.glob("deploy/compose/*.yml"))]
+COMPOSE_FILES = [
+    ROOT / "docker-compose.yml",
+    *sorted(ROOT.glob("deploy/compose/*.yml")),
+    *ROOT.glob("labs/*/compose.yml"),
+]
 COMPOSE = text_of(ROOT / "docker-compose.yml")
 SWARM = yaml.safe_load((ROOT / "deploy/swarm.yml").read_text(encoding="utf-8"))
-STACKS = sorted(ROOT.glob("deploy/swarm*.yml"))
+STACKS = [ROOT / "deploy/swarm.yml", *ROOT.glob("labs/*/swarm.yml")]
 OBJECT_FILES = sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))
 LISTED = [
     file.parent / name

@@ -167,7 +167,7 @@ def shape(text: str, pattern: str) -> list[str]:
     return found if pattern == SHAPES["generated parts"] else sorted(found)
 
 
-assert [path.name for _, path in PAIRS] == ["README.zh-CN.md", "workshop.zh-CN.md"]
+assert {path.name for _, path in PAIRS} == {"README.zh-CN.md", "workshop.zh-CN.md"}
 
 
 @pytest.mark.parametrize("pattern", SHAPES.values(), ids=SHAPES)

@@ -32,7 +32,6 @@ STEPS = {
     "pause": {"etcd-unfenced": "OVERSOLD", "etcd": "EXACT"},
     "atomic": {"none": "OVERSOLD", "etcd": "EXACT", "redis-lua": "EXACT"},
     "opening": {"etcd": "OVERSOLD"},  # in the last run, without the token
-    "sharded": {"none": "OVERSOLD", "redis-lua": "EXACT", "etcd-sharded": "EXACT"},
 }
 
 
@@ -46,13 +45,13 @@ def commands() -> list[list[str]]:
     return [typed(first or second) for first, second in found]
 
 
-def test_there_are_eight_steps_in_eighty_minutes(readme_script: ModuleType) -> None:
-    """The output of each step can be generated, and the plan adds up to 80 minutes."""
+def test_there_are_seven_steps_in_seventy_minutes(readme_script: ModuleType) -> None:
+    """The output of each step can be generated, and the plan adds up to 70 minutes."""
     assert [name for name in readme_script.PARTS[readme_script.WORKSHOP] if name] == [*STEPS]
     assert [name for name in re.findall(r"<!-- (\w+): generated -->", WORKSHOP) if name] == [*STEPS]
     times = [tuple(map(int, each)) for each in re.findall(r"^\| (\d+)-(\d+) \|", WORKSHOP, re.MULTILINE)]
     assert [begin for begin, _ in times] == [0, *(end for _, end in times[:-1])]
-    assert times[-1][1] == 80
+    assert times[-1][1] == 70
 
 
 def test_every_command_is_one_that_can_be_run() -> None:

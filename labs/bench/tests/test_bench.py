@@ -20,9 +20,10 @@ from app.guards import guards
 from labs.bench import commands, meters, runner
 from labs.bench.commands import DOCUMENTS
 from labs.bench.meters import measure_handover_ms
+from labs.bench.part import Part
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.runner import Bench
-from labs.bench.suite import BARE, PARTS, Part, parts
+from labs.bench.suite import BARE, PARTS, parts
 from labs.bench.tables import COLUMNS, fill_blocks, part_tables
 from labs.bench.tests.samples import benchmark, rush_of
 from loadtest.results.folders import LATEST, REPORTS, new_report, point_latest
@@ -32,6 +33,7 @@ from lock import connect
 
 T = TypeVar("T")
 NAMES = tuple(guards())
+OWN = ("rush", "click", "crowd", "open", "instances", "hold")
 
 
 def test_figures_are_per_click_and_times_are_medians() -> None:
@@ -63,12 +65,12 @@ def test_rounds_are_interleaved() -> None:
 
 
 def test_every_part_measures_every_guard_it_is_asked_for() -> None:
-    """By default no guard is left out of a part, except where shards are compared; a click has bare apps, too."""
+    """By default no guard is left out of a part of this lab; a click has bare apps, too."""
     for name in PARTS:
         made = parts([name], NAMES, None)
         assert {part.name for part in made} == {name}
         guards_of_part = {case.guard for part in made for case in part.cases} - BARE.keys()
-        assert guards_of_part == set(NAMES) or name == "shards"
+        assert guards_of_part == set(NAMES) or name not in OWN
     assert COLUMNS.keys() == PARTS.keys()
 
 
@@ -97,13 +99,14 @@ def test_an_interrupted_benchmark_is_the_latest_only_with_a_result(
     assert parts_done is not None or list(dict.fromkeys(measured)) == list(PARTS)
 
 
-def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path) -> None:
+def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No stack is started for it, and if nothing is left to be measured, that is an error."""
-    assert {part.name for part in parts(["rush", "shards"], ["etcd"], None)} == {"rush"}
+    monkeypatch.setitem(PARTS, "hold", lambda guards: iter([Part([], rounds=1)]))
+    assert {part.name for part in parts(["rush", "hold"], ["etcd"], None)} == {"rush"}
     output = tmp_path / "bench.json"
-    refused = CliRunner().invoke(commands.bench, ["--part", "shards", "--guard", "etcd", "--output", str(output)])
+    refused = CliRunner().invoke(commands.bench, ["--part", "hold", "--guard", "etcd", "--output", str(output)])
     assert (refused.exit_code, output.exists()) == (2, False)
-    assert refused.output.endswith("Error: no case of shards is for etcd\n")
+    assert refused.output.endswith("Error: no case of hold is for etcd\n")
 
 
 def test_a_part_is_measured_by_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:

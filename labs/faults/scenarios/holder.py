@@ -16,6 +16,7 @@ from loadtest.stack.proxy import REQUESTS
 SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
 FROZEN_TIMEOUT_S = 60.0  # the buyer of the frozen holder asks nowhere else
 THINK_MS = 1000
+THINKING_FIRST = ("etcd-sharded",)  # guards under which a buyer thinks before the lock
 
 
 class KillHolder(Scenario):
@@ -26,7 +27,7 @@ class KillHolder(Scenario):
 
     name = "kill-holder"
     order = 10
-    sharded = False
+    without = THINKING_FIRST
 
     def play(self, context: ScenarioContext) -> None:
         answer = context.start_holder(0, think_ms=1000)
@@ -52,7 +53,7 @@ class PauseHolder(Scenario):
 
     name = "pause-holder"
     order = 20
-    sharded = False
+    without = THINKING_FIRST
     unfenced = Expected.BREAKS
     exceptions: ClassVar = {"etcd-checked": Expected.EXACT}  # the check comes after the pause, and notices
 
@@ -86,7 +87,7 @@ class DelayedWrite(Scenario):
 
     name = "delayed-write"
     order = 30
-    sharded = False
+    without = THINKING_FIRST
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:

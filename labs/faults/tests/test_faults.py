@@ -270,7 +270,6 @@ def test_only_the_fence_refuses_a_late_write(testbed: Testbed) -> None:
     [
         ["pause-holder", "--guard=etcd", "--guard=etcd-unfenced"],
         *(["random", "--seconds=20", f"--guard={guard}"] for guard in ("etcd", "etcd-cohort", "etcd-batch")),
-        *([name, "--seconds=20", "--guard=etcd-sharded", "--redis-shards=3"] for name in ("random", "random-opening")),
     ],
     ids=" ".join,
 )
@@ -291,15 +290,12 @@ def test_every_sale_of_the_command_is_as_expected(tmp_path: Path, words: list[st
     ("group", "guards", "exact", "broken"),
     [
         ("opening", ["etcd", "etcd-cohort"], 8, r"OVERSOLD by \d+"),
-        ("opening", ["etcd-batch", "etcd-sharded"], 8, r"OVERSOLD by \d+"),
-        ("transfer", ["etcd-sharded"], 2, ""),
-        ("failover", ["etcd-sharded"], 3, r"\d+ acknowledged but missing"),
     ],
 )
 def test_a_group_is_exact_but_for_what_has_to_break(
     tmp_path: Path, group: str, guards: list[str], exact: int, broken: str
 ) -> None:
-    """Leaders, movers and masters that fail; without its token a late leader opens the sale again."""
+    """Leaders that fail; without its token a late leader opens the sale again."""
     done = finished(tmp_path, "faults", group, *(f"--guard={guard}" for guard in guards))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": EXACT, as expected") == exact
@@ -321,27 +317,30 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
     assert checked == {"delayed-write"}, "the check notices a pause before it, and not one after it"
 
 
-def test_a_scenario_takes_the_guards_that_suit_it() -> None:
-    """A holder that thinks needs a lock around each purchase, a transfer needs shards; the rest takes any guard."""
-    both = ["etcd", "etcd-sharded"]
-    holder, transfer, random = (scenarios()[name] for name in ("kill-holder", "transfer-kill", "random"))
-    assert (holder.suitable(both), transfer.suitable(both), random.suitable(both)) == (both[:1], both[1:], both)
-    assert (holder.suitable(both[1:]), transfer.suitable(both[:1])) == ([], both[1:])
+def test_a_scenario_takes_the_guards_that_suit_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A holder needs a guard whose buyers think inside a lock; some are made for one guard; the rest takes any."""
+    asked = ["etcd", "etcd-batch"]
+    holder, random = (scenarios()[name] for name in ("kill-holder", "random"))
+    monkeypatch.setattr(holder, "without", ("etcd-batch",))
+    assert (holder.suitable(asked), holder.suitable(asked[1:]), random.suitable(asked)) == (asked[:1], [], asked)
     assert (holder.suitable(LOCKLESS), random.suitable(LOCKLESS)) == ([], LOCKLESS)
+    monkeypatch.setattr(holder, "only", ("redis-lua",))
+    assert holder.suitable(asked) == ("redis-lua",)
 
 
 def test_unplayable_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started, and no run of nothing is called as expected."""
     monkeypatch.chdir(tmp_path)
-    refused = CliRunner().invoke(faults, ["--guard=etcd-sharded", "pause-holder", "kill-holder"])
+    refused = CliRunner().invoke(faults, ["--guard=redis-lua", "pause-holder", "kill-holder"])
     assert refused.exit_code == 2
-    assert "Error: pause-holder, kill-holder: not for etcd-sharded\n" in refused.output
+    assert "Error: pause-holder, kill-holder: not for redis-lua\n" in refused.output
     assert list(tmp_path.iterdir()) == []
 
 
 def test_every_guard_with_a_lock_can_be_played() -> None:
     """What has no lock that could be lost is left out: nothing, a lock in the process, and Redis's own means."""
-    assert set(GUARDS) == set(guards()) - {"none", "thread", "redis-watch", "redis-lua"}
+    assert set(GUARDS) == {name for name, guard in guards().items() if guard.loses_lock}
+    assert not set(GUARDS) & {"none", "thread", "redis-watch", "redis-lua"}
     assert DEFAULT_GUARDS == ["etcd", "etcd-checked", "etcd-unfenced", "redis-lock"]
 
 

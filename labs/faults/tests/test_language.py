@@ -68,7 +68,7 @@ def test_no_translation_is_left_over() -> None:
     ("english", "chinese"),
     [
         ("shop-a is frozen", "shop-a 被冻结"),
-        ("shop-a has taken 3 items out of a shard, and is frozen", "shop-a 从一个分片取出了 3 件商品, 然后被冻结"),
+        ("shop-a and etcd hear each other again, for 1.2 s", "shop-a 与 etcd 恢复通信, 持续 1.2 秒"),
         ("2 buyers in doubt 60 s after the fault", "故障之后 60 秒, 仍有 2 个买家存疑"),
         ("OVERSOLD by 24, as expected", "OVERSOLD 超卖 24, 符合预期"),
         ("the write did not happen within 20 s: once more", "等了 20 秒, 没有等到: 写入: 再来一次"),

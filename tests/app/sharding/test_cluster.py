@@ -21,7 +21,7 @@ from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
 from app.sharding.shards import ShardedStock
 from app.sharding.transfer import CREDIT, DEBIT, FROZEN_S
-from loadtest.stack.redis_cluster import SLOTS, ClusterNode, RedisCluster
+from labs.shards.local_cluster import SLOTS, ClusterNode, RedisCluster
 from tests.support.overtaking import overtaken
 from tests.support.shops import WAYS, Answer, buy
 from tests.support.waiting import wait_until

@@ -16,34 +16,22 @@ from loadtest.results.record import Sample
 from loadtest.shop_client.ledgers import connect
 from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import SaleError
-from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Redis
 
 
-@pytest.fixture(scope="module", params=[1, 3])
-def server(request: pytest.FixtureRequest, redis_server: Redis) -> Iterator[Redis | RedisCluster]:
-    """A single Redis, and a cluster."""
-    if request.param == 1:
-        yield redis_server
-        return
-    directory = request.getfixturevalue("tmp_path_factory").mktemp("cluster")
-    with RedisCluster(directory, masters=request.param) as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def stock(server: Redis | RedisCluster) -> Iterator[Any]:
+def stock(redis_server: Redis) -> Iterator[Any]:
     """A client of an empty Redis."""
-    with connect(server.url, 5.0) as client:
+    with connect(redis_server.url, 5.0) as client:
         client.flushall()
         yield client
 
 
 @pytest.fixture
-def sale(server: Redis | RedisCluster, stock: Any) -> Iterator[Sale]:
+def sale(redis_server: Redis, stock: Any) -> Iterator[Sale]:
     """A sale whose shops are closed."""
     hosts = [f"http://127.0.0.1:{free_port()}"]
-    with closing(Sale(hosts, redis_url=server.url, etcd="", name="t", admin_token="x")) as client:
+    with closing(Sale(hosts, redis_url=redis_server.url, etcd="", name="t", admin_token="x")) as client:
         yield client
 
 

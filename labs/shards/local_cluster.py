@@ -12,6 +12,7 @@ from redis.crc import key_slot
 
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.stack.servers import PROBE_TIMEOUT_S, Cluster, Redis
+from loadtest.stack.stack import REDIS_PORT, Stack
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 1500  # after so long without an answer the others take a node for dead
@@ -118,3 +119,11 @@ class RedisCluster(Cluster[ClusterNode]):
             owners = client.nodes_manager.slots_cache[key_slot(key.encode())]
         ports = [owner.port for owner in owners]
         return sorted((node for node in self.members if node.port in ports), key=lambda node: ports.index(node.port))
+
+
+def use_cluster(stack: Stack, masters: int) -> None:
+    """Give a stack so many masters, instead of its single Redis; before its start. 1: change nothing."""
+    if masters > 1:
+        single = stack.redis.members[0]
+        port = single.port if single.port == REDIS_PORT else 0
+        stack.use_redis(RedisCluster(single.directory, port, masters=masters, appendonly=single.appendonly))

@@ -1,4 +1,4 @@
-"""deploy/redis_cluster.py: the nodes of a Redis Cluster find each other again, wherever they start."""
+"""form_cluster.py: the nodes of a Redis Cluster find each other again, wherever they start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.sales.redis_cluster import connect
-from deploy import redis_cluster
+from labs.shards import form_cluster
 from loadtest.ports import free_port, is_occupied
 from loadtest.stack.servers import Redis, redis_answers
 from tests.support.waiting import wait_until
@@ -40,9 +40,9 @@ def test_nodes_with_other_addresses_are_one_cluster_again(tmp_path: Path, order:
     names = [f"sale:{{{number}}}:stock" for number in range(20)]
 
     def is_together() -> bool:
-        looked = [redis_cluster.Node.at(node.host, port) for node in nodes]
-        redis_cluster.bring_together(looked, port)
-        return redis_cluster.is_together(looked, port)
+        looked = [form_cluster.Node.at(node.host, port) for node in nodes]
+        form_cluster.bring_together(looked, port)
+        return form_cluster.is_together(looked, port)
 
     for hosts in ("1 2 3", order):
         with ExitStack() as running:

@@ -1,0 +1,43 @@
+"""A part of `bench`: its cases, and on what stack they are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from labs.bench.result import Case
+from loadtest.stack.stack import Stack
+
+
+@dataclass(frozen=True)
+class Part:
+    """Cases that are compared with each other, so their rounds are interleaved on one stack.
+
+    Attributes:
+        rounds: of each case.
+        env: FLASHSALE_* settings of the instances, beyond the usual ones.
+        prepare: changes the stack before its start.
+        warm_up: whether there is one more round before them, which is not counted.
+    """
+
+    cases: Sequence[Case]
+    rounds: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[[Stack], None] = lambda stack: None
+    warm_up: bool = True
+
+    @property
+    def observed(self) -> bool:
+        """Whether section log and board run."""
+        return self.cases[0].observed
+
+    @property
+    def name(self) -> str:
+        """That of `labs.bench.suite.PARTS`."""
+        return self.cases[0].part
+
+    def schedule(self) -> Iterator[tuple[int, Case]]:
+        """Every round of every case, round by round; number 0 warms up."""
+        for number in range(0 if self.warm_up else 1, self.rounds + 1):
+            for case in self.cases:
+                yield number, case

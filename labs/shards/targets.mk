@@ -1,0 +1,4 @@
+.PHONY: shards
+
+shards: setup-loadtest ## Sell from shards on three masters of a Redis Cluster
+	@$(RUN) -m loadtest shards $(ARGS)

@@ -8,6 +8,9 @@ revisions; (2) the view of the queue admits its key; or (3) a list taken after i
 (2) and (3) stands in `lock.queue.view`. A hold that ends is handed to the next ticket of this session before its key is
 deleted, where the view has been listed and shows that key: while it is there, no other process has its turn.
 
+Any method may be called at any moment, with a ticket in any stage, however old: each says which stages it accepts, and
+what it does in all others. Facts (an answer, a loss) may come late or twice, and are never false.
+
 Error handling: whatever is in doubt is compared with etcd by `lock.core.reconciler`.
 """
 
@@ -87,7 +90,7 @@ class Core:
             raise SessionLost(str(self.failure))
 
     def check(self, ticket: Ticket, now: float) -> None:
-        """Raise why the hold or the wait is lost, if it is."""
+        """Raise why the hold or the wait is lost, if it is. Any stage."""
         self.ensure(now)  # first: with the lease all keys go
         failure = ticket.again()
         if failure is not None:
@@ -139,6 +142,7 @@ class Core:
             queue = self.queues[prefix] = Queue(prefix)
         slot = queue.take_slot()
         key = f"{prefix}{folder}{self.lease_id:x}-{slot:x}"
+        assert key not in self.tickets, f"{key} belongs to a living ticket"  # or two would hold by it
         # Whatever has happened to this name before was told before: its revision is at most the highest one known.
         ticket = Ticket(queue, slot, key, rule, self.revision, owner)
         queue.tickets[key] = self.tickets[key] = ticket
@@ -147,7 +151,8 @@ class Core:
         return ticket
 
     def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
-        """The request to write the ticket's key, which is on its way from now on."""
+        """The request to write the ticket's key, which is on its way from now on. Stage: WRITING."""
+        assert ticket.stage is Stage.WRITING
         ticket.is_writing = ticket.may_exist = True
         queue = ticket.queue
         needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
@@ -157,7 +162,8 @@ class Core:
     def written(self, ticket: Ticket, answer: Written, now: float) -> bool:
         """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
 
-        Such a key was in an etcd that was restored. It is left to the reconciling.
+        Such a key was in an etcd that was restored. It is left to the reconciling. Stages: WRITING, which goes on from
+        here; LEAVING, whose key is deleted; else it is known already.
         """
         ticket.is_writing = False
         self.meet(answer.revision, ticket.floor, now)
@@ -186,12 +192,15 @@ class Core:
         return True
 
     def hold_first(self, ticket: Ticket) -> None:
-        """Nothing stood before the ticket's key when it was written."""
+        """Nothing stood before the ticket's key when it was written. Stage: QUEUED; else nothing is done."""
         if ticket.created is not None:
             self._grant(ticket, ticket.created)
 
     def unwritten(self, ticket: Ticket, now: float, *, in_doubt: bool) -> None:
-        """A write of the ticket's key has failed; `in_doubt`: an endpoint did not answer, and may do it yet."""
+        """A write of the ticket's key has failed; `in_doubt`: an endpoint did not answer, and may do it yet.
+
+        Stages: WRITING; LEAVING, whose key is deleted; else nothing but the doubt is noted.
+        """
         ticket.is_writing = False
         ticket.in_doubt = ticket.in_doubt or in_doubt
         ticket.may_exist = ticket.in_doubt or ticket.created is not None
@@ -201,7 +210,7 @@ class Core:
             self.deletions.add(ticket, now)
 
     def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
-        """A list that was asked for after the ticket's key was written."""
+        """A list that was asked for after the ticket's key was written. Stage: QUEUED; else nothing is done."""
         if ticket.stage is not Stage.QUEUED or self.meet(snapshot.revision, ticket.floor, now):
             return
         conflict = ticket.rule.conflict(snapshot.keys[0]) if snapshot.keys else None
@@ -216,27 +225,36 @@ class Core:
             self._grant(ticket, ticket.created)
 
     def contended(self, ticket: Ticket, now: float) -> bool:
-        """Whether there is a waiter, as far as is known; from now on it is."""
+        """Whether there is a waiter, as far as is known; from now on it is. Stage: HELD; else False, and nothing is."""
+        if ticket.stage is not Stage.HELD:
+            return False
         self.following.join(ticket.queue, now)
         view = ticket.queue.view
         return view is not None and ticket.queue.is_listed and view.has_waiters(ticket.rule)
 
     def expire_in(self, ticket: Ticket, seconds: float, reason: str, now: float) -> None:
-        """Give the hold up after so long."""
-        ticket.expires = now + seconds
-        heapq.heappush(self._expiring, (ticket.expires, next(self._numbers), ticket, reason))
-        self.is_early = True
+        """Give the hold up after so long. Stage: HELD; else nothing is done."""
+        if ticket.stage is Stage.HELD:
+            ticket.expires = now + seconds
+            heapq.heappush(self._expiring, (ticket.expires, next(self._numbers), ticket, reason))
+            self.is_early = True
+
+    def fence(self, ticket: Ticket, now: float) -> None:
+        """A transaction relies on the key from now on, so nobody else may hold before it is deleted. Stage: HELD.
+
+        In others the next one may hold already, while the key is still there: raises why, as `release`.
+        """
+        self._check_held(ticket, now)
+        ticket.is_fence = True
 
     # From a hold, or a wait, to nothing
 
     def release(self, ticket: Ticket, now: float) -> Delete | None:
         """The hold is over: the deletion that its driver sends now, with others that are due; None: it goes later.
 
-        Raises where the hold was lost.
+        Stage: HELD. Else it raises: `LockLost` where the hold was lost, `NotHeld` where it was given up before.
         """
-        self.check(ticket, now)
-        if ticket.stage is not Stage.HELD:
-            raise NotHeld(f"key {ticket.key!r} was given up before")
+        self._check_held(ticket, now)
         ticket.stage = Stage.LEAVING
         if not ticket.is_fence and self._hand_over(ticket):
             self.deletions.add(ticket, now, may_wait=True)
@@ -244,7 +262,10 @@ class Core:
         return self.deletions.take(ticket)
 
     def leave(self, ticket: Ticket, now: float) -> None:
-        """A wait is over, or a hold that is not released by its owner: the key is deleted soon."""
+        """A wait is over, or a hold that is not released by its owner: the key is deleted soon.
+
+        Stages: WRITING, QUEUED, HELD; else nothing is done.
+        """
         if ticket.stage in (Stage.LEAVING, Stage.GONE):
             return
         ticket.stage = Stage.LEAVING
@@ -255,20 +276,21 @@ class Core:
             self.deletions.add(ticket, now)
 
     def cancel(self, ticket: Ticket, failure: LockError, now: float) -> None:
-        """It waits no more, unless its turn has come: a hold is never cancelled."""
+        """It waits no more. Stages: WRITING, QUEUED; else nothing is done: a hold is never cancelled."""
         if ticket.stage in WAITING and ticket.failure is None:
             self._fail(ticket, failure, now)
 
     def rob(self, ticket: Ticket, now: float) -> None:
-        """Its key was deleted from elsewhere."""
+        """Its key was deleted from elsewhere. Stages: WRITING, QUEUED, HELD; else nothing is done."""
         if ticket.stage in (Stage.QUEUED, Stage.HELD, Stage.WRITING):
             failure = LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more")
             self._fail(ticket, failure, now)
             self.orders.append(Renew())  # a key that is gone may mean that the lease is
 
     def gone(self, ticket: Ticket, *, was_there: bool) -> None:
-        """Its key was deleted, or never written."""
-        if ticket.stage is Stage.GONE:
+        """Its key was deleted, or never written. Stage: LEAVING; GONE knows it already."""
+        if ticket.stage is not Stage.LEAVING:
+            assert ticket.stage is Stage.GONE
             return
         ticket.was_there = was_there
         if ticket.is_fence:
@@ -374,6 +396,11 @@ class Core:
         ticket.granted_at = max(self.revision, token, 0 if view is None else view.revision)
         ticket.stage = Stage.HELD
         self.news.append(ticket)
+
+    def _check_held(self, ticket: Ticket, now: float) -> None:
+        self.check(ticket, now)
+        if ticket.stage is not Stage.HELD:
+            raise NotHeld(f"key {ticket.key!r} is not held: it was given up before")
 
     def _fail(self, ticket: Ticket, failure: LockError, now: float) -> None:
         ticket.failure = failure

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from lock.core.core import Core
 
 AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters
-IDLE_S = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
 IDLE_QUEUES = 64  # how many such queues are followed at most
 _TICK_S = 1.0  # between two looks at the queues that are followed
 _LISTS = 32  # in one step
@@ -27,7 +26,10 @@ class Following:
     Attributes:
         followed: the queues by prefix.
         due: when `look` has to be called again.
+        idle_s: how long a queue is followed after its last waiter, for the next one is often soon.
     """
+
+    idle_s = 5.0
 
     def __init__(self, core: Core, now: float) -> None:
         self._core = core
@@ -74,10 +76,10 @@ class Following:
             self._settle(queue, [queue.tickets[kv.key] for _, kv in update if kv.key in queue.tickets], now)
 
     def join(self, queue: Queue, now: float) -> None:
-        """Follow the queue from now on."""
+        """Follow the queue, in which there is a ticket, from now on."""
+        assert self._core.queues.get(queue.prefix) is queue or self._core.failure is not None
         queue.used_at = now
         if queue.view is None and self._core.failure is None:
-            self._core.queues[queue.prefix] = queue
             self.followed[queue.prefix] = queue
             queue.follow(now)
             self._core.orders.append(Follow(queue.prefix))
@@ -98,7 +100,7 @@ class Following:
                 self._core.orders.append(Reopen(queue.prefix))
         idle.sort(key=lambda queue: -queue.used_at)
         for place, queue in enumerate(idle):
-            if now - queue.used_at > IDLE_S or place >= IDLE_QUEUES:
+            if now - queue.used_at > self.idle_s or place >= IDLE_QUEUES:
                 self.unfollow(queue)
         wanted = [queue for queue in self.followed.values() if queue.wants_list]
         due = [queue for queue in wanted if now >= queue.asked_at + self._pause(queue)]
@@ -117,8 +119,8 @@ class Following:
                 continue  # it was asked for before the watch that it should follow
             snapshot = lists[prefix]
             was_restored = self._core.meet(snapshot.revision, request.known, now)
-            known, queue.wants_list = queue.known, False
-            taken, tickets = queue.take(snapshot, now), list(queue.tickets.values())
+            queue.wants_list = False
+            taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
             assert queue.view is not None
             self._core.advance(queue)
             # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
@@ -130,12 +132,13 @@ class Following:
             queue.catch_up()
             self._rob_all(overtaken, now)
             self._settle(queue, tickets, now)
-            if was_restored or snapshot.revision < known:
+            if was_restored:
                 self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
 
     def _order_lists(self, queues: list[Queue]) -> None:
         prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
-        self._core.orders.append(ListQueues(prefixes, epochs, self._core.revision))
+        known = max(self._core.revision, *(queue.view.revision for queue in queues if queue.view is not None))
+        self._core.orders.append(ListQueues(prefixes, epochs, known))
 
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""

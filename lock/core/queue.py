@@ -86,6 +86,11 @@ class Ticket:
         return self.failure is not None and not isinstance(self.failure, LockCancelled)
 
     @property
+    def is_passed_on(self) -> bool:
+        """Whether its key, which is to be deleted, keeps no other ticket of this session from holding."""
+        return self.stage is Stage.LEAVING and not self.is_fence
+
+    @property
     def is_gone(self) -> bool:
         """Whether its key is deleted, or was never written."""
         return self.stage is Stage.GONE
@@ -110,7 +115,7 @@ class Queue:
 
     __slots__ = (
         "_audit", "_burnt", "_free", "_missed", "_next", "asked_at", "audited_at", "epoch", "failures", "is_listed",
-        "is_watched", "known", "late", "prefix", "tickets", "trouble", "used_at", "view", "wants_list",
+        "is_watched", "late", "prefix", "tickets", "trouble", "used_at", "view", "wants_list",
     )  # fmt: skip
 
     def __init__(self, prefix: str) -> None:
@@ -147,14 +152,15 @@ class Queue:
     # The view: nothing here changes a ticket
 
     def follow(self, now: float) -> None:
-        """Begin to follow it."""
-        self.view = QueueView()
+        """Begin to follow it. A key that is being deleted may have been handed on already, so it counts no more."""
+        passed_on = [ticket for ticket in self.tickets.values() if ticket.is_passed_on]
+        self.view = QueueView({ticket.key: ticket.created for ticket in passed_on if ticket.created is not None})
         for ticket in self.tickets.values():
             self.view.follow(ticket.rule)
         self.is_watched = self.is_listed = self.wants_list = self._audit = False
         self.late: list[Event] = []
         self._missed: set[str] = set()
-        self.known = self.epoch = 0
+        self.epoch = 0
         self.used_at = self.audited_at = now
         self.asked_at = -math.inf
         self.failures = 0
@@ -177,15 +183,14 @@ class Queue:
 
     def ask(self, now: float) -> None:
         """A list is asked for."""
-        assert self.view is not None
-        self.wants_list, self.known, self.asked_at = False, self.view.revision, now
+        self.wants_list, self.asked_at = False, now
 
-    def take(self, snapshot: Snapshot, now: float) -> bool:
-        """Take a list; whether the view has changed."""
+    def take(self, snapshot: Snapshot, known: int, now: float) -> bool:
+        """Take a list that was asked for when this revision was known; whether the view has changed."""
         view = self.view
         assert view is not None
         before = {kv.key: kv.create_revision for kv in view.in_order()}
-        taken = view.replace(snapshot, known=self.known)
+        taken = view.replace(snapshot, known=known)
         self.trouble, self.failures, self.audited_at = None, 0, now
         if self._audit:
             self._audit = False

@@ -16,6 +16,7 @@ A holder so learns within two seconds that its key was deleted by hand.
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -43,7 +44,7 @@ class Reconciler:
         self._period = min(core.ttl / 3, _PERIOD_S)
         self._due = now + self._period
         self._began = now
-        self._open = 0  # requests of this look that were not answered
+        self._open: list[ListLease | ReadKeys] = []  # those of this look that were not answered
         self._named = re.compile(f"{core.lease_id:x}-[0-9a-f]+")
         self._is_denied = False
         self._reads_all = False
@@ -66,9 +67,11 @@ class Reconciler:
             del self._doubtful[next(iter(self._doubtful))]
 
     def poll(self, now: float) -> float:
-        """Order a look if it is due; when to look again."""
-        if self._open or now < self._due:
-            return self._due if not self._open else self._began + 10 * self._period
+        """Order a look if it is due; when to look again, if no answer comes before."""
+        if self._open:
+            return math.inf
+        if now < self._due:
+            return self._due
         self._leave_abandoned(now)
         self._began, self._due = now, now + self._period
         tickets = dict(self._core.tickets)
@@ -79,8 +82,9 @@ class Reconciler:
         return self._due
 
     def answered(self, request: ListLease | ReadKeys, answer: LeaseKeys | Found, now: float) -> None:
-        """Take the list, or what was read."""
-        self._open -= 1
+        """Take the list, or what was read; nothing where that is known already."""
+        if not self._close(request):
+            return
         if isinstance(request, ListLease):
             assert isinstance(answer, LeaseKeys)
             self._compare(request.tickets, answer)
@@ -90,7 +94,8 @@ class Reconciler:
 
     def failed(self, request: ListLease | ReadKeys, error: EtcdError, now: float) -> None:
         """The next look is soon enough; a list that is denied is not asked for again."""
-        self._open -= 1
+        if not self._close(request):
+            return
         if isinstance(request, ListLease) and isinstance(error, EtcdDenied):
             self._is_denied = True
             self.hurry(now)
@@ -145,6 +150,12 @@ class Reconciler:
             if ticket.created == created and (kv is None or kv.create_revision != created):
                 core.rob(ticket, now)
 
+    def _close(self, request: ListLease | ReadKeys) -> bool:
+        """It is answered; whether it was not before."""
+        before = len(self._open)
+        self._open = [each for each in self._open if each is not request]  # equality would compare all tickets
+        return len(self._open) < before
+
     def _order(self, request: ListLease | ReadKeys) -> None:
-        self._open += 1
+        self._open.append(request)
         self._core.orders.append(request)

@@ -15,7 +15,8 @@ gapless watches (documentation, "KV API guarantees"), and every end of a watch i
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from lock.model import Event, KeyValue, Snapshot
 from lock.queue.admission import Admission, Frontier
@@ -25,12 +26,15 @@ class QueueView:
     """The keys under one prefix as of `revision` (0 before the first list), in the order of their create revisions.
 
     Not thread-safe: its owner serialises the calls.
+
+    Args:
+        discarded: the create revisions of keys whose holds are over, and which may still be there: see `discard`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, discarded: Mapping[str, int] = MappingProxyType({})) -> None:
         self.revision = 0
         self._keys: OrderedDict[str, KeyValue] = OrderedDict()  # a plain dict finds its first key in linear time
-        self._discarded: dict[str, int] = {}  # the create revisions of keys whose DELETE is still to be told
+        self._discarded = dict(discarded)  # the create revisions of keys whose DELETE is still to be told
         self._frontiers: dict[Admission, Frontier] = {}
 
     def follow(self, rule: Admission) -> None:
@@ -41,8 +45,8 @@ class QueueView:
     def replace(self, snapshot: Snapshot, *, known: int = 0) -> bool:
         """Take a list for the truth, unless the view is newer; whether it was taken.
 
-        `known` is the view's revision when the list was asked for. Only an etcd that was restored from a backup, or
-        wiped, answers with a lower one: then what the view knows is not true any more.
+        `known` is a revision that was known when the list was asked for. Only an etcd that was restored from a backup,
+        or wiped, answers with a lower one: then what the view knows is not true any more.
         """
         if known <= snapshot.revision < self.revision:
             return False

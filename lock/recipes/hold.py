@@ -97,7 +97,8 @@ class HeldKey(Releasable):
 
     Attributes:
         name: the lock's name.
-        key: the key in etcd that holds.
+        key: the key in etcd that holds. In a condition it goes on being true for the next hold of this process, until
+            it is deleted: for a transaction there is `is_owner`.
         released: whether it was released.
     """
 
@@ -146,13 +147,16 @@ class HeldKey(Releasable):
 
         ``client.put(key, value, if_=hold.is_owner())`` is one. etcd checks it in the same step as the write. The next
         hold begins after the key of this one is deleted, even in this process: a late transaction fails.
+
+        Raises as `ensure` where the lock is not ours any more: then the next hold may have begun already.
         """
         self._session.client.check_process()
-        self._ticket.is_fence = True
+        self._check_held()
+        self._engine.tell(self._engine.core.fence, self._ticket)
         return self._session.client.requests.created(self.key, self._create_revision)
 
     def contended(self) -> bool:
-        """Whether there is a waiter, as far as this process knows; asks no server.
+        """Whether there is a waiter, as far as this process knows; asks no server. False for a hold that is over.
 
         The first call has the session follow the queue, and tells False until it has been listed.
         """

@@ -3,7 +3,8 @@
 As FoundationDB and TigerBeetle (VOPR) test. Every source of change is here, and all of it is drawn from the seed: calls
 that are lost, late or done twice; watches that lag, break, or leave a DELETE out; processes that pause beyond their
 lease, or are killed; waits that time out, are cancelled or abandoned; keys that are deleted by hand; clients of other
-languages; clocks that jump; an etcd that is restored from a backup. A history that breaks a rule raises `Violation`.
+languages; clocks that jump; an etcd that is restored from a backup. `Meddler` calls every public method of the core at
+any moment, on tickets in every stage, and tells facts late or twice. A history that breaks a rule raises `Violation`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from typing import Any
 from lock.core import messages
 from lock.core.acquisition import Acquisition, Ask, Terms, Wait
 from lock.core.core import Core
-from lock.core.queue import Ticket
+from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, SessionLost
 from lock.model import Declaration
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
 from tests.support.simulated_etcd import SimulatedEtcd
 
-TIMEOUT_S = 1.0  # of a call
+TIMEOUT_S = 1.0  # of a call that an acquisition waits for
+POLLS = 1000  # at most, of one process in one second
 QUIET_S = 60.0  # in which everything has to end once the network is good again
 TERMS = {
     "mutex": [Terms()],
@@ -38,6 +40,11 @@ TERMS = {
     ],
     "semaphore": [Terms(UpTo(2), Declaration("permit", 2))],
 }
+
+
+OUTAGES = [
+    messages.Create, messages.Delete, messages.Delete, messages.ListQueues, messages.ListLease, messages.ReadKeys,
+]  # fmt: skip
 
 
 class Violation(AssertionError):
@@ -81,6 +88,10 @@ class World:
         self.names = {f"{kind}/": TERMS[kind] for kind in some}
         self.loss = self.chance.choice([0.0, 0.05, 0.2])
         self.deaf = self.chance.choice([0.0, 0.0, 0.1])
+        self.timeout = self.chance.choice([TIMEOUT_S, TIMEOUT_S, 5.0])  # of the calls that a process makes for itself
+        self.idle = self.chance.choice([0.2, 0.2, 1.0, 5.0])  # for how long a queue is followed after its last waiter
+        self.longest = self.chance.choice([0.5, 3.0])  # of a hold
+        self.outages: list[tuple[type, float, float]] = []  # calls of this kind get no answer from then till then
         self.processes = [Process(self) for _ in range(self.chance.choice([1, 2, 2, 3]))]
 
     # Time
@@ -127,7 +138,9 @@ class World:
             self.require(held.token > self.highest.get(name, 0), f"the token of {name} does not rise")
             self.highest[name] = held.token
             for key, revision in self.fenced.get(name, []):
-                self.require(not self.etcd.has(key, revision), f"{key} of {name} is a fence, and still there")
+                is_mine = (key, revision) == (held.key, held.token)
+                is_open = not is_mine and self.etcd.has(key, revision)
+                self.require(not is_open, f"{key} of {name} is a fence, and still there")
 
     def over(self, name: str, held: Held) -> None:
         self.note(f"{held.key} ends its hold of {name}")
@@ -135,6 +148,10 @@ class World:
             self.held[name].remove(held)
 
     # Trouble
+
+    def is_out(self, kind: type) -> bool:
+        """Whether calls of a kind get no answer at this moment."""
+        return self.trouble and any(which is kind and begin <= self.time < end for which, begin, end in self.outages)
 
     def rob(self) -> None:
         """Delete a key by hand."""
@@ -190,6 +207,44 @@ class World:
         look()
 
 
+class RecordedCore(Core):
+    """A core that knows which tickets it had and which facts it was told, for `Meddler`."""
+
+    def __init__(self, world: World, *args: Any, **options: Any) -> None:
+        self.had: list[Ticket] = []
+        self.facts: list[tuple[int, Callable[[float], object]]] = []  # each with the epoch of etcd
+        self._world = world
+        super().__init__(*args, **options)
+
+    def begin(self, *args: Any, **options: Any) -> Ticket:
+        ticket = super().begin(*args, **options)
+        self.had.append(ticket)
+        return ticket
+
+    def written(self, ticket: Ticket, answer: messages.Written, now: float) -> bool:
+        tell = super().written
+        self._note(lambda now: tell(ticket, answer, now))
+        return tell(ticket, answer, now)
+
+    def gone(self, ticket: Ticket, *, was_there: bool) -> None:
+        tell = super().gone
+        self._note(lambda now: tell(ticket, was_there=was_there))
+        tell(ticket, was_there=was_there)
+
+    def rob(self, ticket: Ticket, now: float) -> None:
+        tell = super().rob
+        self._note(lambda now: tell(ticket, now))
+        tell(ticket, now)
+
+    def answered(self, request: messages.Request, answer: Any, now: float) -> None:
+        tell = super().answered
+        self._note(lambda now: tell(request, answer, now))
+        tell(request, answer, now)
+
+    def _note(self, tell: Callable[[float], object]) -> None:
+        self.facts.append((self._world.etcd.epoch, tell))
+
+
 class Process:
     """A process with one session: what `lock.session.engine` does with threads, done by events."""
 
@@ -204,13 +259,15 @@ class Process:
         self.was_restored = False
         self._watches: dict[str, Watch] = {}
         self._polls_at = math.inf
+        self._polls: Counter[int] = Counter()  # by second
         self.begin_session()
 
     def begin_session(self) -> None:
         world = self.world
         lease, ttl = next(world._leases), world.chance.choice([1, 2, 5])
         world.etcd.grant(lease, ttl, world.time)
-        self.core = Core(lease, ttl, self.now(), owner=f"process {lease}")
+        self.core = RecordedCore(world, lease, ttl, self.now(), owner=f"process {lease}")
+        self.core.following.idle_s = world.idle
         self._watches = {}
         core = self.core
         world.at(ttl / 3, lambda: self.renew(core))
@@ -262,6 +319,9 @@ class Process:
 
     def poll(self) -> None:
         core = self.core
+        second = int(self.world.time)
+        self._polls[second] += 1
+        self.world.require(self._polls[second] < POLLS, f"process of lease {core.lease_id} looks again and again")
         due = core.poll(self.now())
         orders, core.orders = core.orders, []
         core.is_early = False
@@ -289,21 +349,38 @@ class Process:
                 self.renew(core, again=False)
             case messages.ListLease():
                 ask = lambda: self.world.etcd.lease_keys(core.lease_id)  # noqa: E731
-                self.call(
-                    ask, lambda answer: core.answered(order, answer, self.now()), self.failing(core.failed, order)
-                )
+                answered = lambda answer: core.answered(order, answer, self.now())  # noqa: E731
+                self.call(type(order), ask, answered, self.failing(core.failed, order), timeout=self.world.timeout)
             case messages.Delete() | messages.ListQueues() | messages.ReadKeys():
-                self.send(
-                    order, lambda answer: core.answered(order, answer, self.now()), self.failing(core.failed, order)
+                answered = lambda answer: core.answered(order, answer, self.now())  # noqa: E731
+                unanswered = (
+                    (lambda: core.deletions.doubt(order)) if isinstance(order, messages.Delete) else lambda: None
                 )
+                self.send(order, answered, self.failing(core.failed, order), unanswered, timeout=self.world.timeout)
 
     def failing(self, failed: Callable[..., object], request: object) -> Callable[[LockError], object]:
         return lambda error: failed(request, error, self.now())
 
-    def send(self, request: Any, answered: Any, failed: Any, unanswered: Callable[[], object] = lambda: None) -> None:
-        self.call(lambda: self.world.etcd.serve(request), answered, failed, unanswered)
+    def send(
+        self,
+        request: Any,
+        answered: Any,
+        failed: Any,
+        unanswered: Callable[[], object] = lambda: None,
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        do = lambda: self.world.etcd.serve(request)  # noqa: E731
+        self.call(type(request), do, answered, failed, unanswered, timeout)
 
-    def call(self, do: Callable[[], Any], answered: Any, failed: Any, unanswered: Any = lambda: None) -> None:
+    def call(
+        self,
+        kind: type,
+        do: Callable[[], Any],
+        answered: Any,
+        failed: Any,
+        unanswered: Callable[[], object] = lambda: None,
+        timeout: float = TIMEOUT_S,
+    ) -> None:
         """A call of etcd and what becomes of it."""
         world, chance, core = self.world, self.world.chance, self.core
         fate = (
@@ -311,6 +388,8 @@ class Process:
             if world.trouble and chance.random() < world.loss
             else ""
         )
+        if world.is_out(kind):
+            fate = "before"
 
         def arrive() -> None:
             try:
@@ -319,7 +398,7 @@ class Process:
                 told, what = failed, error
             else:
                 told, what = answered, answer
-            slowly = chance.random() * TIMEOUT_S if fate == "slow" else 0.0
+            slowly = chance.random() * timeout if fate == "slow" else 0.0
             world.at(world.delay() + slowly, lambda: self.deliver(lambda: told(what) if self.core is core else None))
 
         def give_up() -> None:
@@ -336,8 +415,43 @@ class Process:
             unanswered()
             world.at(0.3, arrive)
             return
-        timeout = chance.choice([0.05, TIMEOUT_S])  # refused, or no answer
-        world.at(timeout, lambda: self.deliver(lambda: give_up() if self.core is core else None))
+        refused_or_silent = chance.choice([0.05, timeout])
+        world.at(refused_or_silent, lambda: self.deliver(lambda: give_up() if self.core is core else None))
+
+    def fence(self, name: str, ticket: Ticket) -> None:
+        """A condition for a transaction of the hold, which may arrive at any time; raises where there is none."""
+        self.core.fence(ticket, self.now())
+        if not self.was_restored:
+            self.world.fenced.setdefault(name, []).append((ticket.key, ticket.created or 0))
+
+    def release(self, ticket: Ticket, ended: Callable[[], object] = lambda: None) -> None:
+        """End the hold of a ticket, whoever has it; `ended` is called when that is over, or was not possible."""
+        core = self.core
+        self.over(ticket)
+        try:
+            request = core.release(ticket, self.now())
+        except LockError:
+            request = None
+        if request is None:
+            ended()
+            return
+
+        def told(tell: Callable[..., object], what: object) -> None:
+            tell(request, what, self.now())
+            ended()
+
+        self.send(
+            request,
+            lambda answer: told(core.deletions.answered, answer),
+            lambda error: told(core.deletions.failed, error),
+            lambda: core.deletions.doubt(request),
+        )
+
+    def over(self, ticket: Ticket) -> None:
+        """A hold ends."""
+        for name, holds in self.world.held.items():
+            for held in [held for held in holds if held.ticket is ticket]:
+                self.world.over(name, held)
 
     def renew(self, core: Core, *, again: bool = True) -> None:
         """Renew the lease, now and after each third of its TTL."""
@@ -347,7 +461,8 @@ class Process:
                 return
             sent = self.now()
             renewed = lambda ttl: core.renewed(sent, ttl, self.now())  # noqa: E731
-            self.call(lambda: self.world.etcd.keep_alive(core.lease_id, self.world.time), renewed, lambda error: None)
+            keep_alive = lambda: self.world.etcd.keep_alive(core.lease_id, self.world.time)  # noqa: E731
+            self.call(messages.Renew, keep_alive, renewed, lambda error: None)
             if again:
                 self.world.at(core.ttl / 3, lambda: self.renew(core))
 
@@ -483,7 +598,7 @@ class Actor:
                 tries=kind != "wait",
                 explains=kind == "zero",
             )
-        except SessionLost:
+        except (SessionLost, LockCancelled):  # the session is over, or drains
             self.is_done = True
             return
         self._turn += 1
@@ -549,7 +664,8 @@ class Actor:
         failed = lambda error: go_on(acquisition.failed, error)  # noqa: E731
         if isinstance(request, messages.TimeToLive):
             leases = self.world.etcd.leases
-            process.call(lambda: leases.get(request.lease_id, (-1, 0.0))[0], answered, failed)
+            ask = lambda: leases.get(request.lease_id, (-1, 0.0))[0]  # noqa: E731
+            process.call(messages.TimeToLive, ask, answered, failed)
         elif isinstance(request, messages.Create):
             process.send(request, answered, failed, acquisition.unanswered)
         else:
@@ -565,46 +681,84 @@ class Actor:
             self.world.grant(self.name, held)
         ticket.waiter = None
         if chance.random() < 0.2:
-            ticket.is_fence = True
+            process.fence(self.name, ticket)
         if chance.random() < 0.1:
             process.core.expire_in(ticket, 0.1, "max_hold", process.now())
         if chance.random() < 0.1:
             process.core.contended(ticket, process.now())
         turn = self._turn
-        self.world.at(chance.choice([0.0, 0.01, 0.1, 0.5]), lambda: process.deliver(lambda: self.release(turn)))
+        seconds = chance.choice([0.0, 0.01, 0.1, self.world.longest])
+        self.world.at(seconds, lambda: process.deliver(lambda: self.release(turn)))
 
     def release(self, turn: int) -> None:
-        held, process = self._held, self.process
-        if held is None or turn != self._turn:
-            return
-        ticket, core = held.ticket, process.core
-        assert ticket is not None
-        if ticket.is_fence and not held.was_robbed:
-            self.world.fenced.setdefault(self.name, []).append((held.key, held.token))
-        self.world.over(self.name, held)
-        try:
-            request = core.release(ticket, process.now())
-        except LockError:
-            self.end_turn()
-            return
-        if request is None:
-            self.end_turn()
-            return
-
-        def answered(answer: messages.Deleted) -> None:
-            core.deletions.answered(request, answer, process.now())
-            self.end_turn()
-
-        def failed(error: Any) -> None:
-            core.deletions.failed(request, error, process.now())
-            self.end_turn()
-
-        process.send(request, answered, failed)
+        held = self._held
+        if held is not None and turn == self._turn:
+            assert held.ticket is not None
+            self.process.release(held.ticket, self.end_turn)
 
     def end_turn(self) -> None:
         self._acquisition = self._held = None
         self._turn += 1
         self.later()
+
+
+class Meddler:
+    """Callers that call anything at any moment, and facts that are told again."""
+
+    def __init__(self, world: World, end: float) -> None:
+        self.world = world
+        for _ in range(world.chance.choice([0, 0, 10, 100, 300])):
+            world.at(world.chance.random() * end, self.meddle)
+
+    def meddle(self) -> None:
+        process = self.world.chance.choice(self.world.processes)
+        process.deliver(lambda: self.call(process))
+
+    def call(self, process: Process) -> None:
+        """One method, on a ticket of today or of long ago; it answers, or raises what callers are told."""
+        chance, core = self.world.chance, process.core
+        if chance.random() < 0.1:
+            self.tell_again(process)
+            return
+        if chance.random() < 0.002:
+            core.drain(process.now())
+            return
+        if not core.had:
+            return
+        ticket = chance.choice(core.had[-8:] if chance.random() < 0.7 else core.had)
+        what = chance.choice(["contended", "expire", "release", "leave", "cancel", "check", "fence"])
+        if chance.random() < 0.8 and ticket.stage in (Stage.WRITING, Stage.QUEUED, Stage.HELD):
+            what = chance.choice(["contended", "check", "fence"])  # or no hold would ever last
+        self.world.note(f"{ticket.key} ({ticket.stage.name}): {what}")
+        with contextlib.suppress(LockError):
+            self._call(process, ticket, what)
+
+    def _call(self, process: Process, ticket: Ticket, what: str) -> None:
+        core, chance, now = process.core, self.world.chance, process.now()
+        match what:
+            case "contended":
+                core.contended(ticket, now)
+            case "expire":
+                core.expire_in(ticket, chance.choice([0.0, 0.1, 1.0]), "max_hold", now)
+            case "release":
+                process.release(ticket)
+            case "leave":
+                process.over(ticket)
+                core.leave(ticket, now)
+            case "cancel":
+                core.cancel(ticket, LockCancelled("cancelled"), now)
+            case "check":
+                core.check(ticket, now)
+            case "fence":
+                process.fence(ticket.queue.prefix, ticket)
+
+    def tell_again(self, process: Process) -> None:
+        """A fact of this etcd; it may be old, and it is true."""
+        core = process.core
+        if core.facts and core.failure is None:
+            epoch, tell = self.world.chance.choice(core.facts[-30:])
+            if epoch == self.world.etcd.epoch:
+                tell(process.now())
 
 
 def simulate(seed: int) -> World:
@@ -613,6 +767,10 @@ def simulate(seed: int) -> World:
     chance, end = world.chance, world.chance.choice([3.0, 8.0])
     for process in world.processes:
         process.actors = [Actor(process) for _ in range(chance.choice([1, 2, 3, 5]))]
+    Meddler(world, end)
+    for kind in chance.choices(OUTAGES, k=chance.choice([0, 0, 1, 2])):
+        begin = chance.random() * end
+        world.outages.append((kind, begin, begin + chance.choice([1.0, 7.0])))
     for _ in range(chance.choice([0, 2, 6])):
         world.at(chance.random() * end, world.stranger)
     for _ in range(chance.choice([0, 0, 1, 3])):

@@ -16,6 +16,7 @@ from lock.core import reconciler
 from lock.core.acquisition import Acquisition
 from lock.core.core import Core
 from lock.core.queue import Queue, Stage, Ticket
+from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.support.simulation import Violation, simulate
 from tests.support.waiting import Patch
@@ -153,7 +154,35 @@ def keep_going(watcher: reconciler.Reconciler, now: float) -> None:
     """What an interrupt left behind is nobody's business."""
 
 
+def ask_whenever(core: Core, ticket: Ticket, now: float) -> bool:
+    """Whether others wait behind a hold that is over, in a queue that may be forgotten."""
+    core.queues[ticket.queue.prefix] = ticket.queue
+    if ticket.queue.view is None:
+        core.following.join(ticket.queue, now)
+    return False
+
+
+def fence_whenever(core: Core, ticket: Ticket, now: float) -> None:
+    """By a hold that is over, whose successor may hold already."""
+    ticket.is_fence = True
+
+
+def follow_anew(queue: Queue, now: float) -> None:
+    """With a view that knows nothing of the keys that are being deleted."""
+    FOLLOW(queue, now)
+    queue.view = QueueView()
+    for ticket in queue.tickets.values():
+        queue.view.follow(ticket.rule)
+
+
+def look_in_the_past(watcher: reconciler.Reconciler, now: float) -> float:
+    """At the end of a look's time, whether or not anything is due then."""
+    due = POLL(watcher, now)
+    return watcher._began + 10 * watcher._period if watcher._open else due
+
+
 PLACE, RELEASE, NEXT = Core._place, Core.release, Acquisition.next
+FOLLOW, POLL = Queue.follow, reconciler.Reconciler.poll
 MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a hold is handed over only where the view admits the next": (Core, "_hand_over", hand_over_blindly),
     "a ticket is granted by its create revision": (Core, "_grant", grant_any),
@@ -167,6 +196,10 @@ MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a fence is not handed over": (Core, "release", forget_fences),
     "a grant is followed by a look at the lease": (Acquisition, "next", look_away),
     "abandoned tickets are left": (reconciler.Reconciler, "_leave_abandoned", keep_going),
+    "who waits is asked by a holder alone": (Core, "contended", ask_whenever),
+    "a fence is given to a holder alone": (Core, "fence", fence_whenever),
+    "a new view knows what is being deleted": (Queue, "follow", follow_anew),
+    "nothing is due while a look is open": (reconciler.Reconciler, "poll", look_in_the_past),
     "a writer waits for all before it": (ReadersTogether, "kind", lambda rule, kv: "read"),
 }
 

@@ -175,6 +175,38 @@ def test_a_fencing_key_is_deleted_first(client: Client, far_session: Session, pr
     releasing.result(WAIT_S)
 
 
+@pytest.mark.parametrize("max_hold", [None, SHORT_S])
+def test_a_hold_that_is_over_gives_no_condition(
+    client: Client, far_session: Session, proxy: Proxy, name: str, max_hold: float | None
+) -> None:
+    """After a release that etcd has not confirmed, or `max_hold`, its key is still there, and the next one holds."""
+    hold = Mutex(far_session, name, max_hold=max_hold).acquire(timeout=WAIT_S)
+    second = queue_up(client, Mutex(far_session, name))
+    await_followed(far_session, name, 2)
+    proxy.stall()
+    if max_hold is None:
+        in_thread(hold.release)
+    with second.result(WAIT_S):
+        assert hold.key in keys(client, name)
+        assert_raises(NotHeld if max_hold is None else HoldExpired, hold.is_owner, match=name)
+        proxy.resume()
+
+
+def test_a_question_about_a_hold_that_is_over_lets_nobody_in(client: Client, stranger: Session, name: str) -> None:
+    """A thread that asks `contended` while another one releases: the next hold stays alone, for as long as it likes."""
+    with Session(client, ttl=1) as session:
+        mutex = Mutex(session, name)
+        over = mutex.acquire(timeout=WAIT_S)
+        over.release()
+        with mutex.acquire(timeout=WAIT_S) as hold:
+            assert not over.contended()
+            waiting = queue_up(client, mutex)  # it would be given the key of the hold
+            assert_goes_on(waiting, 1.0)  # some comparisons with the keys of the lease
+            assert keys(client, name)[0] == hold.key
+            assert Mutex(stranger, name).try_acquire() is None
+        waiting.result(WAIT_S).release()
+
+
 def test_a_hand_over_asks_etcd_for_nothing(
     counted: Client, calls: Counter[str], client: Client, name: str, monkeypatch: Patch
 ) -> None:

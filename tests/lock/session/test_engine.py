@@ -354,7 +354,7 @@ def test_names_are_waited_for_in_one_stream(etcd: Etcd, stranger: Session, name:
 
 def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str, monkeypatch: Patch) -> None:
     """A free lock is not followed at all; some time after the last waiter, neither watch nor thread is left."""
-    monkeypatch.setattr(following, "IDLE_S", 0.1)
+    monkeypatch.setattr(following.Following, "idle_s", 0.1)
     with Session(client, ttl=600) as session:
         mutex = Mutex(session, name)
         with mutex.acquire(timeout=WAIT_S):

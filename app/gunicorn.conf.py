@@ -32,7 +32,7 @@ preload_app = False  # gRPC does not survive a fork
 backlog = 4096  # in a rush, all buyers connect at once
 keepalive = 60  # seconds; a buyer who waits for a while clicks without a new connection
 timeout = 0  # or the master may kill a worker that was frozen
-graceful_timeout = 8  # Compose kills after 10
+graceful_timeout = 8  # Compose kills after 15
 forwarded_allow_ips = ""  # clients on loopback could send SCRIPT_NAME, and change the path
 control_socket_disable = True  # there is one per HOME, and two instances would fight over it
 if Path("/dev/shm").is_dir():

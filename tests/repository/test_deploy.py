@@ -36,6 +36,7 @@ LISTED = [
     file.parent / name
     for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))
     for name in yaml.safe_load(file.read_text(encoding="utf-8"))["resources"]
+    if name.endswith(".yaml")  # or else another kustomization
 ]
 OBJECTS = [each for file in LISTED for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
 PODS = {each["metadata"]["name"]: each["spec"]["template"] for each in OBJECTS if "template" in each.get("spec", {})}
@@ -57,9 +58,9 @@ def spec_of(kind: str, name: str) -> Any:
     return found
 
 
-def environment_of_kubernetes() -> dict[str, str]:
-    """What all pods have of the config map."""
-    text = (ROOT / "deploy/kubernetes/kustomization.yaml").read_text(encoding="utf-8")
+def settings_of_kubernetes(name: str) -> dict[str, str]:
+    """What the config map of a kustomization holds; that of the Ingress goes over that of the sale."""
+    text = (ROOT / "deploy/kubernetes" / name / "kustomization.yaml").read_text(encoding="utf-8")
     (settings,) = yaml.safe_load(text)["configMapGenerator"]
     return dict(line.split("=", 1) for line in settings["literals"])
 
@@ -67,15 +68,25 @@ def environment_of_kubernetes() -> dict[str, str]:
 @pytest.mark.parametrize("name", ["shop", "board"])
 def test_names_in_the_cluster_are_served(name: str) -> None:
     """A request for a service, however it is written, or for a host of the Ingress, is not refused."""
-    board = BoardSettings.from_environment(environment_of_kubernetes())
-    names = board.names if name == "board" else board.shop.names
-    namespaces = "", ".flash-sale", ".flash-sale.svc", ".flash-sale.svc.cluster.local"
-    rules = spec_of("Ingress", "pages")["rules"]
-    backends = {rule["host"]: rule["http"]["paths"][0]["backend"]["service"] for rule in rules}
-    hosts = [host for host, backend in backends.items() if backend["name"] == name]
-    assert hosts
-    assert all(is_known_host(f"{each}:80", names) for each in (*hosts, *(name + space for space in namespaces)))
-    assert {backend["port"]["name"] for backend in backends.values()} == {spec_of("Service", name)["ports"][0]["name"]}
+    sale, ingress = (settings_of_kubernetes(each) for each in ("sale", "ingress"))
+    in_cluster = [name + space for space in ("", ".flash-sale", ".flash-sale.svc", ".flash-sale.svc.cluster.local")]
+    (rule,) = spec_of("Ingress", name)["rules"]
+    backend = rule["http"]["paths"][0]["backend"]["service"]
+    assert backend == {"name": name, "port": {"name": spec_of("Service", name)["ports"][0]["name"]}}
+    for settings, hosts in ((sale, in_cluster), (sale | ingress, [*in_cluster, rule["host"]])):
+        board = BoardSettings.from_environment(settings)
+        names = board.names if name == "board" else board.shop.names
+        assert all(is_known_host(f"{each}:80", names) for each in hosts)
+
+
+def test_the_rush_finds_the_stores_of_the_sale() -> None:
+    """It is applied by itself, so it has the addresses once more."""
+    (container,) = PODS["rush"]["spec"]["containers"]
+    given = {each["name"]: each["value"] for each in container["env"] if "value" in each}
+    sale = settings_of_kubernetes("sale")
+    assert {name: given[name] for name in sale.keys() & given.keys()} == {
+        name: sale[name] for name in ("FLASHSALE_ETCD_ENDPOINTS", "FLASHSALE_REDIS_URL")
+    }
 
 
 def test_prometheus_reaches_every_metrics_port() -> None:
@@ -94,11 +105,13 @@ def test_prometheus_reaches_every_metrics_port() -> None:
 
 def test_selectors_find_pods() -> None:
     """Services, budgets and policies speak of labels that pods have, and workloads of their own."""
-    apps = {pod["metadata"]["labels"]["app"] for pod in PODS.values()}
+    apps = {pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in PODS.values()}
     text = text_of(*OBJECT_FILES)
-    spoken = re.findall(r"(?:selector|matchLabels|labels): \{app: (\w+)\}", text)
+    spoken = re.findall(r"(?:selector|matchLabels|labels): \{app.kubernetes.io/name: (\w+)\}", text)
     listed = [
-        app for names in re.findall(r"key: app, operator: In, values: \[([^]]*)\]", text) for app in names.split(", ")
+        app
+        for names in re.findall(r"key: app.kubernetes.io/name, operator: In, values: \[([^]]*)\]", text)
+        for app in names.split(", ")
     ]
     assert {*spoken, *listed} == apps == {"etcd", "redis", "shop", "board", "rush"}
 
@@ -126,7 +139,7 @@ def test_pods_are_probed_where_they_answer(name: str) -> None:
     assert {"livenessProbe", "readinessProbe"} <= container.keys()
     if name == "shop":
         assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
-        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/livez", "without etcd it still answers, with a 503"
         silence = container["livenessProbe"]["periodSeconds"] * container["livenessProbe"]["failureThreshold"]
         assert silence >= 60, "an instance whose threads all wait for the lock is not ill"
 
@@ -162,7 +175,7 @@ def test_etcd_compacts_its_history() -> None:
 def test_the_servers_are_those_of_compose() -> None:
     """One version of etcd and one of Redis, wherever the sale runs."""
     servers = r"(?:^|\s)image: (\S*(?:/etcd|redis):\S+)"
-    for files in (STACKS, OBJECT_FILES):
+    for files in (STACKS, OBJECT_FILES, [file for file in COMPOSE_FILES if "image:" in text_of(file)]):
         assert set(re.findall(servers, text_of(*files))) == set(re.findall(servers, COMPOSE))
 
 

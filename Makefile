@@ -1,16 +1,15 @@
 # Two commands are enough: make demo, make test. Both set up .venv the first time. Nothing here needs Docker or root.
 # PYTHON=/path/to/python3.13 chooses the interpreter; the default is the newest on PATH. ARGS=... goes to the command.
 
-export PYTHON
-ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
 
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk
+.NOTPARALLEL:
 .PHONY: help demo workshop up test test-core test-slow test-shaken test-browser lint coverage format \
-	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
+	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
 HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" $(MAKEFILE_LIST) | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
@@ -29,7 +28,7 @@ workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language 
 up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
 
-test: lint ##3 Run all checks and tests, those of the labs too
+test: lint ##3 Run all checks and tests (those of pages need Chromium)
 	@$(PYTEST) $(ARGS)
 
 test-core: setup-dev ##3 Run the tests of the core alone
@@ -41,7 +40,7 @@ test-slow: setup-dev ##3 Run the tests that take minutes
 test-shaken: setup-dev ## Run tests of lock and shop with random pauses and examples
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 --hypothesis-profile search tests/lock tests/app $(ARGS)
 
-test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)
+test-browser: setup-dev ##3 Test the pages alone, in a browser (needs Chromium)
 	@$(RUN) scripts/chromium.py
 	@$(RUN) -m pytest -m browser $(ARGS)
 
@@ -68,7 +67,7 @@ readme: setup-dev ##3 Run the demo and write the outputs that README.md shows
 docs: setup-dev ##3 Build the documents as a site: site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
-show: setup-browser ## Take pictures of the pages (needs Chromium)
+show: setup-dev ## Take pictures of the pages (needs Chromium)
 	@$(RUN) -m scripts.screenshots $(ARGS)
 
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down
@@ -85,7 +84,39 @@ clean: ##3 Remove what the other commands made, except reports/
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build ./*.egg-info
 	find app deploy $(wildcard labs) lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-setup-browser: setup-dev
-setup-loadtest setup-dev setup-browser:
-	@$(or $(ANY_PYTHON),$(error Python 3.10 or newer is needed and python3 is not on PATH (or use docker compose up))) \
-		scripts/setup_venv.py $(@:setup-%=%)
+# The set-up: what requirements/NAME.txt pins, in a .venv that is made anew where it was moved or half made.
+PYTHONS = $${PYTHON:-python3.14 python3.13 python3.12 python3.11 python3.10 python3}
+SUITABLE = import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))
+NEEDED = set-up: Python 3.10 or newer with venv (apt install python3-venv) is needed. Name one: make demo PYTHON=/path/to/python3.13 (or use docker compose up)
+PIP = $(RUN) -m pip -qq --disable-pip-version-check --no-input install --require-hashes --only-binary=:all:
+export PYTHON
+define ALONE
+import fcntl, subprocess, sys
+with open("Makefile") as held:
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("Another set-up is under way: waiting for it ...", flush=True)
+        fcntl.flock(held, fcntl.LOCK_EX)
+    sys.exit(subprocess.call(sys.argv[1:]))
+endef
+export ALONE
+
+setup-loadtest setup-dev: setup-%:
+	@for python in $(PYTHONS); do "$$python" -c "$(SUITABLE)" 2> /dev/null && break; python=; done; \
+	test "$$python" || { echo "$(NEEDED)" >&2; exit 1; }; \
+	"$$python" -c "$$ALONE" $(MAKE) -s --no-print-directory .venv/$*.stamp PYTHON="$$python"
+
+ifneq ($(shell test -x $(RUN) && cat .venv/.made-at 2> /dev/null),$(CURDIR)/.venv)
+.PHONY: .venv/.made-at
+endif
+.venv/.made-at:
+	@echo "Making .venv with $(PYTHON) ..."
+	@"$(PYTHON)" -m venv --clear .venv
+	@echo "$(CURDIR)/.venv" > $@
+
+.venv/%.stamp: requirements/%.txt requirements/build.txt .venv/.made-at
+	@echo "Installing requirements/$*.txt into .venv (about a minute the first time) ..."
+	@$(PIP) -r requirements/build.txt  # builds etcd3, which is published as source only
+	@$(PIP) --no-build-isolation --no-binary=etcd3 -r $< || { echo "set-up: see above. Without a wheel for this platform, use docker compose up" >&2; exit 1; }
+	@touch $@

@@ -1,4 +1,4 @@
-"""Find the browser for `make test-browser` and `make show`: python scripts/chromium.py prints its path, or what to do.
+"""Find a browser for the tests of the pages and `make show`: python scripts/chromium.py prints its path.
 
 Nothing is downloaded. CHROMIUM names a program; without it, the system's Chromium or Chrome is used.
 """
@@ -20,14 +20,17 @@ MISSING = "No Chromium found: apt install chromium (Homebrew: brew install --cas
 
 
 def find_chromium() -> str:
-    """The path of the browser; SystemExit says in one line what to install if there is none."""
-    asked = os.environ.get("CHROMIUM")
-    for name in [asked] if asked else NAMES:
+    """The path of the browser; FileNotFoundError says in one line what to install if there is none."""
+    chosen = os.environ.get("CHROMIUM")
+    for name in [chosen] if chosen else NAMES:
         path = shutil.which(name)
         if path is not None:
             return path
-    sys.exit(MISSING)
+    raise FileNotFoundError(MISSING)
 
 
 if __name__ == "__main__":
-    print(find_chromium())
+    try:
+        print(find_chromium())
+    except FileNotFoundError as error:
+        sys.exit(str(error))

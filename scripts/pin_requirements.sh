@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes requirements/*.txt from pyproject.toml: exact versions with hashes, for every platform and Python 3.10 or newer.
-# Each file contains the one before it, with the same versions; browser.txt comes on top. UPGRADE= keeps what is pinned.
+# Each file contains the one before it, with the same versions. UPGRADE= keeps what is pinned.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,4 +18,3 @@ pin build --group build
 pin base pyproject.toml
 pin loadtest pyproject.toml --extra loadtest --constraint requirements/base.txt
 pin dev pyproject.toml --extra loadtest --extra dev --constraint requirements/loadtest.txt
-pin browser --group browser --constraint requirements/dev.txt

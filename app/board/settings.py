@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.config.environment import Reader, address, host_names, http_urls, is_loopback, service_urls, whole
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
+from app.config.environment import Address, EnvironmentSettings, HostNames, HttpUrl, ServiceUrls, is_loopback
 from app.config.settings import Settings
 
 INSTANCES = ("http://127.0.0.1:8080", "http://127.0.0.1:8090")
-LOCUST = ("http://127.0.0.1:8089",)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoardSettings:
+class BoardSettings(EnvironmentSettings):
     """The settings of the board.
 
     Attributes:
@@ -28,35 +26,18 @@ class BoardSettings:
         stack: socket of the local stack, which can freeze and kill an instance.
     """
 
-    shop: Settings = field(default_factory=Settings)
-    host: str = "127.0.0.1"
-    port: int = 8070
-    names: tuple[str, ...] = ()
-    instances: tuple[str, ...] = INSTANCES
-    locust: str = LOCUST[0]
-    viewers: int = 100
-    reports: Path | None = None
-    stack: Path | None = None
+    model_config = SettingsConfigDict(env_prefix="FLASHSALE_BOARD_")
+
+    shop: Settings = Field(default_factory=Settings.from_environment)
+    host: Address = Field(default_factory=lambda read: read["shop"].host)
+    port: int = Field(default=8070, ge=1, le=65535)
+    names: HostNames = Field(default_factory=lambda read: read["shop"].names)
+    viewers: int = Field(default=100, ge=1, le=1000)
+    instances: ServiceUrls = Field(default=INSTANCES, validation_alias="FLASHSALE_INSTANCES")
+    locust: HttpUrl = Field(default="http://127.0.0.1:8089", validation_alias="FLASHSALE_LOCUST")
+    reports: Path | None = Field(default=None, validation_alias="FLASHSALE_REPORTS")
+    stack: Path | None = Field(default=None, validation_alias="FLASHSALE_STACK")
 
     @property
     def on_loopback(self) -> bool:
         return is_loopback(self.host)
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> BoardSettings:
-        """Read ``FLASHSALE_*``; see `Settings.from_environment`."""
-        shop = Settings.from_environment(environment)
-        read = Reader(environment)
-        settings = cls(
-            shop=shop,
-            host=read("BOARD_HOST", address, shop.host),
-            port=read("BOARD_PORT", whole(1, 65535), cls.port),
-            names=read("BOARD_NAMES", host_names, shop.names),
-            instances=read("INSTANCES", service_urls, INSTANCES),
-            locust=read("LOCUST", http_urls, LOCUST)[0],
-            viewers=read("BOARD_VIEWERS", whole(1, 1000), cls.viewers),
-            reports=read("REPORTS", Path, None),
-            stack=read("STACK", Path, None),
-        )
-        read.raise_problems()
-        return settings

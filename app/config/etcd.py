@@ -13,5 +13,5 @@ def connect_etcd(settings: Settings, *, timeout: float = 2.0) -> Client:
         OSError: a certificate file cannot be read any more.
     """
     tls = Tls(settings.etcd_ca, settings.etcd_cert, settings.etcd_key) if settings.etcd_ca else None
-    user, password = settings.etcd_user, settings.etcd_password
-    return connect(settings.etcd_endpoints, timeout=timeout, tls=tls, user=user, password=password)
+    password = settings.etcd_password.get_secret_value() if settings.etcd_password else None
+    return connect(settings.etcd_endpoints, timeout=timeout, tls=tls, user=settings.etcd_user, password=password)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from app.config import environment as env
-from app.config.environment import Reader, SettingsError, variable, whole
+from app.config.environment import EnvironmentSettings, SettingsError
 from app.contract.credentials import with_password
 from app.contract.keys import queue_name
 
@@ -22,8 +22,12 @@ MOST_REPLICAS = 5
 EVERY_ADDRESS = ("0.0.0.0", "::")  # where instances of several machines may listen alike
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+def _own_name(read: dict[str, Any]) -> str:
+    home = socket.gethostname() if read["host"] in EVERY_ADDRESS else read["host"]
+    return f"{home}:{read['port']}"[-64:]
+
+
+class Settings(EnvironmentSettings):
     """The settings of one instance of the shop.
 
     Attributes:
@@ -43,28 +47,32 @@ class Settings:
         queue: requests that it has in hand or waiting from which on purchases are answered ``busy``.
     """
 
-    etcd_endpoints: str = variable(env.endpoints, "127.0.0.1:2379")
-    etcd_ca: str | None = variable(env.authority, None)
-    etcd_cert: str | None = variable(str, None)
-    etcd_key: str | None = variable(str, None)
-    etcd_user: str | None = variable(str, None)
-    etcd_password: str | None = variable(str, None, is_secret=True)
-    redis_url: str = variable(env.redis_url, "redis://127.0.0.1:6379/0", is_secret=True)
-    redis_replicas: int = variable(whole(0, MOST_REPLICAS), 0)
-    host: str = variable(env.address, "127.0.0.1")
-    port: int = variable(whole(1, 65535), 8080)
-    names: tuple[str, ...] = variable(env.host_names, ())
-    instance: str = variable(env.label, "127.0.0.1:8080")
-    sale: str = variable(env.identifier, "demo")
-    stock: int = variable(whole(0, MOST_ITEMS), 300)
-    lease_ttl: int = variable(whole(1, 3600), 10)
-    lock_timeout: float = variable(env.seconds, 10.0)
-    admin_token: str | None = variable(str, None, is_secret=True)
-    threads: int = variable(whole(1, 1024), 256)
-    queue: int = variable(whole(1, MOST_ITEMS), 3000)
-    items: int = variable(whole(1, MOST_KINDS), 1)
-    shards: int = variable(whole(1, MOST_SHARDS), 4)
-    section_log: Path | None = variable(Path, None)  # noqa: RUF009
+    etcd_endpoints: env.Endpoints = "127.0.0.1:2379"
+    etcd_ca: env.Authority | None = None
+    etcd_cert: str | None = None
+    etcd_key: str | None = None
+    etcd_user: str | None = None
+    etcd_password_file: env.SecretFile | None = None
+    etcd_password: SecretStr | None = Field(default_factory=lambda read: read["etcd_password_file"])
+    redis_password_file: env.SecretFile | None = None
+    redis_password: SecretStr | None = Field(default_factory=lambda read: read["redis_password_file"])
+    redis_url: env.RedisUrl = Field(default="redis://127.0.0.1:6379/0", repr=False)
+    redis_replicas: int = Field(default=0, ge=0, le=MOST_REPLICAS)
+    host: env.Address = "127.0.0.1"
+    port: int = Field(default=8080, ge=1, le=65535)
+    names: env.HostNames = ()
+    instance: env.Label = Field(default_factory=_own_name)
+    sale: env.Identifier = "demo"
+    stock: int = Field(default=300, ge=0, le=MOST_ITEMS)
+    lease_ttl: int = Field(default=10, ge=1, le=3600)
+    lock_timeout: float = Field(default=10.0, ge=0.1, le=3600)
+    admin_token_file: env.SecretFile | None = None
+    admin_token: SecretStr | None = Field(default_factory=lambda read: read["admin_token_file"])
+    threads: int = Field(default=256, ge=1, le=1024)
+    queue: int = Field(default=3000, ge=1, le=MOST_ITEMS)
+    items: int = Field(default=1, ge=1, le=MOST_KINDS)
+    shards: int = Field(default=4, ge=1, le=MOST_SHARDS)
+    section_log: Path | None = None
 
     @property
     def queue_name(self) -> str:
@@ -76,48 +84,28 @@ class Settings:
         """Whether only this machine can reach the instance."""
         return env.is_loopback(self.host)
 
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header of a request of the administrator's; empty if no token is set."""
+        return {"Authorization": f"Bearer {self.admin_token.get_secret_value()}"} if self.admin_token else {}
+
+    @field_validator("redis_url")
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read ``FLASHSALE_*``; a variable that is unset or empty has its default.
+    def _with_password(cls, url: str, read: ValidationInfo) -> str:
+        password = read.data.get("redis_password")
+        return with_password(url, password.get_secret_value()) if password else url
 
-        Raises:
-            SettingsError: at least one variable cannot be used.
-        """
-        read = Reader(environment)
-        settings = cls(**{each.name: read.field(each) for each in fields(cls)})
-        home = socket.gethostname() if settings.host in EVERY_ADDRESS else settings.host
-        settings = replace(
-            settings,
-            instance=read("INSTANCE", env.label, f"{home}:{settings.port}"[-64:]),
-            admin_token=read.secret("ADMIN_TOKEN"),
-            etcd_password=read.secret("ETCD_PASSWORD"),
-            redis_url=_with_password(settings.redis_url, read),
-        )
-        _check_etcd(settings, read)
-        read.raise_problems()
-        return settings
-
-
-def _with_password(url: str, read: Reader) -> str:
-    try:
-        password = read.secret("REDIS_PASSWORD")
-        return with_password(url, password) if password else url
-    except ValueError as problem:
-        read.problem("REDIS_URL", str(problem))
-        return url
-
-
-def _check_etcd(settings: Settings, read: Reader) -> None:
-    """Note what is missing for TLS or the login; half of it would fail later, with the words of gRPC."""
-    uses_tls = "https://" in settings.etcd_endpoints or settings.etcd_cert
-    if uses_tls and not settings.etcd_ca:
-        read.problem("ETCD_CA", "is not set: give the PEM file of the authority that signed etcd's certificate")
-    pairs = ("etcd_cert", "etcd_key"), ("etcd_user", "etcd_password")
-    for one, other in (*pairs, *((other, one) for one, other in pairs)):
-        if getattr(settings, one) and not getattr(settings, other):
-            read.problem(other.upper(), f"is not set, but FLASHSALE_{one.upper()} is: set both or neither")
-    if settings.etcd_cert and settings.etcd_key:
-        try:
-            env.check_pair(settings.etcd_cert, settings.etcd_key)
-        except ValueError as problem:
-            read.problem("ETCD_CERT", f"and FLASHSALE_ETCD_KEY: {problem}")
+    @model_validator(mode="after")
+    def _check_etcd(self) -> Settings:
+        """See what is missing for TLS or the login; half of it would fail later, with the words of gRPC."""
+        if ("https://" in self.etcd_endpoints or self.etcd_cert) and not self.etcd_ca:
+            raise ValueError("FLASHSALE_ETCD_CA: give the PEM file of the authority that signed etcd's certificate")
+        for one, other in (("ETCD_CERT", "ETCD_KEY"), ("ETCD_USER", "ETCD_PASSWORD")):
+            if bool(getattr(self, one.lower())) != bool(getattr(self, other.lower())):
+                raise ValueError(f"FLASHSALE_{one} and FLASHSALE_{other}: only one is set, set both or neither")
+        if self.etcd_cert and self.etcd_key:
+            try:
+                env.check_pair(self.etcd_cert, self.etcd_key)
+            except ValueError as problem:
+                raise ValueError(f"FLASHSALE_ETCD_CERT and FLASHSALE_ETCD_KEY: {problem}") from problem
+        return self

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from flask import Flask, request
+from pydantic import SecretStr
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, LengthRequired, Unauthorized
 
@@ -38,7 +39,7 @@ def require_own_page() -> None:
         raise Forbidden("Pages of other sites may not ask for this: only this server's own, and programs.")
 
 
-def require_admin(token: str | None, *, on_loopback: bool, what: str) -> None:
+def require_admin(token: SecretStr | None, *, on_loopback: bool, what: str) -> None:
     """Accept the request if it carries the administrator's `token`, or if none is set and `on_loopback`.
 
     Raises:
@@ -50,7 +51,7 @@ def require_admin(token: str | None, *, on_loopback: bool, what: str) -> None:
             return
         raise Forbidden(f"Other machines can reach this server: set FLASHSALE_ADMIN_TOKEN to allow {what}.")
     # Not request.authorization: it reads a token with an equals sign as parameters.
-    if not has_token(request.headers.get("Authorization", ""), token):
+    if not has_token(request.headers.get("Authorization", ""), token.get_secret_value()):
         raise Unauthorized(
             "Send the token that FLASHSALE_ADMIN_TOKEN has, in the header 'Authorization: Bearer TOKEN'.",
             www_authenticate=WWWAuthenticate("bearer"),

@@ -6,16 +6,15 @@ a late leader, or "unfenced".
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import BadRequest, Conflict
 
 from app import services
-from app.config.environment import Reader, matching
+from app.config.environment import EnvironmentSettings
 from app.config.settings import MOST_ITEMS
 from app.sales.opening import Opened
 from app.web.params import Parameters
@@ -30,9 +29,7 @@ LONGEST_WAIT_S = 86_400  # until a sale opens
 def init_app(app: Flask) -> None:
     """Register the routes of the schedule, and have the opener run with each worker process."""
     shop = services.of(app)
-    read = Reader(os.environ)
-    opener = read("OPENER", matching("fenced|unfenced", "give fenced or unfenced"), "fenced")
-    read.raise_problems()
+    opener = OpeningSettings.from_environment().opener
     schedule = Schedule(shop.sale)
     shop.background.append(
         Opener(schedule, shop.sessions.session, instance=shop.settings.instance, is_fenced=opener == "fenced")
@@ -41,6 +38,12 @@ def init_app(app: Flask) -> None:
     app.add_url_rule("/sale", view_func=routes.show, methods=["GET"])
     app.add_url_rule("/sale/schedule", view_func=routes.set, methods=["POST"])
     app.add_url_rule("/sale/schedule", view_func=routes.cancel, methods=["DELETE"])
+
+
+class OpeningSettings(EnvironmentSettings):
+    """How the leader opens the sale."""
+
+    opener: Literal["fenced", "unfenced"] = "fenced"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import http.client
 import importlib.util
 import io
 import json
-import os
 import socket
 import urllib.request
 from collections.abc import Mapping
@@ -37,7 +36,7 @@ from labs.room.server import END_S, room_guards
 from labs.room.settings import RoomSettings
 
 # Only where there is a room.
-LINK = {"path": "/room", "text": {"en": "The room buys", "zh": "全场抢购"}} if "FLASHSALE_ROOM" in os.environ else None
+LINK = {"path": "/room", "text": {"en": "The room buys", "zh": "全场抢购"}} if RoomSettings.is_set() else None
 STATIC = Path(__file__).with_name("static")
 TIMEOUT = 2.0
 NO_ROOM = "No phones can reach this stack: stop it, and start it with make up ARGS=--room."
@@ -117,9 +116,7 @@ class StageClient:
 
     def _ask_shop(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """What the first instance says that answers."""
-        headers = {"Content-Type": "application/json"}
-        if token := self._settings.shop.admin_token:
-            headers["Authorization"] = f"Bearer {token}"
+        headers = {"Content-Type": "application/json", **self._settings.shop.authorization}
         for url in find(self._settings.instances):
             asked = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
             try:
@@ -138,7 +135,7 @@ class StageClient:
 
 def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and its routes."""
-    room = RoomSettings.from_environment()
+    room = RoomSettings.from_environment() if RoomSettings.is_set() else None
     sampler: Sampler = app.extensions["sampler"]
     stage = StageClient(room, settings, app.extensions["locust"]) if room else None
 

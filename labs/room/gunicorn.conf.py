@@ -14,8 +14,6 @@ try:
     settings = RoomSettings.from_environment()
 except SettingsError as error:
     sys.exit(str(error))
-if settings is None:
-    sys.exit("There is no room: start it with make up ARGS=--room.")
 
 bind = [settings.address, f"unix:{settings.stage}"]
 worker_class = "labs.room.worker.RoomWorker"

@@ -32,7 +32,6 @@ def room_guards() -> list[str]:
 def create_room(settings: RoomSettings | None = None) -> WSGI:
     """Both applications as one; which one serves a request depends on the socket by which it came."""
     settings = settings or RoomSettings.from_environment()
-    assert settings is not None
     crowd = Crowd()
     buying = Buying(crowd, settings.instances)
     phones, stage = create_phones(settings, crowd, buying), create_stage(crowd, buying)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
 from app.board.settings import INSTANCES
-from app.config.environment import Reader, http_urls, matching, service_urls
+from app.config.environment import EnvironmentSettings, HttpUrl, ServiceUrls, matching
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoomSettings:
+class RoomSettings(EnvironmentSettings):
     """Where the phones buy.
 
     Attributes:
         url: of the buyers' page, at this computer's network address.
         stage: path of the socket file at which the board speaks to the room's server.
-        pin: what a phone has to give when it joins; None: nothing.
+        pin: what a phone has to give when it joins, 4 to 8 digits; None: nothing.
         instances: base URLs of the shop's instances.
     """
 
-    url: str
-    stage: Path
-    pin: str | None = None
-    instances: tuple[str, ...] = INSTANCES
+    model_config = SettingsConfigDict(env_prefix="FLASHSALE_ROOM_")
+
+    url: HttpUrl
+    stage: Path = Path()
+    pin: Annotated[str, matching(r"\d{4,8}", "give 4 to 8 digits")] | None = Field(default=None, repr=False)
+    instances: ServiceUrls = INSTANCES
 
     @property
     def address(self) -> str:
@@ -37,26 +40,17 @@ class RoomSettings:
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
 
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> RoomSettings | None:
-        """Read ``FLASHSALE_ROOM*``; None without a room. Raises SettingsError."""
-        read = Reader(environment)
-        urls = read("ROOM", http_urls, ())
-        settings = cls(
-            url=urls[0] if urls else "",
-            stage=read("ROOM_STAGE", Path, Path()),
-            pin=read("ROOM_PIN", matching(r"\d{4,8}", "give 4 to 8 digits"), None, is_secret=True),
-            instances=read("INSTANCES", service_urls, INSTANCES),
-        )
-        read.raise_problems()
-        return settings if urls else None
+    @staticmethod
+    def is_set() -> bool:
+        """Whether this process belongs to a stack with a room."""
+        return bool(os.environ.get("FLASHSALE_ROOM_URL"))
 
     def environment(self) -> dict[str, str]:
         """What `from_environment` reads."""
         pin = {"FLASHSALE_ROOM_PIN": self.pin} if self.pin else {}
         return {
-            "FLASHSALE_ROOM": self.url,
+            "FLASHSALE_ROOM_URL": self.url,
             "FLASHSALE_ROOM_STAGE": str(self.stage),
-            "FLASHSALE_INSTANCES": ",".join(self.instances),
+            "FLASHSALE_ROOM_INSTANCES": ",".join(self.instances),
             **pin,
         }

@@ -55,7 +55,8 @@ def scene(scene: str, language: str) -> None:
 def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> int:
     """Play it; the exit code."""
     assert stack.board is not None
-    stage, as_promised = Stage(BoardSettings.from_environment(stack.board.environment())), True
+    os.environ.update(stack.board.environment())  # what the board's scenes have
+    stage, as_promised = Stage(BoardSettings.from_environment()), True
     outcomes: list[Text] = []
     try:
         for step in SCENES[scene](stage):

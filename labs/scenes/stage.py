@@ -76,8 +76,9 @@ class Stage:
 
     def reset(self, stock: int, *, through: str) -> None:
         """Begin a sale of so many items."""
-        headers = {} if self._shop.admin_token is None else {"Authorization": f"Bearer {self._shop.admin_token}"}
-        self._ask(f"{self.instances[through]}/stock/reset?stock={stock}", method="POST", headers=headers)
+        self._ask(
+            f"{self.instances[through]}/stock/reset?stock={stock}", method="POST", headers=self._shop.authorization
+        )
         self._tail.poll()
         self._sections = {}
 

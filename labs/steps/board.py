@@ -136,9 +136,8 @@ class Scheduler:
     ) -> dict[str, Any]:
         """What the instance answers; POST if there is a body. Raises StepsRefused."""
         data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(f"{url}/steps{path}", data, {"Content-Type": "application/json"}, method=method)
-        if token := self._settings.shop.admin_token:
-            asked.add_header("Authorization", f"Bearer {token}")
+        headers = {"Content-Type": "application/json", **self._settings.shop.authorization}
+        asked = urllib.request.Request(f"{url}/steps{path}", data, headers, method=method)
         try:
             with DIRECT.open(asked, timeout=timeout) as response:
                 answer: dict[str, Any] = json.load(response)

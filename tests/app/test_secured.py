@@ -17,6 +17,7 @@ from loadtest.shop_client.sale import Sale
 from loadtest.stack.apps import Board, Instance
 from loadtest.stack.servers import Redis
 from tests.support.secured import SHOP_PASSWORD, Certificates, SecuredEtcd, SecuredRedis, tls_in_front
+from tests.support.settings import read_settings
 from tests.support.shops import buy
 
 pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
@@ -103,7 +104,7 @@ def test_a_setting_that_does_not_fit_is_named(
     urls = {"etcd": secured["FLASHSALE_ETCD_ENDPOINTS"], "redis": secured["FLASHSALE_REDIS_URL"]}
     servers = {name: re.findall(r"[\d.]+:\d+", url)[0] for name, url in urls.items()}
     changed = {f"FLASHSALE_{name}": text.format(**stranger, **servers) for name, text in changes.items()}
-    settings = Settings.from_environment({**secured, **changed})
+    settings = read_settings(Settings, {**secured, **changed})
     shop = create_app(settings)
     with closing(services.of(shop)):
         ready = shop.test_client().get("/readyz")

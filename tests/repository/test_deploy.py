@@ -15,6 +15,7 @@ import yaml
 
 from app.board.settings import BoardSettings
 from app.contract.access import is_known_host
+from tests.support.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,7 +75,7 @@ def test_names_in_the_cluster_are_served(name: str) -> None:
     backend = rule["http"]["paths"][0]["backend"]["service"]
     assert backend == {"name": name, "port": {"name": spec_of("Service", name)["ports"][0]["name"]}}
     for settings, hosts in ((sale, in_cluster), (sale | ingress, [*in_cluster, rule["host"]])):
-        board = BoardSettings.from_environment(settings)
+        board = read_settings(BoardSettings, settings)
         names = board.names if name == "board" else board.shop.names
         assert all(is_known_host(f"{each}:80", names) for each in hosts)
 

@@ -62,7 +62,6 @@ def test_it_is_described_as_the_demo_is(line: str) -> None:
 
 
 NAMES = [f"requirements/{name}.txt" for name in ("build", "base", "loadtest", "dev")]
-BROWSER = "requirements/browser.txt"  # for on top of all
 
 
 def pins(name: str) -> dict[str, str]:
@@ -72,7 +71,7 @@ def pins(name: str) -> dict[str, str]:
     return {line.partition(" --hash=")[0].strip(): line for line in lines}
 
 
-@pytest.mark.parametrize("name", [*NAMES, BROWSER])
+@pytest.mark.parametrize("name", NAMES)
 def test_everything_is_pinned_by_hash(name: str) -> None:
     """Every package has one exact version and at least one hash; the index is the user's setting, not the file's."""
     assert not re.search(r"://|--(extra-)?index|--find-links", (ROOT / name).read_text())
@@ -82,10 +81,8 @@ def test_everything_is_pinned_by_hash(name: str) -> None:
         assert "--hash=sha256:" in line
 
 
-@pytest.mark.parametrize(("smaller", "larger"), [NAMES[1:3], NAMES[2:4], (BROWSER, NAMES[3])])
+@pytest.mark.parametrize(("smaller", "larger"), [NAMES[1:3], NAMES[2:4]])
 def test_larger_files_contain_the_smaller(smaller: str, larger: str) -> None:
-    """Runtime, load test, development and browser install the same versions of what they share."""
+    """Runtime, load test and development install the same versions of what they share."""
     fewer, more = ({pin.partition(" ;")[0] for pin in pins(name)} for name in (smaller, larger))
-    known = {pin.partition("==")[0] for pin in more}
-    shared = {pin for pin in fewer if smaller != BROWSER or pin.partition("==")[0] in known}
-    assert shared <= more
+    assert fewer <= more

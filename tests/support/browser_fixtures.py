@@ -1,4 +1,4 @@
-"""One browser for all tests of pages, those of the labs included: Playwright cannot be started twice in a thread.
+"""A browser for the tests of pages, those of the labs included.
 
 Playwright is imported only where a browser is wanted, so that these files can be collected without it.
 """
@@ -17,11 +17,20 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """A browser without a window."""
+def chromium_path() -> str:
+    """The program; where there is none, tests that need it are skipped."""
+    try:
+        return find_chromium()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def chromium(chromium_path: str) -> Iterator[Browser]:
+    """A browser without a window, for one module: its event loop would be in the way of other modules' asyncio."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium())
+        browser = playwright.chromium.launch(executable_path=chromium_path)
         yield browser
         browser.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -79,7 +78,7 @@ def make(settings: Settings) -> Iterator[Callable[..., Flask]]:
     with ExitStack() as closing:
 
         def make(**changes: Any) -> Flask:
-            made = create_app(dataclasses.replace(settings, **changes))
+            made = create_app(settings.model_copy(update=changes))
             closing.callback(services.of(made).close)
             return made
 

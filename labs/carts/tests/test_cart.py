@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import Counter
 from typing import Any
@@ -22,7 +21,7 @@ from tests.support.shops import buy as buy_one
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return dataclasses.replace(settings, items=4)
+    return settings.model_copy(update={"items": 4})
 
 
 def buy(shop: Flask, *items: int, key: str | None = None) -> Answer:

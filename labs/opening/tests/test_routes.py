@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from pydantic import SecretStr
 
 from app import services
 from app.contract.outcomes import Promise
@@ -63,7 +64,7 @@ def test_a_time_that_cannot_be_is_refused(browser: FlaskClient, body: str, advic
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_a_schedule_needs_the_token(make: Callable[..., Flask], method: str) -> None:
     """Without the administrator's token it is a 401, and with it the sale closes."""
-    shop = make(admin_token="secret").test_client()
+    shop = make(admin_token=SecretStr("secret")).test_client()
     path, allowed = (
         "/sale/schedule" + ("?opens_in_s=60" if method == "POST" else ""),
         {"Authorization": "Bearer secret"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from app.board import create_board
 from app.board.settings import BoardSettings
@@ -17,10 +18,8 @@ def test_the_stage_begins_a_sale_with_the_token_alone(settings: Settings, monkey
     room = RoomSettings(url="http://192.0.2.10:8060", stage=Path("/nowhere/stage"), pin="4711")
     for name, value in room.environment().items():
         monkeypatch.setenv(name, value)
-    board = create_board(BoardSettings.from_environment({
-        "FLASHSALE_ADMIN_TOKEN": "secret", "FLASHSALE_REDIS_URL": settings.redis_url,
-        "FLASHSALE_ETCD_ENDPOINTS": settings.etcd_endpoints,
-    })).test_client()  # fmt: skip
+    shop = settings.model_copy(update={"admin_token": SecretStr("secret")})
+    board = create_board(BoardSettings(shop=shop)).test_client()
     for path in ("/room/begin", "/room/end", "/room/remove"):
         assert board.post(path, json={}).status_code == 401
     token = {"Authorization": "Bearer secret"}

@@ -13,7 +13,6 @@ from labs.room.tests.network import ADDRESS, Network
 from labs.room.tests.rooms import Judge, Phone, ask_board, clashes_on_board, crowd_of
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
-from scripts.chromium import find_chromium
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -37,13 +36,13 @@ def stack(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def browser(network: Network) -> Iterator[Browser]:
+def browser(network: Network, chromium_path: str) -> Iterator[Browser]:
     """A browser inside the network; the one that other tests share is outside."""
     from playwright.sync_api import sync_playwright
 
     started = network.run(sync_playwright().start)
     try:
-        browser = network.run(started.chromium.launch, executable_path=find_chromium())
+        browser = network.run(started.chromium.launch, executable_path=chromium_path)
         yield browser
         network.run(browser.close)
     finally:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from pydantic import SecretStr
 
 from app import services
 from app.sales.sale import Sale
@@ -131,7 +132,7 @@ def test_a_stepped_purchase_is_shut_down_with_its_instance(app: Flask, sale: Sal
 
 def test_who_may_step_is_who_may_reset(make: Any, sale: Sale) -> None:
     """Without the administrator's token nothing is started, stepped or ended; with it, all are."""
-    client = make(admin_token="secret").test_client()
+    client = make(admin_token=SecretStr("secret")).test_client()
     asked = [("POST", "/steps"), ("POST", "/steps/x"), ("DELETE", "/steps")]
     assert [client.open(path, method=method).status_code for method, path in asked] == [401] * 3
     token = {"Authorization": "Bearer secret"}

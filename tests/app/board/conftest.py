@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from tests.support.waiting import wait_until
 @pytest.fixture
 def settings(settings: Settings, tmp_path: Path) -> Settings:
     """Those of the shop, which records what it does."""
-    return replace(settings, section_log=tmp_path / "section-log")
+    return settings.model_copy(update={"section_log": tmp_path / "section-log"})
 
 
 @pytest.fixture
@@ -67,7 +66,9 @@ def watch(board_settings: BoardSettings) -> Iterator[Watch]:
     running: list[Sampler] = []
 
     def begin(*, instances: tuple[str, ...] = board_settings.instances, **shop: Any) -> Watcher:
-        settings = replace(board_settings, instances=instances, shop=replace(board_settings.shop, **shop))
+        settings = board_settings.model_copy(
+            update={"instances": instances, "shop": board_settings.shop.model_copy(update=shop)}
+        )
         sampler: Sampler = create_board(settings).extensions["sampler"]
         running.append(sampler)
         sampler.start()

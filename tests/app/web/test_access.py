@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from pydantic import SecretStr
 
 from app.board import create_board
 from app.board.settings import BoardSettings
@@ -50,8 +50,9 @@ def serve(settings: Settings, make: Callable[..., Flask]) -> Serve:
     """Makes clients of a shop and a board that listen at `host`, and have names."""
 
     def serve(token: str | None = None, *, host: str = "127.0.0.1") -> Clients:
-        shop = make(host=host, admin_token=token, names=("shop.example",))
-        sale = replace(settings, admin_token=token)
+        secret = SecretStr(token) if token else None
+        shop = make(host=host, admin_token=secret, names=("shop.example",))
+        sale = settings.model_copy(update={"admin_token": secret})
         board = create_board(BoardSettings(host=host, shop=sale, names=("board.example",)))
         return {"shop": shop.test_client(), "board": board.test_client()}
 

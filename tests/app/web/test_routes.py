@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,7 @@ Make = Callable[..., Flask]
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return dataclasses.replace(settings, items=3)
+    return settings.model_copy(update={"items": 3})
 
 
 @pytest.mark.parametrize("buyer", ['ä☃\U0001f6d2"}{<b>&amp;a\x00b'.ljust(200, "x"), " "])

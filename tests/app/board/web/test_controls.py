@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from flask.testing import FlaskClient
+from pydantic import SecretStr
 
 from app.board import create_board
 from app.board.live.arrival import Arrival
@@ -61,7 +62,7 @@ def locust() -> LocustPage:
 @pytest.fixture
 def with_locust(board_settings: BoardSettings, locust: LocustPage) -> Iterator[FlaskClient]:
     with answering(locust) as url:
-        yield create_board(replace(board_settings, locust=url)).test_client()
+        yield create_board(board_settings.model_copy(update={"locust": url})).test_client()
 
 
 RUSH = {"guard": "none", "buyers": 500, "stock": 300, "hold_ms": 20}
@@ -96,7 +97,7 @@ def test_a_slow_locust_is_busy(board_settings: BoardSettings, sale: Sale, monkey
     with serving(lambda *_: None) as silent:
         locust = Locust(f"http://{silent.endpoint}")
         assert (locust.status().state, locust.status().is_busy) == ("slow", True)
-        board = create_board(replace(board_settings, locust=locust.url)).test_client()
+        board = create_board(board_settings.model_copy(update={"locust": locust.url})).test_client()
         for answer in (board.post("/control/rush", json=RUSH), board.post("/control/reset", json={"stock": 7})):
             assert (answer.status_code, answer.get_json()["type"].split(":")[-1]) == (409, "locust_busy")
     assert sale.snapshot() == before
@@ -116,7 +117,7 @@ def test_buyers_on_their_way_are_counted() -> None:
 def test_another_server_on_locusts_port_is_no_locust(board_settings: BoardSettings, sale: Sale) -> None:
     """What does not speak HTTP starts no rush, and prevents no reset."""
     with serving(lambda connection, _: connection.sendall(b"220 not here\r\n")) as stranger:
-        board = create_board(replace(board_settings, locust=f"http://{stranger.endpoint}")).test_client()
+        board = create_board(board_settings.model_copy(update={"locust": f"http://{stranger.endpoint}"})).test_client()
         assert board.post("/control/rush", json=RUSH).status_code == 503
         assert board.post("/control/reset", json={"stock": 7}).status_code == 200
     assert sale.snapshot().initial == 7
@@ -139,8 +140,9 @@ def test_only_a_local_stack_is_frozen(board: FlaskClient, board_settings: BoardS
     """Without a stack there is nothing to freeze; beyond loopback a token does not help; an ended stack is named."""
     freeze, headers = {"action": "freeze", "instance": "instance-8080"}, {"Authorization": "Bearer s3cret"}
     assert board.post("/control/instance", json=freeze).status_code == 404
-    here = replace(board_settings, stack=tmp_path / "control")
-    there = replace(here, host="0.0.0.0", shop=replace(here.shop, admin_token="s3cret"))
+    here = board_settings.model_copy(update={"stack": tmp_path / "control"})
+    shop = here.shop.model_copy(update={"admin_token": SecretStr("s3cret")})
+    there = here.model_copy(update={"host": "0.0.0.0", "shop": shop})
     far = create_board(there).test_client()
     assert far.get("/setup").get_json()["can_freeze"] is False
     assert far.post("/control/instance", json=freeze, headers=headers).status_code == 404
@@ -161,7 +163,7 @@ def test_recorded_runs_are_offered(board_settings: BoardSettings, tmp_path: Path
     with suppress(OSError):  # macOS has no such names
         (tmp_path / "2026-01-02/records" / os.fsdecode(b"\xff.json")).write_text("{}")
     (tmp_path / "latest").symlink_to("2026-01-02")
-    board = create_board(replace(board_settings, reports=tmp_path)).test_client()
+    board = create_board(board_settings.model_copy(update={"reports": tmp_path})).test_client()
     offered = board.get("/records").get_json()["records"]
     told = [(each["started"], each["guard"], each["verdict"]["verdict"]) for each in offered]
     assert told == [(f"2026-01-0{day}", guard, "EXACT") for day, guard in ((2, "etcd"), (2, "none"), (1, "etcd"))]

@@ -164,7 +164,7 @@ def _redis_url(text: str) -> str:
         raise ValueError(advice) from None  # pydantic's own error has the password
     hosts, path = len(url.hosts()), url.path or ""
     is_one = re.fullmatch(r"rediss?", url.scheme) and hosts == 1 and re.fullmatch(r"(/\d*)?", path)
-    if not is_one and not (re.fullmatch(r"rediss?\+cluster", url.scheme) and hosts and not path):
+    if not is_one and not (re.fullmatch(r"rediss?\+[a-z]+", url.scheme) and hosts and not path):
         raise ValueError(advice)
     options = dict(parse_qsl(url.query or "", keep_blank_values=True))
     for option in options:

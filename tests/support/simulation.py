@@ -91,6 +91,7 @@ class World:
         self.timeout = self.chance.choice([TIMEOUT_S, TIMEOUT_S, 5.0])  # of the calls that a process makes for itself
         self.idle = self.chance.choice([0.2, 0.2, 1.0, 5.0])  # for how long a queue is followed after its last waiter
         self.longest = self.chance.choice([0.5, 3.0])  # of a hold
+        self.rest = self.chance.choice([0.2, 3.0])  # of an actor between two acquisitions, at most
         self.outages: list[tuple[type, float, float]] = []  # calls of this kind get no answer from then till then
         self.processes = [Process(self) for _ in range(self.chance.choice([1, 2, 2, 3]))]
 
@@ -627,7 +628,9 @@ class Actor:
         self.later()
 
     def later(self) -> None:
-        self.world.at(self.world.chance.random() * 0.2, lambda: self.process.deliver(self.begin))
+        chance = self.world.chance
+        pause = chance.random() * chance.choice([0.2, self.world.rest])
+        self.world.at(pause, lambda: self.process.deliver(self.begin))
 
     def step(self, turn: int) -> None:
         """The next step of its acquisition."""
@@ -768,7 +771,7 @@ def simulate(seed: int) -> World:
     for process in world.processes:
         process.actors = [Actor(process) for _ in range(chance.choice([1, 2, 3, 5]))]
     Meddler(world, end)
-    for kind in chance.choices(OUTAGES, k=chance.choice([0, 0, 1, 2])):
+    for kind in chance.choices(OUTAGES, k=chance.choice([0, 1, 2])):
         begin = chance.random() * end
         world.outages.append((kind, begin, begin + chance.choice([1.0, 7.0])))
     for _ in range(chance.choice([0, 2, 6])):

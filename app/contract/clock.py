@@ -40,5 +40,9 @@ class Start:
     def since_epoch(self, at_ms: float) -> float:
         return round(at_ms - self.epoch_ms, 3)
 
+    def drift_ms(self) -> float:
+        """By how much the time of day was set since then."""
+        return abs(time.time() * 1000 - self.epoch_ms - self.elapsed_ms())
+
     def elapsed_ms(self) -> float:
         return self.since_boot(now_ns())

@@ -36,6 +36,9 @@ class Verdict:
         duplicates: entries that repeat an order, or give a buyer a second one for a single click.
         missing: buyers with the answer "sold" that are not in the ledger.
         contradicted: orders whose buyer was told that nothing was bought.
+        out_of_order: orders that precede one that was acknowledged before their buyers sent anything.
+        premature: answers "sold out" while items were left.
+        past_fence: writes under a token that was fenced off by then.
         in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
         strangers: orders of buyers from outside the rush; no guard is to blame.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
@@ -50,6 +53,9 @@ class Verdict:
     duplicates: int = 0
     missing: int = 0
     contradicted: int = 0
+    out_of_order: int = 0
+    premature: int = 0
+    past_fence: int = 0
     in_doubt: int = 0
     strangers: int = 0
     gave_up: int = 0
@@ -91,12 +97,16 @@ class Verdict:
         yield self.undersold, f"UNDERSOLD by {self.undersold}"
         yield self.gave_up if self.undersold else 0, f"gave up: {self.gave_up}"
         yield self.busy if self.undersold else 0, f"busy: {self.busy}"
-        # Lost updates are how a sale oversells, and not a second finding.
+        # Lost updates and late writes are how a sale oversells, and not a second finding.
         lost = 0 if self.oversold else self.lost_updates
+        past_fence = 0 if self.oversold else self.past_fence
         yield lost, f"{lost} lost update{'s' if lost > 1 else ''}"
         yield self.duplicates, f"{self.duplicates} duplicate{'s' if self.duplicates > 1 else ''}"
         yield self.missing, f"{self.missing} acknowledged but missing"
         yield self.contradicted, f"{self.contradicted} sold but denied"
+        yield self.out_of_order, f"{self.out_of_order} out of order"
+        yield self.premature, f"{self.premature} told sold out too early"
+        yield past_fence, f"{past_fence} written past the fence"
         yield self.early, f"{self.early} sold before the opening"
 
 
@@ -112,7 +122,7 @@ def judge(
         wanted: buyers that have bought, or could have; items that no buyer wanted are not undersold.
         gave_up: see `Verdict`.
         busy: see `Verdict`.
-        more: what only the buyers' answers show: duplicates, missing, contradicted, in_doubt, strangers, early.
+        more: what only answers and sections show: the other members of `Verdict`.
     """
     vanished = stock - sold - stock_left
     return Verdict(

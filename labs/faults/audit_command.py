@@ -12,6 +12,8 @@ from app.contract.orders import Order
 from app.contract.outcomes import Promise
 from app.contract.verdict import Kind
 from loadtest.results.audit import Audit, audit
+from loadtest.results.fence import PastFence
+from loadtest.results.history import OutOfOrder, Premature
 from loadtest.results.overlaps import Overlap
 from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import pluralize
@@ -22,7 +24,7 @@ _MOST = 10  # lines of a kind
 @click.command("audit")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def audit_records(records: Sequence[Path]) -> None:
-    """Judge kept records again: overlaps, orders out of place.
+    """Judge kept records again: overlaps, orders out of place, answers out of time.
 
     Exits with 1 if a record of an exact guard shows what it must not show.
     """
@@ -51,6 +53,9 @@ def audit_lines(found: Audit) -> Iterator[str]:
     yield from _listed("critical section", " whose process died inside", map(_section, found.unfinished))
     late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)
     yield from _listed("order", " out of token order", late)
+    yield from _listed("order", " out of order", map(_out_of_order, found.out_of_order))
+    yield from _listed("answer", ' "sold out" too early', map(_premature, found.premature))
+    yield from _listed("write", " past the fence", map(_past_fence, found.past_fence))
     yield from _listed("order", " acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))
     yield from _listed("order", " sold but denied", map(_order, found.denied))
     yield from _listed("order", " stored but unacknowledged", map(_order, found.unacknowledged))
@@ -74,6 +79,23 @@ def _overlap(overlap: Overlap) -> str:
     harm = "they raced" if overlap.raced else "harmless"
     times = f"{overlap.from_ms:.1f} to {overlap.to_ms:.1f} ms"
     return f"{_section(overlap.first)} and {_section(overlap.second)}, {times}: {harm}"
+
+
+def _out_of_order(pair: OutOfOrder) -> str:
+    earlier = f"{_order(pair.earlier)}, who was answered at {pair.answered_ms:.1f} ms"
+    return f"{_order(pair.order)}, who sent nothing before {pair.sent_ms:.1f} ms, stands before {earlier}"
+
+
+def _premature(found: Premature) -> str:
+    told = f'{found.answer.buyer} was told "sold out" by {found.answer.instance} at {found.answer.answered_ms:.1f} ms'
+    if found.order is None:
+        return f"{told}, and an item was never sold"
+    return f"{told}, before {found.order.buyer} sent anything, at {found.sent_ms:.1f} ms, and got {found.order.order}"
+
+
+def _past_fence(found: PastFence) -> str:
+    read = f"{_section(found.read)} had its read answered at {found.read_ms:.1f} ms"
+    return f"{_section(found.write)} sent its write at {found.sent_ms:.1f} ms, after {read}"
 
 
 def _section(section: CriticalSection) -> str:

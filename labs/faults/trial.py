@@ -16,8 +16,10 @@ from labs.faults.scenario import Scenario
 from labs.faults.shops import SALE
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
+from loadtest.results.answer import last_answers
 from loadtest.results.audit import audit
 from loadtest.results.comparison import Run
+from loadtest.results.history import SLACK_MS
 from loadtest.results.record import Expectation, Record
 from loadtest.results.text import pluralize
 from loadtest.results.verdict import judge_rush
@@ -94,9 +96,16 @@ class Trial:
 
     def _judge(self, context: ScenarioContext, sale: Sale, promise: str, *, has_ended: bool) -> Record:
         ledger, stock_left = sale.ledger()
-        last = list({answer.buyer: answer for answer in context.buyers.answers}.values())
-        opens_at = self.scenario.opens_at
-        verdict = judge_rush(stock=self.stock, stock_left=stock_left, ledger=ledger, answers=last, opens_at=opens_at)
+        answers, sections = list(context.buyers.answers), context.section_log.poll()
+        last, slack_ms = last_answers(answers), SLACK_MS + context.start.drift_ms()
+        verdict = judge_rush(
+            stock=self.stock,
+            stock_left=stock_left,
+            ledger=ledger,
+            answers=answers,
+            opens_at=self.scenario.opens_at,
+            slack_ms=slack_ms,
+        )
         run = Run.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)
         record = Record(
             kind="fault",
@@ -112,8 +121,9 @@ class Trial:
             samples=context.monitor.samples,
             events=context.events,
             source=context.section_log.source(self.guard),
+            slack_ms=slack_ms,
         )
-        record.take(context.start, answers=context.buyers.answers, ledger=ledger, sections=context.section_log.poll())
+        record.take(context.start, answers=answers, ledger=ledger, sections=sections)
         if has_ended and context.error is None:
             with context.noting_delays():
                 self.scenario.review(context, record)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.contract.keys import DEFAULT_ITEM
 from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 
@@ -27,6 +28,7 @@ class Answer:
         status: of HTTP; 0 without an answer.
         token: the fencing token, if the guard has one.
         detail: the shop's text on an error, if any.
+        item: what the buyer wanted.
     """
 
     buyer: str
@@ -41,6 +43,7 @@ class Answer:
     status: int = 0
     token: Token | None = None
     detail: str = ""
+    item: str = DEFAULT_ITEM
 
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
@@ -60,6 +63,11 @@ class Answer:
     def purchase_ms(self) -> float:
         """From the click to its answer."""
         return self.answered_ms - self.sent_ms
+
+
+def last_answers(answers: Iterable[Answer]) -> list[Answer]:
+    """The answer to each buyer's last request."""
+    return list({answer.buyer: answer for answer in sorted(answers, key=lambda answer: answer.sent_ms)}.values())
 
 
 def wall_s(answers: Sequence[Answer]) -> float:

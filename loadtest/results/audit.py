@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.contract.orders import Order, Token
 from app.contract.outcomes import Outcome
-from loadtest.results.answer import Answer
+from loadtest.results.answer import Answer, last_answers
+from loadtest.results.entry import Entry, by_ledger
+from loadtest.results.fence import PastFence, past_fence, rank
+from loadtest.results.history import History, OutOfOrder, Premature
 from loadtest.results.overlaps import Overlap, Overlaps
 from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import pluralize
@@ -29,6 +31,7 @@ class Audit:
         overlaps: critical sections that were open at once.
         unfinished: sections whose process died inside.
         token_regressions: orders with a lower token than one before it in the ledger, and that order.
+        out_of_order, premature, past_fence: what contradicts real time, and writes that a fence must refuse.
         missing: answers that say "sold" of an order that is not in the ledger.
         denied: orders whose buyer's last answer says, without doubt, that nothing was bought.
         unacknowledged: orders whose buyer got no certain answer.
@@ -42,11 +45,14 @@ class Audit:
     stock_left: int
     overlaps: Overlaps
     unfinished: list[CriticalSection]
-    token_regressions: list[tuple[Order, Order]]
+    token_regressions: list[tuple[Entry, Entry]]
+    out_of_order: list[OutOfOrder]
+    premature: list[Premature]
+    past_fence: list[PastFence]
     missing: list[Answer]
-    denied: list[Order]
-    unacknowledged: list[Order]
-    duplicates: list[Order]
+    denied: list[Entry]
+    unacknowledged: list[Entry]
+    duplicates: list[Entry]
     unanswered: list[str]
     longest_stall_ms: float
 
@@ -66,6 +72,9 @@ class Audit:
         found: dict[str, Sequence[object]] = {
             f"{pluralize(len(self.raced), 'pair')} that raced": self.raced,
             f"{pluralize(len(self.token_regressions), 'order')} out of token order": self.token_regressions,
+            f"{pluralize(len(self.out_of_order), 'order')} out of order": self.out_of_order,
+            f"{len(self.premature)} told sold out too early": self.premature,
+            f"{pluralize(len(self.past_fence), 'write')} past the fence": self.past_fence,
             f"{len(self.missing)} acknowledged but missing": self.missing,
             f"{len(self.denied)} sold but denied": self.denied,
             pluralize(len(self.duplicates), "duplicate"): self.duplicates,
@@ -77,7 +86,8 @@ class Audit:
 
 def audit(record: Record) -> Audit:
     """Judge a record."""
-    last = {answer.buyer: answer for answer in sorted(record.answers, key=lambda answer: answer.sent_ms)}
+    last = {answer.buyer: answer for answer in last_answers(record.answers)}
+    history = History(record.answers, slack_ms=record.slack_ms)
     acknowledged = {(answer.order, answer.buyer) for answer in record.answers if answer.outcome is Outcome.SOLD}
     entries = {(row.order, row.buyer) for row in record.ledger}
     silent = [row for row in record.ledger if (row.order, row.buyer) not in acknowledged]
@@ -88,7 +98,12 @@ def audit(record: Record) -> Audit:
         stock_left=record.verdict["stock_left"],
         overlaps=Overlaps.of(record.sections),
         unfinished=[section for section in record.sections if section.left_ms is None],
-        token_regressions=list(_token_regressions(record.ledger)),
+        token_regressions=[
+            pair for entries in by_ledger(record.ledger).values() for pair in _token_regressions(entries)
+        ],
+        out_of_order=history.out_of_order(record.ledger),
+        premature=history.premature(record.ledger, record.stock),
+        past_fence=past_fence(record.sections),
         missing=[
             answer
             for answer in record.answers
@@ -102,22 +117,18 @@ def audit(record: Record) -> Audit:
     )
 
 
-def _rank(token: Token | None) -> list[int]:
-    return [] if token is None else [token] if isinstance(token, int) else token
-
-
-def _token_regressions(ledger: Sequence[Order]) -> Iterator[tuple[Order, Order]]:
-    highest: Order | None = None
+def _token_regressions(ledger: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
+    highest: Entry | None = None
     for row in ledger:
         if row.token is None:
             continue
-        if highest is not None and _rank(row.token) < _rank(highest.token):
+        if highest is not None and rank(row.token) < rank(highest.token):
             yield row, highest
         else:
             highest = row
 
 
-def _duplicates(ledger: Sequence[Order], buyers: set[str]) -> Iterator[Order]:
+def _duplicates(ledger: Sequence[Entry], buyers: set[str]) -> Iterator[Entry]:
     """Orders that repeat one, or another's buyer; buyers from outside the rush may buy more than once."""
     orders = Counter[str]()
     served = Counter[str]()

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from app.contract.outcomes import Outcome
 from loadtest.results.record import CriticalSection
 
 # Of harmless pairs: without a lock, thousands of retries make millions.
@@ -54,7 +53,7 @@ class Overlaps:
             count += len(met)
             spans.append((second.entered, min(second.left, max(first.left for first in met))))
             for first in met:
-                raced = first.wrote and second.wrote and _raced(first.section, second.section)
+                raced = first.section.wrote and second.section.wrote and _raced(first.section, second.section)
                 if raced or kept < MOST_KEPT:
                     kept += not raced
                     to_ms = min(first.left, second.left)
@@ -71,13 +70,12 @@ class _Ended:
     left: float
     hold: tuple[object, ...]
     items: frozenset[str]
-    wrote: bool
 
 
 def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, list[_Ended]]]:
     """Each section that found others inside when it entered, and those others."""
     ended = [
-        _Ended(each, each.entered_ms, each.left_ms, hold_of(each), frozenset(each.item.split(",")), wrote(each))
+        _Ended(each, each.entered_ms, each.left_ms, hold_of(each), frozenset(each.item.split(",")))
         for each in sections
         if each.left_ms is not None
     ]
@@ -101,21 +99,17 @@ def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return spans
 
 
-def wrote(section: CriticalSection) -> bool:
-    """Whether the section put an order into the ledger; a replay only found one."""
-    return section.outcome == Outcome.SOLD and section.cause is None
-
-
 def hold_of(section: CriticalSection) -> tuple[object, ...]:
     """The key of the hold of a section; without a token, it is alone."""
     return section.instance, section.pid, section.order if section.token is None else json.dumps(section.token)
 
 
 def _raced(first: CriticalSection, second: CriticalSection) -> bool:
-    """Whether each read before the other's write was sent; a script reads when it writes."""
+    """Whether each had its read answered before the other's write was sent; a script reads when it writes."""
     pairs = ((first, second), (second, first))
     return all(
-        _time(reader.read_ms, reader.commit_ms) < _time(writer.commit_ms, writer.left_ms) for reader, writer in pairs
+        _time(reader.answered_ms, reader.read_ms, reader.commit_ms) < _time(writer.commit_ms, writer.left_ms)
+        for reader, writer in pairs
     )
 
 

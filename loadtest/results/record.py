@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
-from app.contract.orders import Order, Token
-from app.contract.outcomes import Promise
+from app.contract.orders import Token
+from app.contract.outcomes import Outcome, Promise
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Run
+from loadtest.results.entry import Entry
+from loadtest.results.history import SLACK_MS
 from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
 from loadtest.results.verdict import with_kind
 
@@ -72,6 +74,17 @@ class CriticalSection:
     line: int | None = None
     stock_read: int | None = None
     points: tuple[Point, ...] = ()
+
+    @property
+    def wrote(self) -> bool:
+        """Whether it put an order into the ledger; a replay only found one."""
+        return self.outcome == Outcome.SOLD and self.cause is None
+
+    @property
+    def answered_ms(self) -> float | None:
+        """When it knew the stock: the answer to its read, or to a script that decided at once; None if it did not."""
+        decided = self.read_ms is None and self.outcome in (Outcome.SOLD, Outcome.SOLD_OUT)
+        return next((each.at_ms for each in self.points if each.name == ("wrote" if decided else "read")), None)
 
     @classmethod
     def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
@@ -190,6 +203,7 @@ class Record:
         verdict: the run's row of comparison.json.
         sections: complete if the instances recorded them, else empty.
         source: the guard's `buy`, if the instances kept it.
+        slack_ms: by how much the clocks of the buyers may differ.
     """
 
     kind: str
@@ -204,11 +218,12 @@ class Record:
     scenario: str | None = None
     expectation: Expectation | None = None
     answers: list[Answer] = field(default_factory=list)
-    ledger: list[Order] = field(default_factory=list)
+    ledger: list[Entry] = field(default_factory=list)
     sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     source: GuardSource | None = None
+    slack_ms: float = SLACK_MS
 
     @classmethod
     def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
@@ -226,7 +241,7 @@ class Record:
         )
 
     def take(
-        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], sections: Iterable[CriticalSection]
+        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Entry], sections: Iterable[CriticalSection]
     ) -> None:
         """Add rows: answers and orders with times since the epoch, sections with times since the start."""
         on_clock = start.since_epoch

@@ -5,24 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from app.contract.verdict import Kind, Verdict, judge
-from loadtest.results.answer import Answer
+from loadtest.results.answer import Answer, last_answers
+from loadtest.results.entry import Entry
+from loadtest.results.history import SLACK_MS, History
 
 
 def judge_rush(
-    *, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequence[Answer], opens_at: float = 0.0
+    *,
+    stock: int,
+    stock_left: int,
+    ledger: Sequence[Entry],
+    answers: Sequence[Answer],
+    opens_at: float = 0.0,
+    slack_ms: float = SLACK_MS,
+    past_fence: int = 0,
 ) -> Verdict:
-    """Judge one rush in which each buyer clicked once.
+    """Judge one rush in which each buyer wanted one item.
 
     Args:
         stock: items at the beginning.
         stock_left: what the counters say at the end, with the items that are on their way between two shards.
         ledger: the orders of all ledgers.
-        answers: one for each click.
+        answers: one for each click; a buyer who retries has several, and the last one counts.
         opens_at: when a scheduled sale opens at the earliest, in seconds since the epoch.
+        slack_ms: by how much the buyers' clocks may differ.
+        past_fence: writes under a token that was fenced off by then, where sections were recorded.
     """
+    history = History(answers, slack_ms=slack_ms)
+    answers = last_answers(answers)
     acknowledged = {(answer.order, answer.buyer) for answer in answers if answer.outcome is Outcome.SOLD}
     entries = {(entry.order, entry.buyer) for entry in ledger}
     buyers = {answer.buyer for answer in answers}
@@ -39,6 +51,9 @@ def judge_rush(
         duplicates=_duplicates(ledger),
         missing=len(acknowledged - entries),
         contradicted=sum(buyer in certain for buyer in unacknowledged),
+        out_of_order=len(history.out_of_order(ledger)),
+        premature=len(history.premature(ledger, stock)),
+        past_fence=past_fence,
         in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
         strangers=sum(entry.buyer not in buyers for entry in ledger),
         early=sum(answer.outcome is Outcome.SOLD and answer.answered_ms < opens_at * 1000 for answer in answers),
@@ -50,7 +65,7 @@ def _wants(answer: Answer, opens_at: float) -> bool:
     return answer.outcome is not Outcome.NOT_OPEN or answer.sent_ms >= opens_at * 1000
 
 
-def _duplicates(ledger: Sequence[Order]) -> int:
+def _duplicates(ledger: Sequence[Entry]) -> int:
     bought = {(entry.buyer, entry.order) for entry in ledger}
     repeated = len(ledger) - len({entry.order for entry in ledger})
     return repeated + len(bought) - len({buyer for buyer, _ in bought})

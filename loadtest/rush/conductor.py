@@ -16,9 +16,11 @@ from gevent import Timeout
 from gevent.event import Event
 
 from app.contract.clock import Start, utc_now
-from app.contract.outcomes import Outcome
+from app.contract.outcomes import Outcome, Promise
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Comparison, Run
+from loadtest.results.fence import past_fence
+from loadtest.results.history import SEVERAL_MACHINES_MS, SLACK_MS
 from loadtest.results.machine import about_machine
 from loadtest.results.record import Record, Sample, SectionReader
 from loadtest.results.text import pluralize
@@ -117,11 +119,20 @@ class Conductor:
         finally:
             monitor.kill()
         ledger, stock_left = sale.ledger()
-        verdict = judge_rush(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers, opens_at=opens_at)
+        sections, slack_ms = section_log.poll(), self._slack_ms() + start.drift_ms()
+        verdict = judge_rush(
+            stock=plan.stock,
+            stock_left=stock_left,
+            ledger=ledger,
+            answers=answers,
+            opens_at=opens_at,
+            slack_ms=slack_ms,
+            past_fence=len(past_fence(sections)) if promise == Promise.EXACT else 0,
+        )
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
-        record.take(start, answers=answers, ledger=ledger, sections=section_log.poll())
-        record.samples, record.source = samples, section_log.source(guard)
+        record.take(start, answers=answers, ledger=ledger, sections=sections)
+        record.samples, record.source, record.slack_ms = samples, section_log.source(guard), slack_ms
         self.records.append(record)
         return run
 
@@ -152,8 +163,8 @@ class Conductor:
 
     def _burst(self, buyers: int, opens_at: float, *, timeout: float) -> list[Answer]:
         """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
-        self._runner.send_message("open", {"opens_at": opens_at})
         sent = time.time()
+        self._runner.send_message("open", {"opens_at": opens_at})
         if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, timeout):
             raise SaleError(
                 f"Only {len(self._answers)} of {pluralize(buyers, 'answer')} came within {timeout:g} s{TOO_SLOW}"
@@ -179,6 +190,11 @@ class Conductor:
         living = {worker for worker, state in workers.items() if state.heartbeat > -LOST_AFTER_S}
         waited_for = self._workers.keys() - {answer.buyer for answer in self._answers}
         return {buyer for buyer in waited_for if self._workers[buyer] not in living}
+
+    def _slack_ms(self) -> float:
+        """By how much the buyers' clocks may differ; Locust's name of a worker begins with its machine's."""
+        machines = {worker.rpartition("_")[0] for worker in self._workers.values()}
+        return SLACK_MS if len(machines) < 2 else SEVERAL_MACHINES_MS
 
     def _wait(self, happened: Callable[[], bool], timeout: float) -> bool:
         with Timeout(timeout, False):

@@ -21,7 +21,7 @@ from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
 from app.contract.keys import CLOSED, Keys, slot_names
-from app.contract.orders import Order
+from loadtest.results.entry import Entry
 
 UNREADABLE = (redis.RedisError, RedisClusterException, ValueError)  # the last of a value that is not the shop's
 
@@ -41,8 +41,9 @@ def connect(url: str, timeout: float) -> Any:
 
 
 class _Slot(NamedTuple):
-    """What stands in the treasury or a shard at one moment; `orders` as Redis answered."""
+    """What stands in the treasury or a shard at one moment; `orders` of the `ledger` as Redis answered."""
 
+    ledger: str
     orders: Any
     stock: str | None
     initial: str | None
@@ -71,14 +72,14 @@ class Reading:
     left: int
     in_transit: int
     orders: int
-    entries: Sequence[Order] = ()
+    entries: Sequence[Entry] = ()
 
     @classmethod
     def of(cls, slots: Sequence[_Slot], *, whole: bool) -> Reading:
         arrived = set[str]().union(*(slot.credited for slot in slots))
         pending = {id: note for slot in slots for id, note in slot.transfers.items() if id not in arrived}
         in_transit = sum(int(note.split()[1]) for note in pending.values())
-        entries = [Order.decode(entry) for slot in slots for entry in slot.orders] if whole else []
+        entries = [Entry.read(entry, slot.ledger) for slot in slots for entry in slot.orders] if whole else []
         return cls(
             generation=slots[0].generation if slots[0].stock is not None else None,
             left=sum(slot.left for slot in slots) + in_transit,
@@ -131,4 +132,4 @@ class Ledgers:
                 pipe.get(key)
             pipe.hgetall(keys.transfers)
             pipe.smembers(keys.credited)
-            return _Slot(*pipe.execute())
+            return _Slot(keys.orders, *pipe.execute())

@@ -17,7 +17,7 @@ from typing import Any
 
 from app.contract.credentials import read_secret, with_password
 from app.contract.keys import queue_name
-from app.contract.orders import Order
+from loadtest.results.entry import Entry
 from loadtest.results.record import Sample
 from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, Reading
 from loadtest.shop_client.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
@@ -79,7 +79,7 @@ class Sale:
         generation = int(self._read().generation or 0)
         self._generation = str(generation + bool(opens_in_s))  # the opening makes the next one
 
-    def ledger(self) -> tuple[list[Order], int]:
+    def ledger(self) -> tuple[list[Entry], int]:
         """The orders, in each ledger as they were written, and how many items are left by all counters.
 
         Raises:

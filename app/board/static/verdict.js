@@ -10,7 +10,7 @@ export const MARKS = {
   lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
 };
 const TONES = { awaited: "ready", exact: "exact", oversold: "over", undersold: "under", flawed: "lost", no_verdict: "lost" };
-const FLAWS = ["oversold", "undersold", "gave_up", "busy", "lost_updates", "duplicates", "missing", "contradicted", "early"];
+const FLAWS = ["oversold", "undersold", "gave_up", "busy", "lost_updates", "duplicates", "missing", "contradicted", "out_of_order", "premature", "past_fence", "early"];
 
 export const toneOf = ({ kind }) => TONES[kind] ?? "lost";
 
@@ -20,7 +20,7 @@ export function sentenceOf({ kind, counts, verdict }) {
   if (kind === "no_verdict") return text("verdict.none");
   const told = { ...counts };
   if (!told.undersold) told.gave_up = told.busy = 0;
-  if (told.oversold) told.lost_updates = 0;
+  if (told.oversold) told.lost_updates = told.past_fence = 0;
   const flaws = FLAWS.filter((name) => told[name]);
   if (!flaws.length && kind !== "exact") return verdict;
   const parts = (flaws.length ? flaws : ["exact"]).concat(told.in_doubt ? ["in_doubt"] : []);

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
 from loadtest.results.audit import audit, longest_stall
+from loadtest.results.entry import Entry
 from loadtest.results.overlaps import MOST_KEPT, Overlaps
-from loadtest.results.record import CriticalSection, Record
+from loadtest.results.record import CriticalSection, Point, Record
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -30,8 +30,8 @@ def answer(number: int, outcome: Outcome = Outcome.SOLD) -> Answer:
     return Answer(f"buyer-{number}", outcome, "shop-a", order, sent_ms=at, answered_ms=at + 9, status=200)
 
 
-def entry(number: int) -> Order:
-    return Order(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
+def entry(number: int) -> Entry:
+    return Entry(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
 
 
 def section(number: int, entered: float, left: float | None, **changes: object) -> CriticalSection:
@@ -92,6 +92,13 @@ def repeat_order(record: Record, number: int) -> None:
     record.verdict["stock_left"] -= 1
 
 
+def write_late(record: Record, number: int) -> None:
+    """The next holder has read and not written when the write of `number` is sent."""
+    at = 10.0 * number
+    changed(record.sections, number, commit_ms=at + 12, left_ms=at + 14)
+    changed(record.sections, number + 1, outcome="unavailable", points=(Point("read", 1, at + 11),))
+
+
 CORRUPTIONS: dict[str, tuple[Callable[[Record, int], object], list[str]]] = {
     "an order is not in the ledger": (
         lambda record, n: record.ledger.pop(n), ["sold + stock is 19 of 20", "1 acknowledged but missing"],
@@ -103,8 +110,20 @@ CORRUPTIONS: dict[str, tuple[Callable[[Record, int], object], list[str]]] = {
     "an old counter was written": (
         lambda record, n: record.verdict.update(stock_left=1), ["sold + stock is 21 of 20"],
     ),
-    "a lower token came into the ledger last": (
-        lambda record, n: record.ledger.append(record.ledger.pop(n)), ["1 order out of token order"],
+    "a lower token came into the ledger later": (
+        lambda record, n: changed(record.ledger, n + 1, token=-1), ["1 order out of token order"],
+    ),
+    "the buyer came after the next one had its item": (
+        lambda record, n: changed(record.answers, n, sent_ms=10.0 * n + 22, answered_ms=10.0 * n + 29),
+        ["1 order out of order"],
+    ),
+    "a buyer was told sold out while all items were there": (
+        lambda record, n: changed(record.answers, 20 + n % 10, sent_ms=0.0, answered_ms=5.0),
+        ["1 told sold out too early"],
+    ),
+    "the write landed after the next holder had read": (write_late, ["1 write past the fence"]),
+    "the holder was frozen after its write": (
+        lambda record, n: changed(record.sections, n, commit_ms=10.0 * n + 3, left_ms=900.0), [],
     ),
     "the buyer got no answer, so the order is not wrong": (without_answer, ["1 buyer without an answer"]),
     "the shop answered that it does not know, so the order is not wrong": (

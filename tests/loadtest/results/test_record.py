@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from app.contract.clock import Start
-from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.cli.report import report
 from loadtest.results.answer import Answer
+from loadtest.results.entry import Entry
 from loadtest.results.folders import new_report, point_latest, report_under_way
 from loadtest.results.record import Event, Record, Sample, SectionReader
 from tests.loadtest.results.test_audit import sale
@@ -50,7 +50,7 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
     record.take(
         start,
         answers=[Answer.read("ada", "shop-a", 200, SOLD, sent=1000.005, received=1000.035)],
-        ledger=[Order("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
+        ledger=[Entry("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
         sections=reader.poll(),
     )
     (answer,), (entry,), (section, cart) = record.answers, record.ledger, record.sections
@@ -67,7 +67,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     record.take(
         BOOT,
         answers=[Answer("adä", Outcome.SOLD, "shop-a", "x", sent_ms=1.0, answered_ms=2.0)] * 3,
-        ledger=[Order("x", "adä")],
+        ledger=[Entry("x", "adä")],
         sections=[],
     )
     record.samples = [Sample(1.0, 300, 0, "shop-a", 3), Sample(2.0, None, None, None, None)]

@@ -100,13 +100,15 @@ class History:
         ]
 
     def _out_of_order(self, entries: Sequence[Entry]) -> Iterator[OutOfOrder]:
+        places = {(entry.order, entry.buyer): place for place, entry in reversed(list(enumerate(entries)))}
         first: tuple[float, Entry] | None = None  # of the orders behind
-        for entry in reversed(entries):
-            sent_ms = self._sent_ms(entry)
+        for place, entry in reversed(list(enumerate(entries))):
+            sent_ms, key = self._sent_ms(entry), (entry.order, entry.buyer)
             if first and first[0] + self._slack_ms < sent_ms:
                 yield OutOfOrder(entry, sent_ms, first[1], first[0])
-            answered_ms = self._acknowledged.get((entry.order, entry.buyer))
-            if answered_ms is not None and (first is None or answered_ms < first[0]):
+            answered_ms = self._acknowledged.get(key)
+            # Of an order that is there twice, the answer was about the first.
+            if places[key] == place and answered_ms is not None and (first is None or answered_ms < first[0]):
                 first = answered_ms, entry
 
     def _last_sale(self, item: str, ledger: Iterable[Entry], stock: int) -> _Sale:

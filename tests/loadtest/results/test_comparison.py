@@ -20,7 +20,8 @@ def a_run(
     guard: str = "etcd", promise: str = "exact", *, orders: int = 2, timed_out: int = 0, strangers: int = 0
 ) -> Run:
     """A rush of three buyers for two items; the first, one after the other, got what they wanted."""
-    outcomes = ([Outcome.SOLD] * orders + [Outcome.LOCK_TIMEOUT] * timed_out + [Outcome.SOLD_OUT] * 3)[:3]
+    rest = Outcome.SOLD_OUT if orders + strangers >= 2 else Outcome.LOCK_LOST
+    outcomes = ([Outcome.SOLD] * orders + [Outcome.LOCK_TIMEOUT] * timed_out + [rest] * 3)[:3]
     orders_of = [f"order-{n}" if n < orders else None for n in range(3)]
     answers = [
         Answer(f"buyer-{n}", outcomes[n], f"shop-{n % 2}", orders_of[n], False, 100_000 + 10 * n, 101_000 + 1000 * n, n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.contract.outcomes import Outcome
-from app.contract.verdict import Verdict
+from app.contract.verdict import Kind, Verdict
 from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.verdict import judge_rush, with_kind
@@ -79,9 +80,10 @@ def test_a_buyer_before_the_opening_wants_nothing(opens_at: float, verdict: str)
 
 @pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
 def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
-    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused; gave up and busy are counted."""
-    why = {Outcome.LOCK_TIMEOUT: ", gave up: 1000", Outcome.BUSY: ", busy: 1000"}.get(outcome, "")
-    assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == f"UNDERSOLD by 1{why}"
+    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused, and what they were told is counted."""
+    why = {"lock_timeout": ", gave up: 1000", "busy": ", busy: 1000", "sold_out": ", 1000 told sold out too early"}
+    sentence = f"UNDERSOLD by 1{why.get(outcome.value, '')}"
+    assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == sentence
     assert rush(stock=300, left=300, orders=0, **{outcome.value: 2}).undersold == 2
 
 
@@ -128,6 +130,19 @@ def test_ledger_and_answers_are_compared(ledger: list[Entry], answers: list[Answ
     assert verdict.exact is (found == "in_doubt")
 
 
+def test_each_rule_of_real_time_condemns_alone() -> None:
+    """The counts add up: an order that precedes one answered before, or an answer "sold out" before its time, is it."""
+    first, second = (replace(sold(n), sent_ms=20.0 * n, answered_ms=20.0 * n + 9) for n in range(2))
+    rush = partial(judge_rush, stock=2, stock_left=0)
+    assert rush(ledger=[entry(0), entry(1)], answers=[first, second]).exact
+    assert rush(ledger=[entry(1), entry(0)], answers=[first, second]).sentence == "1 out of order"
+    early = replace(refused(2), answered_ms=5.0)
+    verdict = rush(ledger=[entry(0), entry(1)], answers=[first, second, early])
+    assert (verdict.sentence, verdict.kind) == ("1 told sold out too early", Kind.FLAWED)
+    assert rush(ledger=[entry(0), entry(1)], answers=[first, second, early], slack_ms=100.0).exact
+    assert rush(ledger=[entry(0)], answers=[first], stock=1, past_fence=1).sentence == "1 written past the fence"
+
+
 @pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
 def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
     """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
@@ -150,6 +165,7 @@ ledgers = st.lists(st.builds(Entry, st.sampled_from("abcdef"), st.integers(0, 8)
 @given(stock=st.integers(0, 10), left=st.integers(-5, 10), ledger=ledgers, answers=answers_strategy)
 def test_every_order_is_accounted_for(stock: int, left: int, ledger: list[Entry], answers: list[Answer]) -> None:
     """No count is negative, only a sale that adds up is EXACT, order does not matter, the sentence tells the kind."""
+    answers = [replace(answer, sent_ms=number / 100) for number, answer in enumerate(answers)]
     verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=answers)
     assert min(vars(verdict).values()) >= 0
     kept = with_kind({"verdict": verdict.sentence})

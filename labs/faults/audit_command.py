@@ -53,7 +53,7 @@ def audit_lines(found: Audit) -> Iterator[str]:
     yield from _listed("critical section", " whose process died inside", map(_section, found.unfinished))
     late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)
     yield from _listed("order", " out of token order", late)
-    yield from _listed("order", " out of order", map(_out_of_order, found.out_of_order))
+    yield from _listed("order", " out of real-time order", map(_out_of_order, found.out_of_order))
     yield from _listed("answer", ' "sold out" too early', map(_premature, found.premature))
     yield from _listed("write", " past the fence", map(_past_fence, found.past_fence))
     yield from _listed("order", " acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))

@@ -72,7 +72,7 @@ class Audit:
         found: dict[str, Sequence[object]] = {
             f"{pluralize(len(self.raced), 'pair')} that raced": self.raced,
             f"{pluralize(len(self.token_regressions), 'order')} out of token order": self.token_regressions,
-            f"{pluralize(len(self.out_of_order), 'order')} out of order": self.out_of_order,
+            f"{pluralize(len(self.out_of_order), 'order')} out of real-time order": self.out_of_order,
             f"{len(self.premature)} told sold out too early": self.premature,
             f"{pluralize(len(self.past_fence), 'write')} past the fence": self.past_fence,
             f"{len(self.missing)} acknowledged but missing": self.missing,

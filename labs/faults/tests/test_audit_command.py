@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 from app.contract.outcomes import Outcome
 from app.contract.verdict import NO_VERDICT, TOO_SLOW, Kind
 from labs.faults.audit_command import audit_records
-from loadtest.results.record import Record
+from loadtest.results.answer import Answer
+from loadtest.results.record import Point, Record
 
 DATA = Path(__file__).parents[3] / "tests/data"
 
@@ -64,3 +65,28 @@ def test_a_record_without_a_verdict_blames_no_guard(tmp_path: Path, sentence: st
     assert done.exit_code == 0
     assert "1 order stored but unacknowledged:\n    o of anonymous" in done.output
     assert done.output.splitlines()[-1] == f"  {sentence}"
+
+
+def test_what_contradicts_real_time_or_the_fence_is_named(tmp_path: Path) -> None:
+    """Each of the three rules alone breaks the promise, with buyers and times."""
+    record = Record.read(DATA / "rush-etcd.json")
+    first, second = record.ledger[:2]
+    answers = {answer.order: answer for answer in record.answers}
+    late = answers[second.order].answered_ms + 50
+    record.answers = [replace(each, sent_ms=late) if each.order == first.order else each for each in record.answers]
+    record.answers.append(Answer("ada", Outcome.SOLD_OUT, "shop-a", sent_ms=0.0, answered_ms=1.0, status=409))
+    writer, reader = (next(each for each in record.sections if each.order == entry.order) for entry in (first, second))
+    read = replace(reader, outcome="unavailable", points=(Point("read", 1, 60.0),))
+    record.sections = [*(each for each in record.sections if each not in (writer, reader)), read]
+    record.sections.append(replace(writer, commit_ms=70.0, left_ms=80.0))
+    record.write(tmp_path / "record.json")
+    done = judged(tmp_path / "record.json")
+    assert done.exit_code == 1
+    lines = done.output.splitlines()
+    for title, named in (
+        ("  1 order out of real-time order:", [first.buyer, f"{late:.1f} ms", second.buyer]),
+        ('  1 answer "sold out" too early:', ["ada", "1.0 ms"]),
+        ("  1 write past the fence:", [writer.buyer, "70.0 ms", reader.buyer, "60.0 ms"]),
+    ):
+        line = lines[lines.index(title) + 1]
+        assert [word for word in named if word not in line] == []

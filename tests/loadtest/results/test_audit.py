@@ -115,7 +115,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[Record, int], object], list[str]]] = {
     ),
     "the buyer came after the next one had its item": (
         lambda record, n: changed(record.answers, n, sent_ms=10.0 * n + 22, answered_ms=10.0 * n + 29),
-        ["1 order out of order"],
+        ["1 order out of real-time order"],
     ),
     "a buyer was told sold out while all items were there": (
         lambda record, n: changed(record.answers, 20 + n % 10, sent_ms=0.0, answered_ms=5.0),

@@ -12,6 +12,7 @@ import pytest
 
 from app.contract.orders import Order
 from loadtest.ports import free_port
+from loadtest.results.entry import Entry
 from loadtest.results.record import Sample
 from loadtest.shop_client.ledgers import connect
 from loadtest.shop_client.sale import Sale
@@ -47,13 +48,15 @@ def put(stock: Any, slot: str, *, left: int, orders: Sequence[Order] = (), **tra
 
 
 def test_all_ledgers_are_read(sale: Sale, stock: Any) -> None:
-    """Orders of treasury and shards, each in the order of writing; what is on its way is left, and counts once."""
+    """Orders of treasury and shards, each with its ledger; what is on its way is left, and counts once."""
     orders = [Order(f"order-{number}", f"buyer-{number}", "shop", "etcd", number, 2) for number in range(4)]
     put(stock, "t", left=7, orders=orders[:2], arrived="0 10", pending="1 5")
     put(stock, "t/0", left=8, orders=orders[2:3], other="3 1")
     put(stock, "t/3", left=1, orders=orders[3:])
     stock.sadd("sale:{t/0}:credited", "arrived")
-    assert sale.ledger() == (orders, 7 + 8 + 1 + 5 + 1)
+    ledgers = [f"sale:{{{slot}}}:orders" for slot in ("t", "t", "t/0", "t/3")]
+    entries = [Entry(**vars(order), ledger=ledger) for order, ledger in zip(orders, ledgers, strict=True)]
+    assert sale.ledger() == (entries, 7 + 8 + 1 + 5 + 1)
     assert sale.sample(1.0) == Sample(1.0, 22, 4, None, None)
 
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import time
 from collections import OrderedDict
 
 MOST_KEPT = 4096  # clients; one that comes back after so many others begins with a full bucket
+
+
+def client_of(address: str) -> str:
+    """The client behind an address, for bounds: of IPv6 a network of 64 bits, all of which one computer may use."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv4Address):
+        return address
+    return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
 
 
 class Bounds:

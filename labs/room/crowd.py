@@ -6,6 +6,7 @@ clashes: each of those purchases has read the same number before another one had
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
@@ -23,6 +24,10 @@ MOST_ROBOTS = 1000
 LONGEST_NAME = 20
 MOST_BET = 9999
 EARLY_S = 0.3  # a phone's clock may be wrong by so much; its click waits for the opening
+BLANK = "\u115f\u1160\u2800"  # letters and symbols that show nothing; NFKC makes others into these
+POSING = re.compile(
+    r"robot|机器人|^\d+ ?(others?|more|phones?|人|个|部)", re.IGNORECASE
+)  # as the page says who holds a number
 PHONE, ROBOT = "phone: ", "robot: "  # before the names in the shop's ledger
 
 
@@ -86,6 +91,15 @@ class Click:
     key: str
     bought: Bought | None = None
     settled: threading.Event = field(default_factory=threading.Event)
+    _waiting: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is settled, for at most so long. Repetitions while one waits do not: they took all threads."""
+        if self._waiting.acquire(blocking=False):
+            try:
+                self.settled.wait(seconds)
+            finally:
+                self._waiting.release()
 
 
 @dataclass(eq=False)
@@ -260,8 +274,11 @@ def _count_phones(buyers: Iterable[Buyer]) -> int:
 
 def checked_name(text: str) -> str:
     """A name in one short line, without what changes the direction of a text or can't be seen. Raises RoomRefused."""
-    visible = "".join(each if unicodedata.category(each)[0] != "C" else " " for each in text)
+    normal = unicodedata.normalize("NFKC", text)
+    visible = "".join(each if unicodedata.category(each)[0] != "C" and each not in BLANK else " " for each in normal)
     name = " ".join(visible.split())[:LONGEST_NAME].strip()
     if not any(unicodedata.category(each)[0] in "LNS" for each in name):
         raise RoomRefused(400, "no_name", f"Give a name of 1 to {LONGEST_NAME} characters.")
+    if POSING.search(name):
+        raise RoomRefused(400, "posing", "Choose another name: this one reads as if the page counted others.")
     return name

@@ -15,7 +15,7 @@ from app.contract.outcomes import Outcome
 from app.web import access, error_handlers
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
-from labs.room.bounds import Bounds
+from labs.room.bounds import Bounds, client_of
 from labs.room.buying import Buying
 from labs.room.crowd import MOST_BET, Buyer, Crowd, RoomRefused
 from labs.room.settings import RoomSettings
@@ -45,7 +45,7 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
     error_handlers.init_app(app, addresses="Open the page at /.")
     access.init_app(app, names={settings.host}, setting="--address")
     of_address, of_phone = Bounds(burst=800, per_s=300), Bounds(burst=20, per_s=8)
-    of_pin = Bounds(burst=20, per_s=0.2)
+    wrong_of_address, wrong_of_all = Bounds(burst=60, per_s=0.1), Bounds(burst=240, per_s=0.5)
 
     @app.errorhandler(RoomRefused)
     def refused(error: RoomRefused) -> Response:
@@ -54,7 +54,7 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
     @app.before_request
     def check() -> None:
         phone = crowd.find(request.cookies.get(COOKIE, ""))
-        if not of_address.allows(str(request.remote_addr)) or (phone and not of_phone.allows(phone.id)):
+        if not of_address.allows(client_of(str(request.remote_addr))) or (phone and not of_phone.allows(phone.id)):
             raise RoomRefused(429, "slow_down", "Too many requests: wait a moment.")
         # A form of another site can send texts and forms without asking first, but no JSON.
         if request.method == "POST" and not request.is_json:
@@ -97,12 +97,14 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
     def join() -> Response:
         """Join with a name, and with the PIN if there is one."""
         asked = Parameters(request, "name", "pin")
-        address = str(request.remote_addr)
+        address = client_of(str(request.remote_addr))
         if settings.pin:
-            if not of_pin.allows(address, cost=0):
+            # Not for each phone, which has nothing to be known by yet: a router's other phones have tries left.
+            if not (wrong_of_address.allows(address, cost=0) and wrong_of_all.allows("", cost=0)):
                 raise RoomRefused(429, "slow_down", "Too many wrong tries: wait a few seconds.")
             if not hmac.compare_digest(asked.text("pin", "-").encode(), settings.pin.encode()):
-                of_pin.allows(address)
+                wrong_of_address.allows(address)
+                wrong_of_all.allows("")
                 raise RoomRefused(403, "wrong_pin", "The PIN is on the board.")
         phone = crowd.join(asked.text("name", "-"), address)
         response = json_response(shown(crowd, phone))
@@ -130,7 +132,7 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
         click, is_first = crowd.click(phone, key, sale)
         if is_first:
             buying.start(click)
-        click.settled.wait(ANSWER_S)
+        click.wait(ANSWER_S)
         return json_response(shown(crowd, phone))
 
     return app

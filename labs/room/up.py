@@ -26,7 +26,7 @@ from loadtest.stack.stack import Stack
 
 PORT = 8060
 ELSEWHERE = ("192.0.2.1", 9)  # an address that exists nowhere; nothing is sent to it
-PIN_DIGITS = 4
+PIN_DIGITS = 6
 
 OPTIONS = [
     click.Option(["--room"], is_flag=True, help="Let phones buy over this computer's network address."),

@@ -15,7 +15,7 @@ import pytest
 from loadtest.stack.process import Resource
 
 T = TypeVar("T")
-ADDRESS = "192.0.2.10"  # of a range for documentation
+ADDRESS, OTHER_ADDRESS = "192.0.2.10", "192.0.2.66"  # of a range for documentation; clients come from either
 CLONE_NEWNET = 0x40000000
 
 
@@ -59,7 +59,7 @@ def _enter() -> str:
     try:
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
             return os.strerror(ctypes.get_errno())
-        for words in ("link set lo up", f"addr add {ADDRESS}/24 dev lo"):
+        for words in ("link set lo up", *(f"addr add {each}/24 dev lo" for each in (ADDRESS, OTHER_ADDRESS))):
             subprocess.run(["ip", *words.split()], check=True, capture_output=True)
     except (AttributeError, OSError, subprocess.CalledProcessError) as error:
         return str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -168,19 +169,48 @@ def test_what_one_phone_may_ask_for_is_bounded_for_it_alone(join: Join, crowd: C
     assert buy(calm, sale).get_json()["me"]["bought"] == "sold"
 
 
-def test_a_pin_is_asked_for_and_cannot_be_tried_out(make: Any) -> None:
-    """Without the PIN of the board nobody joins; after some wrong ones the address has to wait."""
-    phone: FlaskClient = make(pin="4711")()
+@pytest.fixture
+def try_pin(make: Any) -> Callable[..., str]:
+    """Tries to join a room with the PIN 471147; "joined", or the kind of the refusal."""
+    phone: FlaskClient = make(pin="471147")()
+    assert phone.get("/state", base_url=URL).get_json()["needs_pin"] is True
 
     def try_pin(pin: str, address: str = "192.0.2.1") -> str:
         where = {"REMOTE_ADDR": address}
         told = phone.post("/join", json={"name": "Ada", "pin": pin}, base_url=URL, environ_overrides=where)
         return kind_of(told) if told.status_code != 200 else "joined"
 
-    assert phone.get("/state", base_url=URL).get_json()["needs_pin"] is True
-    tried = [try_pin(f"{number:04}") for number in range(30)]
-    assert (tried[0], tried[-1]) == ("wrong_pin", "slow_down")
-    assert (try_pin("4711"), try_pin("4711", "192.0.2.2")) == ("slow_down", "joined")
+    return try_pin
+
+
+def test_wrong_tries_of_one_phone_lock_out_no_other_behind_its_router(try_pin: Callable[..., str]) -> None:
+    """After twenty of them, who has the PIN of the board joins from the same address."""
+    assert {try_pin(f"{number:06}") for number in range(20)} == {"wrong_pin"}
+    assert try_pin("471147") == "joined"
+
+
+@pytest.mark.parametrize("address", ["192.0.2.{}", "2001:db8::{:x}"])
+def test_a_pin_cannot_be_tried_out(try_pin: Callable[..., str], address: str) -> None:
+    """Of many addresses only some tries count, and a network of IPv6 is one address; others elsewhere still join."""
+    tried = [try_pin(f"{number:06}", address.format(number % 60)) for number in range(1200)]
+    most = 60 if ":" in address else 240
+    assert most <= tried.count("wrong_pin") < 2 * most
+    assert set(tried) == {"wrong_pin", "slow_down"}
+    if ":" in address:
+        assert try_pin("471147", "2001:db8:1::1") == "joined"
+
+
+def test_repetitions_of_a_click_do_not_wait(join: Join, crowd: Crowd) -> None:
+    """While one request waits for the answer of the shop, others of that phone get the state at once."""
+    phone, sale = join(), open_sale(crowd, opens_in_s=0.2)
+    (buyer,) = crowd.phones
+    click, _ = crowd.click(buyer, KEY["Idempotency-Key"], sale)  # which nothing settles
+    waiting = threading.Thread(target=click.wait, args=(60,))
+    waiting.start()
+    assert [buy(phone, sale).get_json()["me"]["bought"] for _ in range(10)] == ["pending"] * 10
+    assert waiting.is_alive()
+    click.settled.set()
+    waiting.join()
 
 
 def test_one_address_does_not_fill_the_room(crowd: Crowd) -> None:
@@ -203,6 +233,11 @@ def test_one_address_does_not_fill_the_room(crowd: Crowd) -> None:
         ("🦦", "🦦"),
         ("\u200b\u0301 -", None),
         ("", None),
+        ("\u3164\u2800\u115f", None),
+        ("\u3164Ada", "Ada"),
+        ("9 robots", None),
+        ("12 个机器人", None),
+        ("Robert", "Robert"),
     ],
 )
 def test_a_name_is_one_short_visible_line(given: str, shown: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from labs.room.tests.network import ADDRESS, Network
+from labs.room.tests.network import ADDRESS, OTHER_ADDRESS, Network
 from labs.room.tests.rooms import Judge, Phone, all_buy, ask_board, clashes_on_board, crowd_of
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
@@ -147,3 +148,58 @@ def test_half_requests_hold_up_nobody(network: Network, room: RoomServer) -> Non
     assert phone.told["me"]["name"] == "patient"
     for line in lines:
         line.close()
+
+
+def test_clients_that_read_no_answer_hold_up_nobody(network: Network, room: RoomServer) -> None:
+    """Hundreds of connections of one address that ask again and again and never read leave threads for others."""
+    question = f"GET /static/phone.js HTTP/1.1\r\nHost: {ADDRESS}:{room.port}\r\n\r\n".encode()
+
+    def connect() -> socket.socket:
+        line = socket.socket()
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        line.bind((OTHER_ADDRESS, 0))
+        line.connect((ADDRESS, room.port))
+        return line
+
+    def ask_and_not_read(lines: list[socket.socket]) -> None:
+        for line in lines:
+            with contextlib.suppress(OSError):  # the room has closed it
+                line.sendall(question)
+
+    lines = [network.run(connect) for _ in range(450)]
+    for number in range(8):  # until no buffer takes another answer
+        network.run(ask_and_not_read, lines)
+        network.run(Phone, room.url, f"reader {number}")  # which is served
+    for line in lines:
+        line.settimeout(30)
+        assert network.run(drained, line), "it was closed"
+        line.close()
+
+
+def drained(line: socket.socket) -> bool:
+    """Read to the end of a connection that the room has closed."""
+    with contextlib.suppress(ConnectionResetError):
+        while line.recv(65536):
+            pass
+    return True
+
+
+def test_a_request_in_pieces_is_served_when_its_last_piece_comes(network: Network, room: RoomServer) -> None:
+    """Head, half of the body and the rest in three segments; one that stops sending is closed at once."""
+
+    def send_in_pieces() -> bytes:
+        with socket.create_connection((ADDRESS, room.port), timeout=30) as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            head = f"POST /join HTTP/1.1\r\nHost: {ADDRESS}:{room.port}\r\nContent-Type: application/json\r\n"
+            for piece in (head, "Content-Length: 17\r\n\r\n", '{"name":', '"pieces"}'):
+                line.sendall(piece.encode())
+            return line.recv(65536)
+
+    def stop_in_the_middle() -> bool:
+        with socket.create_connection((ADDRESS, room.port), timeout=30) as line:
+            line.sendall(b"POST /join HTTP/1.1\r\nContent-Length: 20\r\n\r\n{")
+            line.shutdown(socket.SHUT_WR)
+            return drained(line)
+
+    assert b"200 OK" in network.run(send_in_pieces)
+    assert network.run(stop_in_the_middle)

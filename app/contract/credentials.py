@@ -7,8 +7,11 @@ from urllib.parse import quote
 
 
 def read_secret(path: str) -> str:
-    """The text in a file, without the blanks around it; raises OSError or ValueError where it cannot be read."""
-    return Path(path).read_text(encoding="utf-8").strip()
+    """The line in a file, without the blanks around it; raises OSError or ValueError where it is not one line."""
+    secret = Path(path).read_text(encoding="utf-8").strip()
+    if len(secret.splitlines()) > 1:
+        raise ValueError("it has several lines, and a secret is one")
+    return secret
 
 
 def with_password(url: str, password: str) -> str:

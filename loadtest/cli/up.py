@@ -77,7 +77,8 @@ class Logs:
                     self._ended.add(process)
                     is_startable = isinstance(process, Instance | Etcd)
                     advice = "the board can start it again" if is_startable else "Ctrl-C, and start again"
-                    self.say(process, f"ended with code {process.returncode}: {advice}")
+                    cause = f" ({process.reason()})" if (process.returncode or 0) > 0 else ""  # or else: by a signal
+                    self.say(process, f"ended with code {process.returncode}{cause}: {advice}")
             time.sleep(_POLL_S)
 
     def show_new(self) -> None:

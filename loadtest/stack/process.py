@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -30,6 +31,7 @@ _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 START_TIMEOUT_S = 30.0
 _STOP_S = 15.0
 _KILLED_S = 5.0  # at most, until the children of a killed process have let go of its port
+_LEAST_FREE = 64 * 1024  # bytes, below which nothing starts: etcd alone asks for 64 MB
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
@@ -144,18 +146,22 @@ class ManagedProcess(Resource):
             go.write(b"go\n")
 
     def wait_ready(self) -> None:
-        """Wait until `is_ready`, at most `START_TIMEOUT_S`; raises ServerError with the log's last line."""
+        """Wait until `is_ready`, at most `START_TIMEOUT_S`; raises ServerError with the `reason`."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self.is_ready():
             if not self.running:
-                raise ServerError(f"{self.name} ended with code {self.returncode} at the start: {self.last_log_line()}")
+                raise ServerError(f"{self.name} ended with code {self.returncode} at the start: {self.reason()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise ServerError(f"{self.name} was not ready within {START_TIMEOUT_S:g} s: {self.last_log_line()}")
+                raise ServerError(f"{self.name} was not ready within {START_TIMEOUT_S:g} s: {self.reason()}")
             time.sleep(_POLL_S)
 
-    def last_log_line(self) -> str:
+    def reason(self) -> str:
+        """Why it ended, or does not get ready: a full disk, or else the last line of its log."""
         lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
+        is_full = shutil.disk_usage(self.directory).free < _LEAST_FREE if self.directory.exists() else False
+        if is_full or any("no space left" in line.lower() for line in lines):
+            return f"no space left in {self.directory}: free some, or let TMPDIR name another disk"
         return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
 
     def terminate(self) -> None:

@@ -66,6 +66,9 @@ def test_the_token_may_be_in_a_file(tmp_path: Path) -> None:
     file.write_text(" \n", encoding="utf-8")
     with pytest.raises(SettingsError, match="give a file that is not empty"):
         read(given)
+    file.write_text("s3cret\nother\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="several lines"):
+        read(given)
     file.write_text("s3cret\n", encoding="utf-8")
     assert read(given).admin_token == SecretStr("s3cret")
     assert read({**given, "FLASHSALE_ADMIN_TOKEN": "other"}).admin_token == SecretStr("other")

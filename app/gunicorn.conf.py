@@ -25,7 +25,7 @@ except SettingsError as error:
     sys.exit(str(error))
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
-worker_class = "app.server.worker.CountingWorker"
+worker_class = "gthread"
 workers = 1  # whose metrics are those of the instance; more instances use more CPUs
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
@@ -78,7 +78,7 @@ def post_worker_init(worker: Any) -> None:
     """
     from app import services
     from app.server.heartbeat import Heartbeat
-    from app.web.busy import BusyAnswers
+    from app.server.threads import RequestCount, queued, start_all
 
     made = services.of(worker.wsgi)
     stop = signal.getsignal(signal.SIGTERM)
@@ -94,12 +94,16 @@ def post_worker_init(worker: Any) -> None:
         stop(signum, frame)  # type: ignore[operator, misc]
 
     signal.signal(signal.SIGTERM, stop_and_drain)
-    worker.refusal = BusyAnswers(worker.wsgi).answer
-    worker.queue = settings.queue
+    count = worker.wsgi.wsgi_app = RequestCount(worker.wsgi.wsgi_app)
+    start_all(worker.tpool, threads)
+
+    def load() -> dict[str, int]:
+        return {"threads": threads, "in_hand": count.in_hand, "queued": queued(worker.tpool)}
+
     made.warm_up()
     if settings.section_log is not None:
-        counted = made.metrics.outcomes
-        worker.heartbeat = Heartbeat(settings.section_log, settings.instance, pool=worker.tpool, outcomes=counted)
+        outcomes = made.metrics.outcomes
+        worker.heartbeat = Heartbeat(settings.section_log, settings.instance, load=load, outcomes=outcomes)
         worker.heartbeat.start()
     # The garbage collector need not visit what exists now during a rush.
     gc.collect()

@@ -27,7 +27,6 @@ from lock import Client, LockError
 logger = logging.getLogger(__name__)
 
 PROBE_TIMEOUT = 1.0  # seconds
-PURCHASE = "/stock/reduce"
 
 
 def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: float = TIMEOUT) -> Sale:
@@ -53,7 +52,6 @@ class Services:
 
     Attributes:
         probed: the sale once more, for probes: the connections of the other one are for buyers.
-        sellers: what sells, by the path of its route: None for the guards, of which a purchase names one.
         background: work beside the requests, of the labs.
     """
 
@@ -71,13 +69,7 @@ class Services:
         log = settings.section_log
         buys = {name: type(guard).buy for name, guard in self.guards.items()}
         self.listener = SectionLog(log, instance=instance, buys=buys) if log else PurchaseListener()
-        self.sellers: dict[str, str | None] = {PURCHASE: None}
         self.background: list[Background] = []
-
-    def add_seller(self, name: str, path: str) -> None:
-        """Count what is sold by ``POST path`` under this name, and refuse it like other purchases where all is busy."""
-        self.sellers[path] = name
-        self.metrics.add(name)
 
     def warm_up(self) -> None:
         """Connect now rather than at the first purchase, which retries what fails here; start the background work."""

@@ -44,7 +44,6 @@ class Settings(EnvironmentSettings):
         shards: parts that `etcd-sharded` divides the stock of an item into; the same on all instances.
         section_log: directory of the section log, see `app.contract.section_log`.
         threads: purchases that the instance has in hand at once; also the size of its Redis connection pool.
-        queue: requests that it has in hand or waiting from which on purchases are answered ``busy``.
     """
 
     etcd_endpoints: env.Endpoints = "127.0.0.1:2379"
@@ -69,7 +68,6 @@ class Settings(EnvironmentSettings):
     admin_token_file: env.SecretFile | None = None
     admin_token: SecretStr | None = Field(default_factory=lambda read: read["admin_token_file"])
     threads: int = Field(default=256, ge=1, le=1024)
-    queue: int = Field(default=3000, ge=1, le=MOST_ITEMS)
     items: int = Field(default=1, ge=1, le=MOST_KINDS)
     shards: int = Field(default=4, ge=1, le=MOST_SHARDS)
     section_log: Path | None = None

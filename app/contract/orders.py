@@ -19,14 +19,14 @@ class Order:
         instance: which instance wrote it.
         token: the fencing token under which it was written, if the guard has one.
         at_ms: when, in milliseconds since the epoch, by the instance's clock; in a record since its start.
-        item: what was bought; of a cart, in the answer that is kept for its key, all items.
+        item: what was bought.
     """
 
     order: str
     buyer: str
     instance: str = ""
     guard: str = ""
-    token: Any = None  # a `Token`; of a cart, in the answer that is kept for its key, one for each item
+    token: Any = None  # a `Token`, or the tuple that becomes one in JSON
     at_ms: float = 0
     item: str = "1"
 

@@ -137,7 +137,7 @@ class LoggedSection:
     commit_at: int | None = None
     outcome: str | None = None
     cause: str | None = None
-    stock: Any = None  # of a cart, what is left of each item
+    stock: int | None = None
     line: int | None = None
     stock_read: int | None = None
     points: list[Point] = field(default_factory=list)

@@ -42,7 +42,6 @@ class Verdict:
         in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
         strangers: orders of buyers from outside the rush; no guard is to blame.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
-        busy: buyers for whom an instance had no room.
         early: items sold before the opening.
     """
 
@@ -59,7 +58,6 @@ class Verdict:
     in_doubt: int = 0
     strangers: int = 0
     gave_up: int = 0
-    busy: int = 0
     early: int = 0
 
     @property
@@ -79,10 +77,9 @@ class Verdict:
 
     @property
     def ran_out_of_time(self) -> bool:
-        """What was not sold was left over by buyers who gave up or were told "busy"; nothing else is wrong."""
-        named = 1 + bool(self.gave_up) + bool(self.busy)
+        """What was not sold was left over by buyers who gave up; nothing else is wrong."""
         flaws = [name for count, name in self._flaws() if count]
-        return 0 < self.undersold <= self.gave_up + self.busy and len(flaws) == named and not self.strangers
+        return 0 < self.undersold <= self.gave_up and len(flaws) == 2 and not self.strangers
 
     @property
     def sentence(self) -> str:
@@ -96,7 +93,6 @@ class Verdict:
         yield self.oversold, f"OVERSOLD by {self.oversold}"
         yield self.undersold, f"UNDERSOLD by {self.undersold}"
         yield self.gave_up if self.undersold else 0, f"gave up: {self.gave_up}"
-        yield self.busy if self.undersold else 0, f"busy: {self.busy}"
         # Lost updates and late writes are how a sale oversells, and not a second finding.
         lost = 0 if self.oversold else self.lost_updates
         past_fence = 0 if self.oversold else self.past_fence
@@ -110,9 +106,7 @@ class Verdict:
         yield self.early, f"{self.early} sold before the opening"
 
 
-def judge(
-    *, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int = 0, busy: int = 0, **more: int
-) -> Verdict:
+def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int = 0, **more: int) -> Verdict:
     """Judge a sale by its counts.
 
     Args:
@@ -121,7 +115,6 @@ def judge(
         sold: orders in all ledgers.
         wanted: buyers that have bought, or could have; items that no buyer wanted are not undersold.
         gave_up: see `Verdict`.
-        busy: see `Verdict`.
         more: what only answers and sections show: the other members of `Verdict`.
     """
     vanished = stock - sold - stock_left
@@ -131,6 +124,5 @@ def judge(
         undersold=max(min(stock, wanted) - sold, vanished, 0),
         lost_updates=max(0, -vanished),
         gave_up=gave_up,
-        busy=busy,
         **more,
     )

@@ -14,13 +14,13 @@ DEFAULT = "etcd"
 
 @cache
 def guards() -> dict[str, type[Guard]]:
-    """The guards in this folder and in ``shop.py`` of each lab, by name, in the order in which they are shown.
+    """The guards in this folder and in ``guards/`` of each lab, by name, in the order in which they are shown.
 
     Raises:
         ValueError: two of them have one name.
     """
     found: dict[str, type[Guard]] = {}
-    for each in labs.classes(__name__, "shop", Guard):
+    for each in labs.classes(__name__, "guards/*", Guard):
         if found.setdefault(each.name, each) is not each:
             raise ValueError(f"two guards are named {each.name!r}: {found[each.name]} and {each}")
     return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))

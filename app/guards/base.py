@@ -21,7 +21,7 @@ from app.sales.purchase import Purchase, Receipt, Section
 from app.sales.redis_client import answered_until
 from app.sales.sale import Sale
 from app.sales.stock import Stock
-from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, MultiHold, Mutex, Turn
+from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Turn
 
 __all__ = ["Guard", "Promise", "Tools", "release"]
 
@@ -114,7 +114,7 @@ class Guard(ABC):
             line.release()
 
 
-def release(hold: Hold | Turn | MultiHold, purchase: Purchase) -> None:
+def release(hold: Hold | Turn, purchase: Purchase) -> None:
     """Release. A loss found here is noted on the purchase and does not change its outcome: the write is over."""
     try:
         hold.release()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 from app.contract.keys import DEFAULT_ITEM
 from app.sales.refusals import ShuttingDown, again
-from lock import Client, CohortMutex, LockError, MultiLock, Mutex, Session
+from lock import Client, CohortMutex, LockError, Mutex, Session
 
 AnyMutex = TypeVar("AnyMutex", Mutex, CohortMutex)
 
@@ -63,10 +63,6 @@ class EtcdSessions:
     def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:
         """As `mutex`; the threads of this process hand it to each other."""
         return self._shared(self._cohorts, item, partial(CohortMutex, together=True))
-
-    def multi(self, items: Iterable[str]) -> MultiLock:
-        """One lock over the mutexes of several items; raises as `mutex` does."""
-        return MultiLock(self.session(), map(self.name, items))
 
     def _shared(self, mutexes: dict[str, AnyMutex], item: str, make: Callable[[Session, str], AnyMutex]) -> AnyMutex:
         session = self.session()

@@ -17,7 +17,6 @@ from app.sales.opening import Opened
 from lock import CohortToken
 
 Token = int | CohortToken
-Tokens = dict[str, Token]  # of the items of a cart
 
 
 class Held(Protocol):
@@ -34,8 +33,8 @@ class Receipt:
     """The answer to a buyer.
 
     Attributes:
-        stock: what was left as this purchase saw it, of a cart for each item; None if it did not see it.
-        token: the fencing token under which it was decided, of a cart for each item; None under a guard without one.
+        stock: items left after this purchase; None if it did not see the stock.
+        token: the fencing token under which it was decided; None under a guard without one.
         replayed: it is the first answer to this idempotency key, given again.
         detail: for a refusal, what happened and what to do.
         in_doubt: the write was sent and its answer lost; a retry with the same idempotency key finds out.
@@ -45,8 +44,8 @@ class Receipt:
     outcome: Outcome
     guard: str
     order: str | None = None
-    stock: int | dict[str, int] | None = None
-    token: Token | Tokens | None = None
+    stock: int | None = None
+    token: Token | None = None
     replayed: bool = False
     detail: str = ""
     in_doubt: bool = False
@@ -90,7 +89,6 @@ class Purchase:
     """The request: a buyer's click. Not thread-safe.
 
     Attributes:
-        item: the item; of a cart, all items, separated by commas.
         hold_s: think time inside the critical section, in seconds; it widens the race.
         key: the buyer's Idempotency-Key.
         instance: which one serves the click.
@@ -143,10 +141,10 @@ class Purchase:
         """Seconds until the critical section began, or until now."""
         return (self.section.entered if self.section else time.monotonic()) - self.began
 
-    def entry(self, token: Token | Tokens | None = None, *, item: str | None = None) -> str:
-        """The entry of the ledger for this order; of a cart, for one of its items."""
+    def entry(self, token: Token | None = None) -> str:
+        """The entry of the ledger for this order."""
         at_ms = time.time_ns() // 1_000_000
-        return Order(self.order, self.buyer, self.instance, self.guard, token, at_ms, item or self.item).encode()
+        return Order(self.order, self.buyer, self.instance, self.guard, token, at_ms, self.item).encode()
 
 
 @dataclass(slots=True)

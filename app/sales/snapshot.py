@@ -80,16 +80,14 @@ class Snapshot:
         """Items that are left, wherever they are."""
         return self.stock + self.in_transit
 
-    def judge(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> Verdict:
+    def judge(self, *, gave_up: int = 0, failed: int = 0) -> Verdict:
         """The verdict, as far as ledger and counter show it.
 
-        Of the buyers, `gave_up` waited for the lock until their time was over, an instance had no room for `busy`, and
-        `failed` others were neither served nor told that all is sold.
+        Of the buyers, `gave_up` waited for the lock until their time was over, and `failed` others were neither served
+        nor told that all is sold.
         """
-        wanted = self.orders + gave_up + busy + failed
-        return judge(
-            stock=self.initial, stock_left=self.unsold, sold=self.orders, wanted=wanted, gave_up=gave_up, busy=busy
-        )
+        wanted = self.orders + gave_up + failed
+        return judge(stock=self.initial, stock_left=self.unsold, sold=self.orders, wanted=wanted, gave_up=gave_up)
 
 
 def read_slots(slots: Sequence[Slot], spans: Sequence[tuple[int, int]] = ()) -> list[SlotReading]:

@@ -3,11 +3,11 @@
 In a locked rush every thread waits for the lock, so none is left to answer ``/metrics``. If ``FLASHSALE_SECTION_LOG``
 names a directory, each worker process therefore keeps one line in INSTANCE-PID.heartbeat::
 
-    {"at", "instance", "pid", "began", "threads", "busy", "queued", "outcomes": {"sold": n, ...}}
+    {"at", "instance", "pid", "began", "threads", "in_hand", "queued", "outcomes": {"sold": n, ...}}
 
 `at` and `began` are of `app.contract.clock`; `began` tells processes apart that have the same id, one after the other.
-`busy` threads have a request in hand, `queued` requests wait for a thread; `outcomes` counts purchases since the
-process began. If `at` stands still, the process is frozen or gone.
+Threads have `in_hand` requests, and `queued` ones wait for a thread; `outcomes` counts purchases since the process
+began. If `at` stands still, the process is frozen or gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.contract.clock import now_ns
-from app.server.worker import CountingPool
 from app.telemetry.section_log import own_file
 
 logger = logging.getLogger(__name__)
@@ -30,16 +29,24 @@ _LENGTH = 1024  # of the line, padded, so that each write replaces the whole of 
 
 
 class Heartbeat(threading.Thread):
-    """Writes the line several times a second, until `close`; makes the directory if it is missing."""
+    """Writes the line several times a second, until `close`; makes the directory if it is missing.
+
+    `load` gives the threads, and the requests in hand and queued; `outcomes` the purchases by outcome.
+    """
 
     def __init__(
-        self, directory: Path, instance: str, *, pool: CountingPool, outcomes: Callable[[], dict[str, int]]
+        self,
+        directory: Path,
+        instance: str,
+        *,
+        load: Callable[[], dict[str, int]],
+        outcomes: Callable[[], dict[str, int]],
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._path = own_file(directory, instance, "heartbeat")
         self._instance = instance
         self._began = now_ns()
-        self._pool = pool
+        self._load = load
         self._outcomes = outcomes
         self._closed = threading.Event()
 
@@ -63,5 +70,5 @@ class Heartbeat(threading.Thread):
 
     def _line(self) -> bytes:
         process = {"at": now_ns(), "instance": self._instance, "pid": os.getpid(), "began": self._began}
-        counted = {name: getattr(self._pool, name) for name in ("threads", "busy", "queued")}
-        return json.dumps({**process, **counted, "outcomes": self._outcomes()}).encode().ljust(_LENGTH - 1) + b"\n"
+        line = {**process, **self._load(), "outcomes": self._outcomes()}
+        return json.dumps(line).encode().ljust(_LENGTH - 1) + b"\n"

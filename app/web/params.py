@@ -30,7 +30,7 @@ class Parameters:
         if unknown := self._values.keys() - set(names):
             raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {', '.join(names)}.")
         if len(self._values) < len(given):
-            raise BadRequest("Give each parameter once, in the query or in the body; a list is 1,4 or [1, 4].")
+            raise BadRequest("Give each parameter once, in the query or in the body.")
 
     def has(self, name: str) -> bool:
         return name in self._values
@@ -38,17 +38,6 @@ class Parameters:
     def whole(self, name: str, default: int, *, least: int = 0, most: int, why: str = "") -> int:
         """A whole number from `least` to `most`; the error message adds `why`."""
         return _whole(name, self._values.get(name, default), least, most, why)
-
-    def several(self, name: str, *, least: int, most: int, count: int, why: str = "") -> list[int]:
-        """Up to `count` different whole numbers: a list, or ``1,4`` in a query."""
-        given = self._values.get(name)
-        values = given.split(",") if isinstance(given, str) else given
-        if not isinstance(values, list) or not 1 <= len(values) <= count:
-            raise BadRequest(f"{name} is {_shown(given)}: give 1 to {count} whole numbers, such as 1,4 or [1, 4].")
-        numbers = [_whole(name, value, least, most, why) for value in values]
-        if len(set(numbers)) < len(numbers):
-            raise BadRequest(f"{name} is {_shown(given)}: name each one once.")
-        return numbers
 
     def text(self, name: str, default: str) -> str:
         """Any text of 1 to `LONGEST_TEXT` characters."""

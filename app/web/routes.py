@@ -172,7 +172,7 @@ def _milliseconds(seconds: float) -> float:
 def init_app(app: Flask) -> None:
     """Register the routes of the sale."""
     routes = Routes(services.of(app))
-    app.add_url_rule(services.PURCHASE, view_func=routes.reduce, methods=["POST"])
+    app.add_url_rule("/stock/reduce", view_func=routes.reduce, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=routes.reset, methods=["POST"])
     app.add_url_rule("/stock", view_func=routes.stock, methods=["GET"])
     app.add_url_rule("/guards", view_func=routes.guards, methods=["GET"])

@@ -58,7 +58,7 @@ class Run:
         purchase_ms: from each click to its answer, as the buyer saw it.
         waited_ms, held_ms: for the guard's turn and inside the critical section, as the shop measured them.
         by_instance: outcomes of each instance.
-        gave_up: buyers whose guard ran out of time; of those told "busy", see `outcomes`.
+        gave_up: buyers whose guard ran out of time.
         ran_out_of_time: less was sold because of these buyers alone: the machine is too slow for a verdict.
     """
 

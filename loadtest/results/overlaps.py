@@ -69,20 +69,20 @@ class _Ended:
     entered: float
     left: float
     hold: tuple[object, ...]
-    items: frozenset[str]
+    item: str
 
 
 def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, list[_Ended]]]:
     """Each section that found others inside when it entered, and those others."""
     ended = [
-        _Ended(each, each.entered_ms, each.left_ms, hold_of(each), frozenset(each.item.split(",")))
+        _Ended(each, each.entered_ms, each.left_ms, hold_of(each), each.item)
         for each in sections
         if each.left_ms is not None
     ]
     inside: list[_Ended] = []
     for second in sorted(ended, key=lambda each: (each.entered, each.left)):
         inside = [first for first in inside if first.left > second.entered]
-        met = [first for first in inside if first.hold != second.hold and first.items & second.items]
+        met = [first for first in inside if first.hold != second.hold and first.item == second.item]
         if met:
             yield second, met
         inside.append(second)

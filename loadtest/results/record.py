@@ -50,8 +50,7 @@ class CriticalSection:
         left_ms: None while it lasts, and where the process died inside.
         outcome: None where nothing was decided.
         cause: "replayed", how the lock was lost, or the name of an error.
-        item: the item bought; of a cart, its items, separated by commas.
-        stock: items left, as the purchase saw it; None for a cart, and where nothing was decided.
+        stock: items left after the purchase; None where nothing was decided.
         line: where the guard's `buy` entered; None where it is not known, as in older records.
         stock_read: what the purchase read; None under a guard that reads and writes in one script.
     """

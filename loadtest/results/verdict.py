@@ -47,7 +47,6 @@ def judge_rush(
         sold=len(ledger),
         wanted=sum(_wants(answer, opens_at) for answer in answers),
         gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in answers),
-        busy=sum(answer.outcome is Outcome.BUSY for answer in answers),
         duplicates=_duplicates(ledger),
         missing=len(acknowledged - entries),
         contradicted=sum(buyer in certain for buyer in unacknowledged),

@@ -12,13 +12,10 @@ from typing import Any, TypeVar
 
 from flask import Flask
 
-from app import create_app, services
-from app.config.settings import Settings
 from app.guards import guards
 from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
-from app.services import PURCHASE
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
 from tests.support.waiting import wait_until
@@ -28,22 +25,13 @@ Answer = dict[str, Any]
 T = TypeVar("T")
 
 
-def _sellers_of_labs() -> dict[str, str]:
-    """What else sells, with the path of its route."""
-    shop = services.of(create_app(Settings()))
-    shop.close()
-    return {name: path for path, name in shop.sellers.items() if name}
+WAYS = [*guards()]
 
 
-SELLERS = _sellers_of_labs()
-WAYS = [*guards(), *SELLERS]
-
-
-def buy(shop: Flask, way: str = "etcd", *, key: str | None = None, **query: Any) -> Answer:
-    """The answer to one purchase under a guard, or by another one of `WAYS`, with status and some headers."""
-    path, query = (SELLERS[way], {"items": 1, **query}) if way in SELLERS else (PURCHASE, {"guard": way, **query})
+def buy(shop: Flask, guard: str = "etcd", *, key: str | None = None, **query: Any) -> Answer:
+    """The answer to one purchase under a guard, with status and some headers."""
     headers = {} if key is None else {"Idempotency-Key": key}
-    answer = shop.test_client().post(path, query_string=query, headers=headers)
+    answer = shop.test_client().post("/stock/reduce", query_string={"guard": guard, **query}, headers=headers)
     told = {"replayed": answer.headers.get("Idempotency-Replayed"), "retry_after": answer.headers.get("Retry-After")}
     return {**answer.get_json(), **told, "status": answer.status_code}
 

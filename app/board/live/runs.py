@@ -109,10 +109,10 @@ class Run:
         if not self.over:
             return self.snapshot.judge()
         told = {each: self._outcomes[each.value] for each in ANSWERS}
-        gave_up, busy = told[Outcome.LOCK_TIMEOUT], told[Outcome.BUSY]
+        gave_up = told[Outcome.LOCK_TIMEOUT]
         served = told[Outcome.SOLD] + told[Outcome.SOLD_OUT] + told[Outcome.NOT_OPEN]
-        failed = self._outcomes.total() - served - gave_up - busy + self.unanswered
-        return self.snapshot.judge(gave_up=gave_up, busy=busy, failed=failed)
+        failed = self._outcomes.total() - served - gave_up + self.unanswered
+        return self.snapshot.judge(gave_up=gave_up, failed=failed)
 
     def summary(self) -> dict[str, Any]:
         now, verdict = self.snapshot, self.verdict
@@ -125,7 +125,6 @@ class Run:
             "orders": now.orders,
             "lost_updates": verdict.lost_updates,
             "gave_up": self._outcomes[Outcome.LOCK_TIMEOUT.value],
-            "busy": self._outcomes[Outcome.BUSY.value],
             "verdict": verdict.sentence,
             "kind": verdict.kind.value,
             "exact": verdict.exact,

@@ -188,8 +188,8 @@ class Sampler(Poller[None]):
         if self._run is not None:
             waits = {each["name"] for each in instances if each["state"] in MAY_GO_ON}
             dead = [beat for beat in beats.stale if beat.instance not in waits]
-            lost = sum(beat.in_hand for beat in dead if beat.at >= self._run.began_ns)
-            in_hand = sum(beat.in_hand for beat in [*beats.living, *beats.stale] if beat not in dead)
+            lost = sum(beat.unanswered for beat in dead if beat.at >= self._run.began_ns)
+            in_hand = sum(beat.unanswered for beat in [*beats.living, *beats.stale] if beat not in dead)
             self._run.answered(beats.outcomes, in_hand=in_hand, lost=lost)
         return {
             "unavailable": {"redis": ledger.error, "etcd": queue.error},

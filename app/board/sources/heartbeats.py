@@ -26,7 +26,7 @@ class WorkerStatus:
     pid: int
     began: int
     threads: int
-    busy: int
+    in_hand: int
     queued: int
     outcomes: dict[str, int]
 
@@ -35,9 +35,9 @@ class WorkerStatus:
         return self.instance, self.pid, self.began
 
     @property
-    def in_hand(self) -> int:
+    def unanswered(self) -> int:
         """Requests without an answer so far."""
-        return self.busy + self.queued
+        return self.in_hand + self.queued
 
 
 @dataclass

@@ -99,6 +99,6 @@ class Instances:
             "state": state,
             "workers": [{"pid": beat.pid, "began_ms": (beat.began - since_ns) / 1e6} for beat in own],
             "threads": sum(beat.threads for beat in own),
-            "busy": sum(beat.busy for beat in own),
+            "in_hand": sum(beat.in_hand for beat in own),
             "queued": sum(beat.queued for beat in own) if own else None,
         }

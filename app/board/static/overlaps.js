@@ -34,7 +34,6 @@ function isDead(section, instance, live) {
 
 // Sections of one hold do not count as two.
 const holdOf = ({ instance, pid, token, order }) => [instance, pid, token == null ? order : JSON.stringify(token)].join();
-const itemsOf = ({ item }) => (item ?? "1").split(",");
 
 // The spans with several inside, the most at once, and the number of bars that were not alone; marks each bar with how
 // many it met. The rule of loadtest/results/overlaps.py; both are held to tests/data/overlaps.json. `bars` are in the
@@ -43,10 +42,10 @@ export function sweep(bars) {
   let inside = [];
   let most = 0;
   const spans = [];
-  for (const bar of bars) Object.assign(bar, { together: 0, hold: holdOf(bar.section), items: itemsOf(bar.section) });
+  for (const bar of bars) Object.assign(bar, { together: 0, hold: holdOf(bar.section), item: bar.section.item });
   for (const bar of bars.filter((bar) => !bar.died)) {
     inside = inside.filter((other) => other.end > bar.begin || other.open);
-    const met = inside.filter((other) => other.hold !== bar.hold && other.items.some((item) => bar.items.includes(item)));
+    const met = inside.filter((other) => other.hold !== bar.hold && other.item === bar.item);
     for (const other of met) other.together += 1;
     bar.together = met.length;
     most = Math.max(most, new Set(met.map((other) => other.hold)).size + 1);

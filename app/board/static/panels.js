@@ -151,9 +151,9 @@ function offer(button, action, off = false) {
 }
 
 // What its threads do, of which only those who look for details hear.
-function handText({ queued, busy, threads }, details) {
+function handText({ queued, in_hand, threads }, details) {
   if (!details || queued == null) return "";
-  const parts = [text("hand.busy", { busy, threads })];
+  const parts = [text("hand.in_hand", { in_hand, threads })];
   if (queued) parts.push(text("hand.outside", { n: queued }));
   return parts.join(" · ");
 }

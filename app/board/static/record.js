@@ -19,7 +19,6 @@ export function open(content, name) {
     stock: verdict.stock_left,
     lost_updates: verdict.lost_updates,
     gave_up: verdict.outcomes?.lock_timeout,
-    busy: verdict.outcomes?.busy,
     ...judged(verdict),
   };
   return { name: [scenario, guard].filter(Boolean).join(", ") || name, record: data, ...replay({ ...data, initial, ended }) };

@@ -10,7 +10,7 @@ export const MARKS = {
   lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
 };
 const TONES = { awaited: "ready", exact: "exact", oversold: "over", undersold: "under", flawed: "lost", no_verdict: "lost" };
-const FLAWS = ["oversold", "undersold", "gave_up", "busy", "lost_updates", "duplicates", "missing", "contradicted", "out_of_order", "premature", "past_fence", "early"];
+const FLAWS = ["oversold", "undersold", "gave_up", "lost_updates", "duplicates", "missing", "contradicted", "out_of_order", "premature", "past_fence", "early"];
 
 export const toneOf = ({ kind }) => TONES[kind] ?? "lost";
 
@@ -19,7 +19,7 @@ export function sentenceOf({ kind, counts, verdict }) {
   if (kind === "awaited") return "…"; // the buyers are on their way
   if (kind === "no_verdict") return text("verdict.none");
   const told = { ...counts };
-  if (!told.undersold) told.gave_up = told.busy = 0;
+  if (!told.undersold) told.gave_up = 0;
   if (told.oversold) told.lost_updates = told.past_fence = 0;
   const flaws = FLAWS.filter((name) => told[name]);
   if (!flaws.length && kind !== "exact") return verdict;
@@ -30,7 +30,7 @@ export function sentenceOf({ kind, counts, verdict }) {
 // A kept verdict with `kind` and `counts`; of an older record they are found in it.
 export function judged({ verdict, outcomes, ...kept }) {
   const word = /^(EXACT|OVERSOLD|UNDERSOLD)/.exec(verdict)?.[0].toLowerCase() ?? (verdict.startsWith("disturbed") ? "no_verdict" : "flawed");
-  return { verdict, kind: kept.kind ?? word, counts: { ...kept, gave_up: outcomes?.lock_timeout, busy: outcomes?.busy } };
+  return { verdict, kind: kept.kind ?? word, counts: { ...kept, gave_up: outcomes?.lock_timeout } };
 }
 
 // "EXACT" is not final while items are left and buyers may come.
@@ -85,7 +85,6 @@ export function headline(view) {
   const n = Math.min(sale.stock ?? Infinity, sale.initial - sale.orders); // of a recorded run the counter was only sampled
   const lead = [text("head.sold", sold), n > 0 ? text("head.left", { n }) : text("head.none_left")];
   if (sale.gave_up) lead.push(text("head.gave_up", { n: sale.gave_up }));
-  if (sale.busy) lead.push(text("head.busy", { n: sale.busy }));
   return { tone, word, lead: sentences(lead) };
 }
 

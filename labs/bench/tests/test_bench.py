@@ -42,7 +42,7 @@ def test_figures_are_per_click_and_times_are_medians() -> None:
     assert (row.wall_s, row.per_s) == (0.2, 20.0)
     assert (row.cpu_ms["instances"], row.etcd_calls, row.etcd_puts) == (1.0, 2.0, 0.5)
     assert (row.redis_trips, row.node_trips) == (1.0, 0.75), "of both nodes, and of the busier one"
-    assert (row.verdicts, row.share("sold"), row.share("busy")) == ({"EXACT": 2, "OVERSOLD by 1": 1}, 1.0, 0.0)
+    assert (row.verdicts, row.share("sold"), row.share("sold_out")) == ({"EXACT": 2, "OVERSOLD by 1": 1}, 1.0, 0.0)
     assert row.purchase_ms.p50 == 200.0
     assert row.others_cpus == 1.0
 

@@ -21,13 +21,13 @@ from app.sales.stock import Stock
 from loadtest.stack.servers import Redis
 from lock import Hold, Mutex, Turn
 from tests.support.lock import delete
-from tests.support.shops import SELLERS, WAIT_S, at_once, buy
+from tests.support.shops import WAIT_S, at_once, buy
 
 EXACT = [guard.name for guard in guards().values() if guard.promise is not Promise.NONE]
-UNDER_ETCD = ["etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
+UNDER_ETCD = ["etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch"]
 IN_TWO_STEPS = ["etcd", "etcd-cohort"]  # a read and a write, so that a reset may come between
 LOSSES = [
-    *itertools.product([*IN_TWO_STEPS, "etcd-batch", *SELLERS], ["key deleted", "lease revoked", "overtaken in Redis"]),
+    *itertools.product([*IN_TWO_STEPS, "etcd-batch"], ["key deleted", "lease revoked", "overtaken in Redis"]),
     *itertools.product(IN_TWO_STEPS, ["sale reset"]),
 ]
 Make = Callable[..., Flask]

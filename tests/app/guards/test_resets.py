@@ -10,9 +10,9 @@ from flask import Flask
 
 from app.sales.sale import Sale
 from lock import Mutex
-from tests.support.shops import SELLERS, WAIT_S, WAYS, buy, queue_behind
+from tests.support.shops import WAIT_S, WAYS, buy, queue_behind
 
-UNDER_ETCD = ["etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", *SELLERS]
+UNDER_ETCD = ["etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch"]
 
 
 @pytest.mark.parametrize("resets", ["here", "elsewhere"])

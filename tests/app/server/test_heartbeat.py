@@ -5,50 +5,69 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from app.board.sources.heartbeats import HeartbeatReader
 from app.server.heartbeat import Heartbeat
-from app.server.worker import CountingPool
+from app.server.threads import RequestCount, queued, start_all
 from tests.support.waiting import wait_until
 
 
+def load_of(pool: ThreadPoolExecutor, count: RequestCount) -> Callable[[], dict[str, int]]:
+    return lambda: {"threads": 2, "in_hand": count.in_hand, "queued": queued(pool)}
+
+
 def test_the_board_sees_what_workers_do(tmp_path: Path) -> None:
-    """Busy threads, queued jobs and outcomes while all threads are busy, and idle; also of two with one process id."""
+    """Requests in threads, queued ones and outcomes while all threads work, and idle; also of two with one id."""
     directory, me = tmp_path / "reports" / "section-log", os.getpid()  # does not exist yet
     sold, go_on, reader = itertools.count(100), threading.Event(), HeartbeatReader(directory)
 
-    def seen() -> list[tuple[object, ...]]:
-        return [(worker.instance, worker.pid, worker.threads, worker.busy, worker.queued) for worker in reader.read()]
+    def answer(environ: Any, start_response: Any) -> list[bytes]:
+        if environ["fails"]:
+            raise ValueError
+        go_on.wait()
+        return []
 
+    def seen() -> list[tuple[object, ...]]:
+        return [
+            (worker.instance, worker.pid, worker.threads, worker.in_hand, worker.queued) for worker in reader.read()
+        ]
+
+    count = RequestCount(answer)
     with ExitStack() as started:
-        pool = started.enter_context(CountingPool(2))
-        for instance, outcomes in {"shop/a": lambda: {"sold": next(sold)}, "shop-b": lambda: {"busy": 200}}.items():
-            heartbeat = Heartbeat(directory, instance, pool=pool, outcomes=outcomes)
+        pool = started.enter_context(ThreadPoolExecutor(2))
+        start_all(pool, 2)
+        for instance, outcomes in {"shop/a": lambda: {"sold": next(sold)}, "shop-b": lambda: {"sold_out": 200}}.items():
+            heartbeat = Heartbeat(directory, instance, load=load_of(pool, count), outcomes=outcomes)
             heartbeat.start()
             started.enter_context(closing(heartbeat))
         try:
-            jobs = [pool.submit(go_on.wait) for _ in range(102)]  # enough for the line to get shorter afterwards
+            jobs = [
+                pool.submit(count, {"fails": False}, Mock()) for _ in range(102)
+            ]  # enough for a line
             wait_until(lambda: seen() == [("shop/a", me, 2, 2, 100), ("shop-b", me, 2, 2, 100)])
         finally:
             go_on.set()
-        assert all(job.result(30) for job in jobs)
-        assert isinstance(pool.submit(int, "x").exception(30), ValueError)
+        assert [job.result(30) for job in jobs] == [[]] * 102
+        assert isinstance(pool.submit(count, {"fails": True}, Mock()).exception(30), ValueError)
         wait_until(lambda: seen() == [("shop/a", me, 2, 0, 0), ("shop-b", me, 2, 0, 0)])
         wait_until(lambda: seen() and reader.outcomes["sold"])
-        assert reader.outcomes["busy"] == 0, "none since the board began to look"
+        assert reader.outcomes["sold_out"] == 0, "none since the board began to look"
     assert list(directory.iterdir()) == []
 
 
 def test_a_failed_write_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Where the directory cannot be made, the thread ends, and the log says that the board will not see the process."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with CountingPool(1) as pool:
-        heartbeat = Heartbeat(tmp_path / "file" / "section-log", "shop-a", pool=pool, outcomes=dict)
-        heartbeat.start()
-        heartbeat.join(30)
+    heartbeat = Heartbeat(tmp_path / "file" / "section-log", "shop-a", load=dict, outcomes=dict)
+    heartbeat.start()
+    heartbeat.join(30)
     assert not heartbeat.is_alive()
     assert "the board will not see this process" in caplog.text

@@ -18,7 +18,7 @@ from app import services
 from app.sales.sale import Sale
 from app.sales.stock import SELL
 from tests.support.overtaking import answer_lost, overtaken
-from tests.support.shops import SELLERS, WAIT_S, WAYS, Answer, at_once, buy, ledger
+from tests.support.shops import WAIT_S, WAYS, Answer, at_once, buy, ledger
 
 SHARDED = "etcd-sharded"
 OTHERS = [way for way in WAYS if way != SHARDED]
@@ -45,7 +45,7 @@ def orders(shop: Flask) -> list[dict[str, Any]]:
 
 
 def buy_item(shop: Flask, way: str, key: str, item: int = 1, buyer: str = "ada") -> Answer:
-    return buy(shop, way, key=key, buyer=buyer, **{"items" if way in SELLERS else "item": item})
+    return buy(shop, way, key=key, buyer=buyer, item=item)
 
 
 @pytest.mark.parametrize("first", WAYS)
@@ -55,9 +55,8 @@ def test_a_key_buys_once_under_any_two_guards(shops: Pair, first: str) -> None:
         sold = buy_item(shops[0], first, second)
         again, other = (buy_item(shops[1], second, second, item) for item in (1, 2))
         assert (sold["status"], other["status"], len(orders(shops[0]))) == (200, 422, bought + 1), second
-        alike = (first in SELLERS) == (second in SELLERS)  # a cart of one item is another purchase
-        told = [again[name] for name in ("status", "order", "guard", "replayed")] if alike else [again["status"]]
-        assert told == ([200, sold["order"], first, "true"] if alike else [422]), second
+        told = [again[name] for name in ("status", "order", "guard", "replayed")]
+        assert told == [200, sold["order"], first, "true"], second
 
 
 def test_that_all_is_sold_is_told_alike(shops: Pair) -> None:
@@ -67,9 +66,8 @@ def test_that_all_is_sold_is_told_alike(shops: Pair) -> None:
         told, again = (
             buy_item(shop, way, f"{first} {second}") for shop, way in zip(shops, (first, second), strict=True)
         )
-        alike = (first in SELLERS) == (second in SELLERS)
         assert (told["status"], told["replayed"]) == (409, None)
-        assert (again["status"], again["replayed"]) == ((409, "true") if alike else (422, None))
+        assert (again["status"], again["replayed"]) == (409, "true")
 
 
 def die() -> None:
@@ -80,7 +78,7 @@ def die() -> None:
 def test_wherever_a_purchase_dies_its_key_buys_once(shops: Pair, second: str) -> None:
     """Once the key is claimed the other guard is in doubt and buys nothing; a retry in the shards has the order."""
     app, other = shops
-    statuses, is_cart = Counter[int](), second in SELLERS
+    statuses = Counter[int]()
     for place in itertools.count():
         services.of(app).sale.reset(100)  # the shards are empty, so items have to be brought
         with suppress(Died), overtaken(place, die):
@@ -97,8 +95,8 @@ def test_wherever_a_purchase_dies_its_key_buys_once(shops: Pair, second: str) ->
         finished, last = buy_item(other, SHARDED, "k"), buy_item(app, second, "k")
         (order,) = orders(app)
         bought = [each["order"] for each in (finished, last) if each["status"] == 200]
-        assert bought == [order["order"]] * (1 if is_cart else 2)
-    assert statuses[422 if is_cart else 503] >= 5
+        assert bought == [order["order"]] * 2
+    assert statuses[503] >= 5
 
 
 def test_a_lost_answer_of_the_claim_or_of_the_sale_costs_nothing(shops: Pair) -> None:

@@ -45,7 +45,6 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
         log.flush()
         assert [each.left_ms for each in reader.poll()] == [None], "it is still inside"
         log.write(line("leave", 5_030_000_000, "x", stock=7, read_at=5_015_000_000, commit_at=5_025_000_000))
-        log.write(line("enter", 5_020_000_000, "cart") + line("leave", 5_025_000_000, "cart", stock={"1": 0, "2": 3}))
     record = sale(1, 1)
     record.take(
         start,
@@ -53,12 +52,11 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
         ledger=[Entry("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
         sections=reader.poll(),
     )
-    (answer,), (entry,), (section, cart) = record.answers, record.ledger, record.sections
+    (answer,), (entry,), (section,) = record.answers, record.ledger, record.sections
     assert (answer.sent_ms, answer.answered_ms, answer.status, answer.token) == (5.0, 35.0, 200, 7)
     assert entry.at_ms == 20.0
     assert (section.order, section.stock) == ("x", 7)
     assert (section.entered_ms, section.read_ms, section.commit_ms, section.left_ms) == (10.0, 15.0, 25.0, 30.0)
-    assert (cart.order, cart.entered_ms, cart.stock) == ("cart", 20.0, None)
 
 
 def test_a_record_survives_its_file(tmp_path: Path) -> None:

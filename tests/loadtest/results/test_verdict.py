@@ -19,7 +19,7 @@ from loadtest.results.entry import Entry
 from loadtest.results.verdict import judge_rush, with_kind
 
 MISSING = "1 acknowledged but missing"
-REFUSED = [Outcome.SOLD_OUT, Outcome.BUSY, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
+REFUSED = [Outcome.SOLD_OUT, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
 
 
 def sold(number: int) -> Answer:
@@ -56,7 +56,6 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
         orders=example["sold"],
         sold_out=example["sold_out"],
         lock_timeout=example["gave_up"],
-        busy=example.get("busy", 0),
         unavailable=example["failed"],
         not_open=example.get("not_open", 0),
     )
@@ -81,7 +80,7 @@ def test_a_buyer_before_the_opening_wants_nothing(opens_at: float, verdict: str)
 @pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
 def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
     """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused, and what they were told is counted."""
-    why = {"lock_timeout": ", gave up: 1000", "busy": ", busy: 1000", "sold_out": ", 1000 told sold out too early"}
+    why = {"lock_timeout": ", gave up: 1000", "sold_out": ", 1000 told sold out too early"}
     sentence = f"UNDERSOLD by 1{why.get(outcome.value, '')}"
     assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == sentence
     assert rush(stock=300, left=300, orders=0, **{outcome.value: 2}).undersold == 2
@@ -92,10 +91,7 @@ def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
     [
         (2, {"lock_timeout": 2}, True),
         (2, {"lock_timeout": 5}, True),
-        (2, {"busy": 5}, True),
-        (2, {"lock_timeout": 1, "busy": 1}, True),
         (2, {"lock_timeout": 1, "unavailable": 1}, False),
-        (2, {"busy": 1, "unavailable": 1}, False),
         (3, {"lock_timeout": 5}, False),  # an update was lost as well
         (0, {"lock_timeout": 1}, False),  # an item vanished as well
         (2, {"sold_out": 5}, False),

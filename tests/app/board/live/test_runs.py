@@ -76,7 +76,7 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
     monkeypatch.setattr(module, "QUIET_S", 0.0)
     now = snapshot_of(example)
     run = Run("1000000000", now)
-    given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "busy": "busy", "unavailable": "failed"}
+    given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "unavailable": "failed"}
     given["not_open"] = "not_open"
     outcomes = Counter({outcome: example.get(name, 0) for outcome, name in given.items()})
     run.add_orders(order("etcd") for _ in range(example["sold"]))
@@ -84,8 +84,8 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
     run.answered(outcomes, in_hand=1, lost=0)
     assert (run.verdict, run.verdict.lost_updates) == (now.judge(), example["lost_updates"])
     run.answered(outcomes, in_hand=0, lost=0)
-    told = [run.summary()[name] for name in ("verdict", "gave_up", "busy")]
-    assert told == [example["verdict"], example["gave_up"], example.get("busy", 0)]
+    told = [run.summary()[name] for name in ("verdict", "gave_up")]
+    assert told == [example["verdict"], example["gave_up"]]
 
 
 def test_what_a_dead_process_had_in_hand_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +117,9 @@ def beat(tmp_path: Path) -> Beat:
     """Writes one heartbeat of the instance's process, whose id is always 1, and returns what has read all of them."""
     reader = HeartbeatReader(tmp_path)
 
-    def beat(at: int, *, began: int = 0, busy: int = 0, **outcomes: int) -> HeartbeatReader:
+    def beat(at: int, *, began: int = 0, in_hand: int = 0, **outcomes: int) -> HeartbeatReader:
         process = {"at": at, "instance": "shop-a", "pid": 1, "began": began}
-        told = {**process, "threads": 8, "busy": busy, "queued": 0, "outcomes": outcomes}
+        told = {**process, "threads": 8, "in_hand": in_hand, "queued": 0, "outcomes": outcomes}
         (tmp_path / "shop-a-1.heartbeat").write_text(json.dumps(told))
         reader.read()
         return reader
@@ -131,7 +131,7 @@ def test_a_restarted_container_is_another_process(beat: Beat) -> None:
     """Its process may have the id of the killed one: the purchases of both count, and what was in hand is known."""
     began = now_ns()
     beat(began - 2, began=1, sold=7).begin(began)
-    beat(began + 1, began=1, sold=9, busy=3)
+    beat(began + 1, began=1, sold=9, in_hand=3)
     beat(began + 2, began=2)
     reader = beat(began + 3, began=2, sold=1)
     assert dict(reader.outcomes) == {"sold": 3}

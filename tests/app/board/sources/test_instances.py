@@ -46,9 +46,9 @@ def test_how_an_instance_is(silent: str, monkeypatch: pytest.MonkeyPatch) -> Non
     expected = [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.DOWN)]
     with answering(lambda *_: {"instance": "shop-a"}) as living, watching(living, silent, away) as watched:
         wait_until(lambda: [(each["name"], each["state"]) for each in watched.look([])] == expected)
-        beat = WorkerStatus(at=0, instance=netloc, pid=7, began=2_000_000, threads=8, busy=8, queued=40, outcomes={})
+        beat = WorkerStatus(at=0, instance=netloc, pid=7, began=2_000_000, threads=8, in_hand=8, queued=40, outcomes={})
         (busy,) = [each for each in watched.look([beat], since_ns=1_000_000) if each["url"] == silent]
-        assert (busy["state"], busy["busy"], busy["queued"]) == (State.BUSY, 8, 40)
+        assert (busy["state"], busy["in_hand"], busy["queued"]) == (State.BUSY, 8, 40)
         assert busy["workers"] == [{"pid": 7, "began_ms": 1.0}]
 
 

@@ -1,1 +1,0 @@
-"""Carts of several items: one lock for each, bought all or nothing."""

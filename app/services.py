@@ -13,7 +13,6 @@ from app.config.settings import Settings
 from app.guards import Tools, guards
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.advice import describe
-from app.sales.opening import OpeningRecord
 from app.sales.purchase import PurchaseListener
 from app.sales.redis_client import TIMEOUT, warm_up
 from app.sales.redis_cluster import connect
@@ -32,9 +31,8 @@ PROBE_TIMEOUT = 1.0  # seconds
 def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: float = TIMEOUT) -> Sale:
     """The sale of these settings, with its own client of Redis; `timeout` in seconds is that of each call."""
     client = connect(settings.redis_url, connections=connections, timeout=timeout, replicas=settings.redis_replicas)
-    record = OpeningRecord(etcd, settings.sale, timeout=timeout)
     stock, items, shards = settings.stock, settings.items, settings.shards
-    return Sale(client, settings.sale, record=record, stock=stock, items=items, shards=shards)
+    return Sale(client, settings.sale, etcd=etcd, stock=stock, items=items, shards=shards, timeout=timeout)
 
 
 class Background(Protocol):
@@ -75,8 +73,8 @@ class Services:
         """Connect now rather than at the first purchase, which retries what fails here; start the background work."""
         try:
             warm_up(self.sale.client)
+            self.sale.check()  # opens it if it never was
             self.sessions.session()
-            self.sale.snapshot()  # opens it if it never was
         except (redis.RedisError, LockError, PurchaseError) as error:
             logger.warning("not ready yet: %s", describe(error))
         for work in self.background:

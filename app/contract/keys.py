@@ -7,7 +7,6 @@ from which most guards sell, or one of the shards of `etcd-sharded`.
 from __future__ import annotations
 
 DEFAULT_ITEM = "1"
-CLOSED = "closed"  # what stands for the stock of a sale that opens later: not a number, so no script sells from it
 
 
 def key_prefix(slot: str) -> str:
@@ -34,11 +33,11 @@ class Keys:
     Attributes:
         prefix: of the keys that all items share; the hash tag is in it.
         initial: items there were at the last reset.
-        stock: items left, or `CLOSED` before the opening; a read-modify-write guard without a lock loses updates here.
+        stock: items left; a read-modify-write guard without a lock loses updates here.
         lucky: items sold, counted by ``INCR``.
         orders: the ledger: a list of JSON entries, see `app.contract.orders`.
         fence: the highest fencing token that was seen.
-        generation: which opening of the sale this is, see `app.sales.opening`; without it there is no sale.
+        generation: tells one sale from the next, see `app.sales.sale`; shared by all items.
         answers: a hash from Idempotency-Key to the first answer, or a claim of `etcd-sharded`, shared by all items.
         transfers: the journal, a hash from a transfer's id to ``SHARD AMOUNT``: items that left here for that shard.
         credited: a set of the ids of transfers that have arrived here.
@@ -55,7 +54,7 @@ class Keys:
         self.lucky = own + "lucky"
         self.orders = own + "orders"
         self.fence = own + "fence"
-        self.generation = own + "generation"
+        self.generation = self.prefix + "generation"
         self.answers = self.prefix + "answers"
         self.transfers = own + "transfers"
         self.credited = own + "credited"
@@ -63,8 +62,3 @@ class Keys:
         self.previous_orders = own + "previous-orders"
         self.lock = own + "lock"
         self.nothing = self.prefix + "nothing"
-
-    def counters(self) -> list[str]:
-        """What a reset touches, in the order of its script."""
-        counted = [self.initial, self.stock, self.lucky, self.orders, self.fence, self.generation, self.answers]
-        return [*counted, self.previous, self.previous_orders, self.transfers, self.credited]

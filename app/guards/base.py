@@ -1,6 +1,6 @@
 """The part of a purchase that all guards share; the lock is in each guard's `buy`.
 
-An item that is sold out, or opens later, is refused without the lock; requests that wait for it in vain are woken; and
+An item that is sold out is refused without the lock; requests that wait for it in vain are woken; and
 each has a time limit. `Stock` keeps the first answer to an idempotency key; `Section` takes the times.
 """
 
@@ -50,7 +50,7 @@ class Guard(ABC):
         description: one sentence for people.
         order: its place in lists; those with the same are sorted by name.
         loses_lock: whether it has a lock that can be lost, so that faults are tried on it.
-        waits_in_etcd: whether a purchase may learn without the lock that the item is sold out or not open.
+        waits_in_etcd: whether a purchase may learn without the lock that the item is sold out.
     """
 
     name: ClassVar[str]
@@ -69,11 +69,10 @@ class Guard(ABC):
         """Buy under the guard's lock; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
 
     def serve(self, purchase: Purchase) -> Receipt:
-        """`buy`, unless the item is known to be sold out or not open: before the lock, and when a wait ends early."""
+        """`buy`, unless the item is known to be sold out: before the lock, and when a wait ends early."""
         while True:
             if self.waits_in_etcd:
                 stock = self.stock(purchase.item)
-                stock.ensure_open(purchase)
                 if sold_out := stock.known_sold_out(purchase):
                     return sold_out
             until = purchase.began + self.tools.lock_timeout + purchase.hold_s

@@ -13,7 +13,6 @@ from app.contract.clock import now_ns
 from app.contract.keys import DEFAULT_ITEM
 from app.contract.orders import Order
 from app.contract.outcomes import LossCause, Outcome
-from app.sales.opening import Opened
 from lock import CohortToken
 
 Token = int | CohortToken
@@ -38,7 +37,6 @@ class Receipt:
         replayed: it is the first answer to this idempotency key, given again.
         detail: for a refusal, what happened and what to do.
         in_doubt: the write was sent and its answer lost; a retry with the same idempotency key finds out.
-        opened: the planned opening of a sale that is not open; `opens_in_s`: seconds until then, if a time is set.
     """
 
     outcome: Outcome
@@ -49,8 +47,6 @@ class Receipt:
     replayed: bool = False
     detail: str = ""
     in_doubt: bool = False
-    opened: Opened | None = None
-    opens_in_s: float | None = None
 
 
 class PurchaseListener:

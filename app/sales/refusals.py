@@ -13,7 +13,6 @@ from redis.exceptions import NoPermissionError
 
 from app.contract.outcomes import LossCause, Outcome
 from app.sales.advice import ETCD_USER, REDIS_USER
-from app.sales.opening import Opened
 from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Refused
 from lock import EtcdDenied, EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
@@ -31,33 +30,15 @@ class SaleReset(PurchaseError):
     """The sale was reset since the click, or between the read and the write; nothing was written."""
 
 
-class NotOpen(PurchaseError):
-    """The sale opens later, in `opens_in_s` seconds by Redis's clock if a time is set; nothing was written."""
-
-    def __init__(self, opened: Opened, opens_in_s: float | None = None) -> None:
-        super().__init__(opened, opens_in_s)  # not a text, or `again` could not copy it
-        self.opened, self.opens_in_s = opened, opens_in_s
-
-    def __str__(self) -> str:
-        return f"The sale opens at {self.opened.opens_at}" if self.opened.opens_at else "The sale is closed"
-
-
 class SaleLost(PurchaseError):
-    """Redis has lost its data, or has an old copy: without the generation that was opened last it sells nothing."""
+    """Redis has lost its data, or has an old copy: it sells nothing before a reset."""
 
     def __str__(self) -> str:
         return "Redis has lost this sale: reset it"
 
 
-class BeingReset(PurchaseError):
-    """etcd knows of a reset that has not reached Redis yet; nothing was written."""
-
-    def __str__(self) -> str:
-        return "The sale is being reset"
-
-
-class RecordLost(PurchaseError):
-    """etcd has lost its data: it does not know the sale that is in Redis, and its tokens begin anew."""
+class EtcdLost(PurchaseError):
+    """etcd has lost its data: Redis has seen a higher token than etcd can give."""
 
     def __str__(self) -> str:
         return "etcd has lost this sale: reset it"
@@ -117,10 +98,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     LockLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.HOLD_LOST),
     FencedOff: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.FENCED_OFF),
     SaleReset: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SALE_RESET),
-    NotOpen: Refusal(Outcome.NOT_OPEN, "Nothing was written; come back then."),
-    BeingReset: Refusal(Outcome.UNAVAILABLE, RETRY),
     SaleLost: Refusal(Outcome.UNAVAILABLE, OPEN_ANEW),
-    RecordLost: Refusal(Outcome.UNAVAILABLE, OPEN_ANEW),
     SaleDamaged: Refusal(Outcome.UNAVAILABLE, OPEN_ANEW),
     LockCancelled: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     ShuttingDown: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
@@ -136,7 +114,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
 }
 EXPECTED = tuple(REFUSALS)
 REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
-TEMPORARY = (EtcdError, LockLost, BeingReset, SaleLost, RecordLost, SaleDamaged, ShuttingDown, *REDIS_ERRORS)
+TEMPORARY = (EtcdError, LockLost, SaleLost, SaleDamaged, ShuttingDown, *REDIS_ERRORS)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:
@@ -169,6 +147,4 @@ def refuse(purchase: Purchase, error: Exception) -> Receipt:
         token=purchase.section.token if purchase.section else None,
         detail=f"{sentence(error)} {refusal.advice}",
         in_doubt=isinstance(error, InDoubt),
-        opened=error.opened if isinstance(error, NotOpen) else None,
-        opens_in_s=error.opens_in_s if isinstance(error, NotOpen) else None,
     )

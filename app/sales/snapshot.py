@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import redis
 
-from app.contract.keys import CLOSED
 from app.contract.verdict import Verdict, judge
 from app.sales.refusals import SaleDamaged
 from app.sales.slots import Slot
@@ -34,8 +33,7 @@ class SlotReading(NamedTuple):
         """From Redis's answers; the generation is empty if there is no sale."""
         initial, stock, lucky, generation = counters
         none = not stock or not generation
-        initial, stock = initial or "0", (initial if stock == CLOSED else stock) or "0"
-        return cls(int(initial), int(stock), int(lucky or 0), "" if none else str(generation), *found)
+        return cls(int(initial or 0), int(stock or 0), int(lucky or 0), "" if none else str(generation), *found)
 
 
 class ShardCount(NamedTuple):

@@ -107,11 +107,12 @@ class Stock:
             if pipe:
                 pipe.multi()
             queued_or_told = WRITE.run(pipe or self._client, self._keys, asked)
-            status, found = pipe.execute()[0] if pipe else queued_or_told
+            status, *found = pipe.execute()[0] if pipe else queued_or_told
+        raise_refusal(status, found[0], fence)
         if status == "generation":
-            raise SaleReset("the sale was reset while this purchase was being made") if found else SaleLost
-        raise_refusal(status, found, fence)
-        return _settle(section, status, found)
+            is_reset = found[0] and int(found[0]) > int(reading.generation)
+            raise SaleReset("the sale was reset while this purchase was being made") if is_reset else SaleLost
+        return _settle(section, status, found[0])
 
     @contextmanager
     def watching(self) -> Iterator[Pipeline]:
@@ -147,6 +148,7 @@ class Stock:
             asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
             current = [each for each in sections if _belongs(each.purchase, generation, begun_at)]
             asked += [text for each in current for text in (each.purchase.key or "", each.purchase.entry(each.token))]
+            sent = time.monotonic()
             with ExitStack() as timing, sending():
                 for section in current:
                     timing.enter_context(section.timing("commit"))
@@ -154,7 +156,7 @@ class Stock:
             raise_refusal(status, found[0] if found else "", fence)
             if status != "generation":
                 break
-            self._sale.reconcile(self._item, found[0], self._slot)
+            self._sale.follow(generation, *found, sent)
         decisions = iter(zip(found[::2], found[1::2], strict=True))
         return [
             _one_of_many(each, next(decisions)) if _belongs(each.purchase, generation, begun_at) else SaleReset(STALE)
@@ -164,11 +166,6 @@ class Stock:
     def note_sold_out(self, section: Section) -> bool:
         """Note it, if the section has found nothing left; whether it has."""
         return self._note_empty(section.receipt, section.entered)
-
-    def ensure_open(self, purchase: Purchase) -> None:
-        """Look, if the sale was closed when this process last asked etcd; raises as `Sale.reconcile`, so `NotOpen`."""
-        if self._sale.closed:
-            self._look(purchase, keeps=False)
 
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
         """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
@@ -185,22 +182,19 @@ class Stock:
         return receipt
 
     def _look(
-        self, purchase: Purchase, fence: Token | None = None, pipe: Pipeline | None = None, *, keeps: bool = True
+        self, purchase: Purchase, fence: Token | None = None, pipe: Pipeline | None = None
     ) -> tuple[str, str, str]:
-        """What ``read.lua`` says: a status, what was found, and the generation in which it was.
-
-        Unless it `keeps` none, "sold out" is then the answer to the idempotency key.
-        """
-        key = (purchase.key or "") if keeps else ""
+        """What ``read.lua`` says: a status, what was found, and the generation in which it was."""
+        key = purchase.key or ""
         while True:
-            generation = self._sale.generation
+            generation, sent = self._sale.generation, time.monotonic()
             require_current(self._sale, purchase)
             asked = [generation, fence_text(fence), key, purchase.entry() if key else ""]
-            status, found = READ.run(pipe or self._client, self._keys, asked)
-            raise_refusal(status, found, fence)
+            status, *found = READ.run(pipe or self._client, self._keys, asked)
+            raise_refusal(status, found[0], fence)
             if status != "generation":
-                return status, found, generation
-            self._sale.reconcile(self._item, found)
+                return status, found[0], generation
+            self._sale.follow(generation, *found, sent)
 
     def _note_empty(self, receipt: Receipt | None, asked: float) -> bool:
         """Note a look at the stock, not sent before `asked`, if it has found nothing; whether it has."""

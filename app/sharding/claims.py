@@ -11,6 +11,7 @@ purchase sells only in the generation of its claim: a reset forgets both.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,13 +37,13 @@ class Claims:
         Raises as `Stock.read`, and `KeyReused`; nothing was sold then.
         """
         while True:
-            generation = self._sale.generation
+            generation, sent = self._sale.generation, time.monotonic()
             require_current(self._sale, purchase)
             status, *found = self._keep(purchase, generation, PENDING, 0)
             raise_refusal(status, found[0] if found else "", None)
             if status != "generation":
                 break
-            self._sale.reconcile(purchase.item, found[0])
+            self._sale.follow(generation, found[0], found[1], sent)
         purchase.generation = generation
         with suppress(Unfinished):  # a claim of this purchase, whose first try is not over, or died
             return replayed(purchase, found[0], item=purchase.item) if found else None

@@ -72,7 +72,7 @@ class Transfers:
         self._fence = fence
         self._frozen: Frozen = {} if frozen is None else frozen
         self._slots = sale.slots_of[item]
-        self.generation = sale.generation
+        self.generation, self._began = sale.generation, time.monotonic()
         self.failed: dict[int, Exception] = {}
 
     def refill(self, wanted: Mapping[int, int]) -> bool:
@@ -150,7 +150,7 @@ class Transfers:
         """Whether a slot has executed its script; False if the slot has failed."""
         try:
             if status == "generation":
-                self._sale.reconcile(self._item, found[0], self._slots[place])
+                self._sale.follow(self.generation, *found, self._began)
                 raise SaleReset("the sale was reset while items were moved")
             raise_refusal(status, str(found[0]) if found else "", self._fence)
         except SLOT_ERRORS as error:

@@ -11,7 +11,6 @@ from flask import Flask, Response, current_app
 from app import services
 from app.sales.advice import describe
 from app.sales.refusals import PurchaseError
-from app.sales.sale import Sale
 from app.web.responses import json_response, problem_response
 from lock import EtcdError
 
@@ -28,19 +27,14 @@ def readyz() -> Response:
     """
     made = services.of(current_app)
     states = {
-        "etcd": _state(made.probed.record.read, EtcdError),  # which takes a quorum, and the user's rights
-        "redis": _state(lambda: _write_nothing(made.probed), redis.RedisError),
+        "etcd": _state(made.probed.read_etcd, EtcdError),
+        "redis": _state(made.probed.require_writable, redis.RedisError),
         "sale": _state(made.probed.check, PurchaseError),
     }
     unusable = [name for name, state in states.items() if state != "ok"]
     if not unusable:
         return json_response({"status": "ready", **states})
     return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
-
-
-def _write_nothing(sale: Sale) -> None:
-    """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
-    sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, sale.keys.nothing)
 
 
 def _state(ask: Callable[[], object], told: type[Exception]) -> str:

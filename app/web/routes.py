@@ -8,7 +8,6 @@ and ``sold_out`` are kept for a key, until the sale is reset.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +29,7 @@ from app.web.responses import json_response, problem_response
 LONGEST_HOLD_MS = 60_000
 ITEMS_SET = ", as set by FLASHSALE_ITEMS"
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
-STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409, Outcome.NOT_OPEN: 409}
-LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
+STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
 
 
 @dataclass(frozen=True)
@@ -146,11 +144,7 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         if receipt.outcome is Outcome.UNAVAILABLE:
             members["in_doubt"] = receipt.in_doubt
         status = STATUS.get(receipt.outcome, 503)
-        if opened := receipt.opened:
-            members["opens_at"] = opened.opens_at
         response = problem_response(status, receipt.detail or SOLD_OUT, kind=receipt.outcome.value, **members)
-        if opened:
-            response.headers["Retry-After"] = str(_retry_after_s(receipt.opens_in_s))
     if receipt.replayed:
         response.headers["Idempotency-Replayed"] = "true"
     read_s, commit_s = (section.read_s, section.commit_s) if section else (0.0, 0.0)
@@ -158,11 +152,6 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         f"wait;dur={waited_ms}, read;dur={_milliseconds(read_s)}, commit;dur={_milliseconds(commit_s)}"
     )
     return response
-
-
-def _retry_after_s(opens_in_s: float | None) -> int:
-    """Whole seconds until a sale opens."""
-    return math.ceil(min(max(math.inf if opens_in_s is None else opens_in_s, 1), LONGEST_RETRY_AFTER_S))
 
 
 def _milliseconds(seconds: float) -> float:

@@ -20,7 +20,7 @@ from redis.cluster import ClusterNode
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
-from app.contract.keys import CLOSED, Keys, slot_names
+from app.contract.keys import Keys, slot_names
 from loadtest.results.entry import Entry
 
 UNREADABLE = (redis.RedisError, RedisClusterException, ValueError)  # the last of a value that is not the shop's
@@ -46,14 +46,13 @@ class _Slot(NamedTuple):
     ledger: str
     orders: Any
     stock: str | None
-    initial: str | None
     generation: str | None
     transfers: dict[str, str]
     credited: set[str]
 
     @property
     def left(self) -> int:
-        return int((self.initial if self.stock == CLOSED else self.stock) or 0)
+        return int(self.stock or 0)
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class Ledgers:
                 pipe.lrange(keys.orders, 0, -1)
             else:
                 pipe.llen(keys.orders)
-            for key in (keys.stock, keys.initial, keys.generation):
+            for key in (keys.stock, keys.generation):
                 pipe.get(key)
             pipe.hgetall(keys.transfers)
             pipe.smembers(keys.credited)

@@ -76,8 +76,8 @@ class Sale:
     def reset(self, stock: int, opens_in_s: int = 0) -> None:
         """Begin again with `stock` items and an empty ledger, at once or in so many seconds; raises SaleError."""
         self.shops.reset(stock, opens_in_s)
-        generation = int(self._read().generation or 0)
-        self._generation = str(generation + bool(opens_in_s))  # the opening makes the next one
+        generation = self._read().generation
+        self._generation = None if opens_in_s else generation  # the opening makes another one
 
     def ledger(self) -> tuple[list[Entry], int]:
         """The orders, in each ledger as they were written, and how many items are left by all counters.

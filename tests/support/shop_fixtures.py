@@ -15,7 +15,6 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.config.settings import Settings
-from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect as connect_redis
 from app.sales.sale import Sale
 from app.sales.stock import Stock
@@ -112,11 +111,16 @@ Process = Callable[..., Sale]
 def process(settings: Settings) -> Iterator[Process]:
     """Makes the sale as a process sees it that has just started."""
     with ExitStack() as closing:
-        client = closing.enter_context(connect_redis(settings.redis_url, connections=20))
 
-        def start(etcd_endpoints: str = settings.etcd_endpoints, items: int = 1, timeout: float = 20.0) -> Sale:
+        def start(
+            etcd_endpoints: str = settings.etcd_endpoints,
+            items: int = 1,
+            timeout: float = 20.0,
+            redis_url: str = settings.redis_url,
+        ) -> Sale:
+            client = closing.enter_context(connect_redis(redis_url, connections=20))
             etcd = closing.enter_context(connect(etcd_endpoints, timeout=timeout))
-            return Sale(client, settings.sale, record=OpeningRecord(etcd, settings.sale), stock=10, items=items)
+            return Sale(client, settings.sale, etcd=etcd, stock=10, items=items)
 
         yield start
 

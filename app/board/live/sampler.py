@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from queue import SimpleQueue
@@ -23,7 +23,7 @@ from app.board.live.arrival import Arrival
 from app.board.live.event_stream import EventStream
 from app.board.live.runs import MOST_SECTIONS, Run
 from app.board.settings import BoardSettings
-from app.board.sources.etcd import TIMEOUT, read_opening, read_queue
+from app.board.sources.etcd import TIMEOUT, read_queue
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import MAY_GO_ON, Instances
 from app.board.sources.ledger import LedgerReader, LedgerReading
@@ -33,7 +33,6 @@ from app.board.sources.stack_client import StackClient
 from app.config.etcd import connect_etcd
 from app.contract.clock import now_ns
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
-from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect as connect_redis
 from app.sales.refusals import PurchaseError, SaleLost
 from lock import LockError
@@ -61,13 +60,10 @@ class Sampler(Poller[None]):
         self._etcd = connect_etcd(shop, timeout=TIMEOUT)
         self._reader = LedgerReader(self._redis, shop.sale, shards=shop.shards)
         self._readings = SimpleQueue[LedgerReading]()
-        self._record = OpeningRecord(self._etcd, shop.sale)
-        self._confirmed: str | None = None  # the generation that etcd knows, too
+        self._newest = 0  # the highest generation that was read
         self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, PurchaseError), every_s=EVERY_S)
         queue = partial(read_queue, self._etcd, shop.queue_name)
-        opening = partial(read_opening, self._etcd, shop.sale)
         self._queue = Poller("etcd", queue, errors=(LockError,), every_s=EVERY_S)
-        self._opening = Poller("opening", opening, errors=(LockError,), every_s=4 * EVERY_S)
         self._locust = Poller("locust", locust.status, errors=UNREACHABLE, every_s=LOCUST_EVERY_S)
         self._instances = Instances(settings.instances, stack)
         self._section_log = shop.section_log
@@ -82,7 +78,7 @@ class Sampler(Poller[None]):
         self._published_at = 0.0
 
     def run(self) -> None:
-        pollers: list[Poller[Any]] = [self._ledger, self._queue, self._opening, self._locust]
+        pollers: list[Poller[Any]] = [self._ledger, self._queue, self._locust]
         for poller in pollers:
             poller.start()
         self._instances.start()
@@ -97,13 +93,10 @@ class Sampler(Poller[None]):
 
     def _read_ledger(self) -> None:
         reading = self._reader.read()
-        generation = reading.generation if reading else ""
-        if generation != self._confirmed:
-            with suppress(LockError):  # the poller of the queue reports that etcd is unavailable
-                opened = self._record.read()
-                if opened and generation not in (opened.generation, opened.opening.generation):
-                    raise SaleLost
-                self._confirmed = generation
+        generation = int(reading.generation) if reading else 0
+        if generation < self._newest:
+            raise SaleLost
+        self._newest = generation
         if reading:
             self._readings.put(reading)
 
@@ -182,7 +175,7 @@ class Sampler(Poller[None]):
 
     def _look(self) -> dict[str, Any]:
         """The state of everything, without the rows that are only ever added."""
-        queue, ledger, opening = self._queue.latest, self._ledger.latest, self._opening.latest
+        queue, ledger = self._queue.latest, self._ledger.latest
         beats = self._heartbeats
         instances = self._instances.look(beats.living, since_ns=self._run.began_ns if self._run else 0)
         if self._run is not None:
@@ -194,7 +187,6 @@ class Sampler(Poller[None]):
         return {
             "unavailable": {"redis": ledger.error, "etcd": queue.error},
             "sale": self._run.summary() if self._run else None,
-            "opening": self._state.get("opening") if opening.error else opening.value,  # None: a reset has opened it
             "queue": queue.value,
             "instances": instances,
             "rates": beats.per_second(),

@@ -1,15 +1,13 @@
-"""The sale's etcd mutex with those that wait for it, and its scheduled opening, read without taking part."""
+"""The sale's etcd mutex with those that wait for it, read without taking part."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from app.sales.opening import OpeningRecord
 from lock import Client, Contender
 
 MOST_SHOWN = 24
 TIMEOUT = 1.0
-OPENER = "sale/{sale}/opener"  # the election of the leader that opens a scheduled sale
 
 
 def read_queue(client: Client, name: str) -> dict[str, Any]:
@@ -31,18 +29,3 @@ def read_queue(client: Client, name: str) -> dict[str, Any]:
 
 def _contender(each: Contender) -> dict[str, Any]:
     return {"instance": each.session, "owner": each.owner, "token": each.token, "ttl_s": each.ttl_s}
-
-
-def read_opening(client: Client, sale: str) -> dict[str, Any] | None:
-    """When a closed sale opens and which instance leads, each None if not known; None if the sale is open.
-
-    Raises:
-        lock.LockError: etcd cannot be asked.
-    """
-    record = OpeningRecord(client, sale)
-    opened = record.read()
-    if opened is None or opened.is_open:
-        return None
-    candidates = client.get_prefix(f"{OPENER.format(sale=sale)}/").keys
-    leader = candidates[0].value.decode(errors="replace") if candidates else None
-    return {"opens_at_ms": opened.opens_at_ms, "leader": leader}

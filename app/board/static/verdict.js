@@ -51,17 +51,6 @@ export function shortOf(sale, over) {
 
 export const guardText = (guard) => (guard === "mixed" ? text("several_guards") : (guard ?? text("no_guard")));
 
-function beforeTheFirst({ initial: n }, { opening, unavailable }) {
-  const ready = (word, lead) => ({ tone: "ready", word, lead });
-  if (!opening && unavailable?.etcd) return ready(text("head.items", { n }), text("head.only_etcd"));
-  if (!opening) return ready(text("head.for_sale", { n }), text("head.for_sale_lead"));
-  if (!opening.opens_at_ms) return ready(text("head.closed"), text("head.closed_lead", { n }));
-  const left = Math.max(0, Math.ceil((opening.opens_at_ms - Date.now()) / 1000));
-  const at = new Date(opening.opens_at_ms).toISOString().slice(11, 23);
-  const leader = opening.leader ? text("head.leader", { leader: opening.leader }) : text("head.no_leader");
-  return ready(text("head.opens", { left }), sentences([text("head.opens_lead", { n, at }), leader]));
-}
-
 // The sentence of the page: { tone, word, lead }.
 export function headline(view) {
   const { sale, arrival } = view;
@@ -72,7 +61,9 @@ export function headline(view) {
   }
   if (!sale && view.unavailable?.redis) return { tone: "ready", word: text("head.redis_away"), lead: text("head.redis_away_lead") };
   if (!sale) return { tone: "ready", word: text("head.no_sale"), lead: text("head.no_sale_lead") };
-  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (view.opening || sale.kind === "exact")) return beforeTheFirst(sale, view);
+  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && sale.kind === "exact") {
+    return { tone: "ready", word: text("head.for_sale", { n: sale.initial }), lead: text("head.for_sale_lead") };
+  }
   const tone = toneOf(sale);
   const word = sentenceSoFar(sale, view.over);
   const items = text("head.items", { n: sale.initial });

@@ -15,7 +15,6 @@ from app.board.web.security import authorize
 from app.config.etcd import connect_etcd
 from app.config.settings import MOST_ITEMS
 from app.guards import DEFAULT, guards
-from app.sales.opening import OpeningRecord
 from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
 from app.web.params import Parameters
@@ -30,9 +29,8 @@ def init_app(
 ) -> None:
     """Register the routes that change the sale, Locust or an instance."""
     shop = settings.shop
-    record = OpeningRecord(connect_etcd(shop), shop.sale)
-    client = connect(shop.redis_url, connections=1)
-    sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items, shards=shop.shards)
+    client, etcd = connect(shop.redis_url, connections=1), connect_etcd(shop)
+    sale = Sale(client, shop.sale, etcd=etcd, stock=shop.stock, items=shop.items, shards=shop.shards)
 
     @app.errorhandler(LocustBusy)
     def busy(error: LocustBusy) -> Response:

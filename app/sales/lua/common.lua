@@ -1,17 +1,19 @@
--- Stands before each script of a purchase. "Generation" tells one opening of a sale from the next: see app/sales/opening.py.
+-- Stands before each script of a purchase. The generation tells one sale from the next: see app/sales/sale.py.
 
 -- The items left; or nil and a status that ends the script before it has changed anything:
---   {'generation', found}  this is not the sale that is expected, but the one found in Redis, or none: ''
---   {'damaged', key}       the value of this key is not a number
---   {'fenced', fence}      a token higher than `token` was here; '' means no token. Tokens are zero-padded texts, because Lua's
---                          numbers are exact only up to 2^53.
+--   {'generation', found, now}  Redis has not the generation that is expected, but this one, or no sale: ''. `now` is the time of
+--                               Redis in microseconds since the epoch
+--   {'damaged', key}            the value of this key is not a number
+--   {'fenced', fence}           a token higher than `token` was here; '' means no token. Tokens are zero-padded texts, because
+--                               Lua's numbers are exact only up to 2^53.
 local function items_left(stock_key, generation_key, expected, fence_key, token)
   local stock, generation = unpack(redis.call('MGET', stock_key, generation_key))
-  if stock and stock ~= 'closed' and not tonumber(stock) then
+  if stock and not tonumber(stock) then
     return nil, {'damaged', stock_key}
   end
-  if not tonumber(stock) or generation ~= expected then  -- the stock of a sale that opens later is not a number
-    return nil, {'generation', stock and generation or ''}
+  if not stock or generation ~= expected then
+    local seconds, microseconds = unpack(redis.call('TIME'))
+    return nil, {'generation', stock and generation or '', string.format('%.0f', seconds * 1000000 + microseconds)}
   end
   local fence = token ~= '' and redis.call('GET', fence_key)
   if fence and token < fence then

@@ -1,30 +1,26 @@
--- Opens the sale of one item, or closes it until it is opened by open.lua. Its new generation keeps out a holder that read
--- before; the fence begins at zero again, so that an etcd that was wiped, and counts from one, can sell.
+-- Opens the sale of all items anew, under a higher generation than any before: by it each process learns of the reset, and a holder
+-- that read before is kept out. The fence begins at zero again, so that an etcd that was wiped, and counts from one, can sell.
 -- What was sold before is kept once, as it stood at that moment: a viewer may come too late to read it.
--- KEYS     initial, stock, lucky, orders, fence, generation, answers, previous, previous orders, transfers, credited
--- ARGV     items for sale, generation, 'always' or 'if none', stock: the items, or 'closed' if the sale is to open later. That is
---          not a number, so no script sells from it
--- Returns  {generation, initial, stock} of the sale that there is now: the one asked for, unless there was one already or, for
---          'always', a later reset was faster
-local before = tonumber(redis.call('GET', KEYS[6])) or 0
-local none = redis.call('EXISTS', KEYS[2], KEYS[6]) < 2  -- a stock without a generation is not a sale
-if not none and (ARGV[3] == 'if none' or before >= tonumber(ARGV[2])) then
-  return redis.call('MGET', KEYS[6], KEYS[1], KEYS[2])
-end
-local last = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
-local has_orders = redis.call('EXISTS', KEYS[4]) == 1
-if has_orders or tonumber(last[2]) and last[2] ~= last[1] then  -- or items have left for a shard, or come to one
-  for place, name in ipairs({'initial', 'stock', 'lucky', 'generation'}) do
-    redis.call('HSET', KEYS[8], name, last[place] or 0)
+-- KEYS     generation, answers, then for each item: initial, stock, lucky, orders, fence, previous, previous orders
+-- ARGV     items for sale, the generation that the caller knows, or 0
+-- Returns  the new generation: Redis's clock in microseconds, unless one from the future was there
+local seconds, microseconds = unpack(redis.call('TIME'))
+local before = redis.call('GET', KEYS[1]) or ''
+local clock = seconds * 1000000 + microseconds
+local generation = string.format('%.0f', math.max(clock, (tonumber(before) or 0) + 1, ARGV[2] + 1))
+for place = 3, #KEYS, 7 do
+  local initial, stock, lucky, orders, fence, previous, previous_orders = unpack(KEYS, place, place + 6)
+  local last = redis.call('MGET', initial, stock, lucky)
+  local has_orders = redis.call('EXISTS', orders) == 1
+  if has_orders or last[2] ~= last[1] then
+    redis.call('HSET', previous, 'initial', last[1] or 0, 'stock', last[2] or 0, 'lucky', last[3] or 0, 'generation', before)
+    redis.call('DEL', previous_orders)
   end
-  redis.call('DEL', KEYS[9])
   if has_orders then
-    redis.call('RENAME', KEYS[4], KEYS[9])
+    redis.call('RENAME', orders, previous_orders)
   end
+  redis.call('MSET', initial, ARGV[1], stock, ARGV[1], lucky, 0, fence, 0)
 end
-redis.call('DEL', KEYS[10], KEYS[11])
-if ARGV[3] == 'always' then  -- an item that is new to a sale must not cost the others their answers
-  redis.call('DEL', KEYS[7])
-end
-redis.call('MSET', KEYS[1], ARGV[1], KEYS[2], ARGV[4], KEYS[3], 0, KEYS[5], 0, KEYS[6], ARGV[2])
-return {ARGV[2], ARGV[1], ARGV[4]}
+redis.call('DEL', KEYS[2])
+redis.call('SET', KEYS[1], generation)
+return generation

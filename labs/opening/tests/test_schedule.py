@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -11,15 +12,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from app.sales.opening import Opened
 from app.sales.purchase import Purchase
-from app.sales.refusals import NotOpen, SaleLost
+from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
-from app.sales.stock import Stock, fence_text
-from app.sharding.shards import ShardedStock
-from labs.opening.schedule import OPEN, NoSchedule, Schedule
-from lock import EtcdUnavailable
-from tests.support.lock import delete
+from app.sales.stock import Stock
+from labs.opening.schedule import Closed, NotScheduled, Schedule
 from tests.support.overtaking import overtaken
 from tests.support.shop_fixtures import Process
 from tests.support.shops import in_ms, section_of
@@ -31,23 +28,22 @@ def process(process: Process) -> Process:
     return partial(process, items=2)
 
 
+def schedule_of(sale: Sale) -> Schedule:
+    return Schedule(sale, "demo")
+
+
 def buys(sale: Sale, item: str = "1") -> str:
     """The outcome of one purchase, with the generation if it was sold."""
     receipt = Stock(sale, item=item).sell(section_of(Purchase("ada", "g", item=item)))
     return f"sold {sale.generation}" if receipt.order else receipt.outcome.value
 
 
-def dies(_: object) -> None:
-    """Stands for a leader's crash before it tells etcd."""
-    raise EtcdUnavailable("unavailable")
-
-
-def closed(schedule: Schedule) -> Opened:
-    """The sale that is scheduled."""
-    opened = schedule.read()
-    assert opened is not None
-    assert not opened.is_open
-    return opened
+def closed(sale: Sale, in_s: int = -1) -> Closed:
+    """The sale, closed until then with a stock of 3."""
+    schedule_of(sale).set(3, in_ms(1000 * in_s))
+    closed = schedule_of(sale).read()
+    assert closed is not None
+    return closed
 
 
 @pytest.mark.parametrize(
@@ -56,135 +52,125 @@ def closed(schedule: Schedule) -> Opened:
         ("closed", 5, -1, "opened"),
         ("closed", 5, 60, "early"),
         ("closed", 3, -1, "fenced"),
-        ("open", 5, 60, "open"),
+        ("open", 5, -1, "over"),
         ("open", 3, -1, "fenced"),
-        ("open", 0, 60, "opened"),  # without a token: what was sold is for sale once more
-        ("scheduled again", 5, -1, "generation"),
-        ("nothing", 5, -1, "generation"),
+        ("open", 0, -1, "opened"),  # without a token: what was sold is for sale once more
+        ("cancelled", 5, -1, "over"),
+        ("scheduled again", 5, -1, "over"),
+        ("reset", 5, -1, "over"),
+        ("nothing", 5, -1, "over"),
     ],
 )
 def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, answer: str) -> None:
     """Under a token only a closed sale whose time has come opens, for the highest; no other answer changes anything."""
-    sale = process()
-    schedule = Schedule(sale)
-    schedule.set(3, in_ms(-1))
-    late = closed(schedule)
-    k, opening, opener = sale.keys, late.opening, f"{sale.keys.prefix}opener"
+    sale, k = process(), process().keys
+    schedule, plan = schedule_of(sale), closed(sale, in_s)
+    sale.client.hset(f"{k.prefix}opener", mapping={"closed": plan.generation, "token": f"{4:020d}"})
     if found == "scheduled again":
-        schedule.set(3, in_ms(-1))
+        closed(sale)
+    elif found == "cancelled":
+        schedule.cancel()
+    elif found == "reset":
+        sale.reset(3)
     elif found == "nothing":
-        sale.client.delete(k.stock)
+        sale.client.delete(k.generation, k.stock)
     elif found == "open":
-        sale.client.mset({k.stock: 1, k.generation: opening.generation})
-    sale.client.hset(opener, mapping={"generation": opening.generation, "token": f"{4:020d}"})
+        assert schedule.open(plan, 4)[0] == "opened"
+        assert buys(sale).startswith("sold")
     before = sale.client.mget(k.initial, k.stock, k.generation)
-    asked: list[str | int] = [late.generation, opening.generation, 3, in_ms(in_s * 1000), fence_text(token or None)]
-    status, *_ = OPEN.run(sale.client, [k.initial, k.stock, k.generation, opener], asked)
+    status, _ = schedule.open(plan, token or None)
     assert status == answer
-    after = ["3", "3", opening.generation] if answer == "opened" else before
-    assert sale.client.mget(k.initial, k.stock, k.generation) == after
-    assert sale.client.hget(opener, "token") == f"{max(token, 4):020d}"
+    stock, generation = sale.client.mget(k.stock, k.generation)
+    if answer == "opened":
+        assert (stock, found == "open" or int(generation or 0) > int(plan.generation)) == ("3", True)
+    else:
+        assert sale.client.mget(k.initial, k.stock, k.generation) == before
+    assert sale.client.hget(f"{k.prefix}opener", "token") == f"{max(token, 4):020d}"
 
 
-def test_a_leader_that_dies_before_it_tells_etcd(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first purchase anywhere tells etcd that the sale is open; the next leader finds nothing left to do."""
-    sale, other, dying = process(), process(), process()
-    Schedule(sale).set(2, in_ms(-1))
-    monkeypatch.setattr(dying, "confirm", dies)
-    with pytest.raises(EtcdUnavailable):
-        Schedule(dying).open(1)
-    assert not Schedule(other).read().is_open  # type: ignore[union-attr]
+def test_a_leader_that_dies_with_its_command_opens_nothing(process: Process) -> None:
+    """The opening is one step of Redis: before it the sale is closed for all items, and the next leader opens it."""
+    sale, other = process(), process()
+    plan = closed(sale)
+    with overtaken(0, partial(divmod, 1, 0)), suppress(ZeroDivisionError):
+        schedule_of(sale).open(plan, 1)
+    assert [buys(each, item) for each in (sale, other) for item in "12"] == ["sold_out"] * 4
+    assert schedule_of(other).open(plan, 2)[0] == "opened"
+    assert [buys(each, item)[:4] for each in (sale, other) for item in "12"] == ["sold"] * 4
+
+
+def test_a_schedule_that_is_overtaken_closes_nothing(process: Process) -> None:
+    """If a reset comes between its two steps the reset counts, and the administrator is told."""
+    sale, other = process(), process()
+    with overtaken(b"opening", lambda: other.reset(2)), pytest.raises(NotScheduled, match="at the same moment"):
+        schedule_of(sale).set(3, in_ms(-1))
+    assert schedule_of(sale).read() is None
+    assert buys(sale).startswith("sold")
+
+
+def test_a_closed_generation_is_closed_from_its_first_moment_on(process: Process) -> None:
+    """A process that has seen a generation open need not look again, also in the middle of a schedule."""
+    sale, other = process(), process()
+    sale.reset(1)
+    looks, schedule = list[str](), schedule_of(other)
+
+    def look() -> None:
+        looks.append(buys(other))
+        assert not schedule.was_early(time.monotonic())
+
+    with overtaken(b"opening", look):
+        plan = closed(sale)
+    assert looks == ["sold_out"]
+    assert buys(other) == "sold_out"
+    assert schedule.was_early(time.monotonic())
+    assert other.generation == plan.generation
+    clicked = time.monotonic() - 1.0
+    assert schedule.open(plan, 1)[0] == "opened"
     assert buys(other).startswith("sold")
-    assert Schedule(sale).read().is_open  # type: ignore[union-attr]
-    assert Schedule(sale).open(2) == ("opened", "")
-    assert sale.snapshot().stock == 1
-
-
-def test_a_leader_that_dies_between_the_slots(process: Process) -> None:
-    """While the treasury is closed the sale is, in every slot; the next leader opens what is left."""
-    sale = process()
-    Schedule(sale).set(2, in_ms(-1))
-    with overtaken(2, partial(dies, None)), pytest.raises(EtcdUnavailable):
-        Schedule(sale).open(1)
-    stock = ShardedStock(process(), "1")
-    for shard in stock.shards:
-        with pytest.raises(NotOpen):
-            stock.sell(shard, [section_of(Purchase("ada", "etcd-sharded"))])
-    assert Schedule(sale).open(2) == ("opened", "")
-    assert sale.snapshot().judge().sentence == "EXACT"
-
-
-def test_late_news_of_a_schedule_changes_nothing(process: Process) -> None:
-    """A leader that tells etcd late opens no later schedule; one that is noted after a reset closes no open sale."""
-    sale = process()
-    Schedule(sale).set(2, in_ms(-1))
-    late = closed(Schedule(sale))
-    Schedule(sale).set(3, in_ms(60_000))
-    assert not sale.confirm(late).is_open
-    sale.reset(2)
-    sale.note_closed(late)
-    assert sale.closed is None
+    assert (schedule.was_early(clicked), schedule.was_early(time.monotonic())) == (True, False)
 
 
 @pytest.mark.parametrize("items", [1, 3])
 def test_a_scheduled_sale_opens_with_other_items(process: Process, items: int) -> None:
-    """Instances that were restarted with fewer items, or more, open those that are scheduled; new ones need a reset."""
-    Schedule(process()).set(2, in_ms(-1))
+    """Instances that were restarted with fewer items, or more, open those that they have."""
+    plan = closed(process())
     restarted = process(items=items)
-    assert Schedule(restarted).open(1) == ("opened", "")
-    assert buys(restarted).startswith("sold")
-    if items == 3:
-        with pytest.raises(SaleLost):
-            buys(restarted, "3")
-        restarted.reset(2)
-        assert buys(restarted, "3").startswith("sold")
-
-
-def test_an_etcd_that_forgot_a_schedule_does_not_open_the_sale(process: Process) -> None:
-    """Redis still says that the sale is closed, and a process that starts then adopts that."""
-    sale = process()
-    Schedule(sale).set(2, in_ms(60_000))
-    delete(sale.record.client, sale.record.key)
-    for each in (process(), sale):
-        with pytest.raises(NotOpen):
-            buys(each)
+    assert schedule_of(restarted).open(plan, 1)[0] == "opened"
+    assert [buys(restarted, str(item))[:4] for item in range(1, items + 1)] == ["sold"] * items
 
 
 STEPS = [
     *("set", "set later", "cancel", "reset", "open", "open late", "open, die"),
-    *("wipe", "restore", "save", "buy", "buy"),
+    *("wipe", "buy", "buy", "buy"),
 ]
 
 
 @examples(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans()), max_size=30))
 def test_whatever_happens_no_opening_sells_more_than_its_stock(process: Process, steps: list[tuple[str, bool]]) -> None:
-    """With dying or late leaders, wipes and old copies, a generation sells at most 2, and none while it is closed."""
-    sales, sold, token, copy = [process(), process()], Counter[str](), 0, dict[str, str]()
+    """With dying or late leaders and wipes, a generation sells at most 2, and none while it is closed."""
+    sales, sold, token, late = [process(), process()], Counter[str](), 0, list[Closed]()
     sales[0].reset(2)
     for step, which in steps:
         sale, token = sales[which], token + 1
-        schedule, k = Schedule(sale), sale.keys
-        with suppress(NotOpen, NoSchedule, SaleLost, EtcdUnavailable), pytest.MonkeyPatch.context() as patch:
-            if step == "open, die":
-                patch.setattr(sale, "confirm", dies)
+        schedule = schedule_of(sale)
+        plan = schedule.read()
+        late += [plan] if plan else []
+        with suppress(NotScheduled, SaleLost, ZeroDivisionError):
             if step.startswith("set"):
                 schedule.set(2, in_ms(60_000 if step == "set later" else -1))
-            elif step.startswith("open"):
-                schedule.open(token - 5 if step == "open late" else token)
+            elif step == "open late" and late:
+                schedule.open(late[0], token)
+            elif step == "open, die" and plan:
+                with overtaken(token % 2, partial(divmod, 1, 0)):
+                    schedule.open(plan, token)
+            elif step == "open" and plan:
+                schedule.open(plan, token)
             elif step in ("cancel", "reset"):
                 schedule.cancel() if step == "cancel" else sale.reset(2)
             elif step == "wipe":
-                sale.client.delete(*vars(k).values())
-            elif step == "save":  # of a closed sale: what was sold before a copy cannot be known from it
-                stock, generation = sale.client.mget(k.stock, k.generation)
-                copy = {k.stock: stock, k.generation: str(generation)} if stock == "closed" else copy
-            elif step == "restore" and copy:
-                sale.client.mset(copy)
-            elif step == "buy":
-                before = schedule.read()
-                if (outcome := buys(sale)).startswith("sold "):
-                    sold[outcome] += 1
-                    assert before is not None
-                    assert before.is_open or (before.opens_at_ms or in_ms(1)) <= in_ms(0)
+                sale.client.delete(*vars(sale.keys).values(), f"{sale.keys.prefix}opening", f"{sale.keys.prefix}opener")
+            elif step == "buy" and (outcome := buys(sale)).startswith("sold "):
+                sold[outcome] += 1
+                assert plan is None
     assert all(count <= 2 for count in sold.values())

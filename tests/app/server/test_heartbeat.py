@@ -49,9 +49,7 @@ def test_the_board_sees_what_workers_do(tmp_path: Path) -> None:
             heartbeat.start()
             started.enter_context(closing(heartbeat))
         try:
-            jobs = [
-                pool.submit(count, {"fails": False}, Mock()) for _ in range(102)
-            ]  # enough for a line
+            jobs = [pool.submit(count, {"fails": False}, Mock()) for _ in range(102)]  # enough for a line
             wait_until(lambda: seen() == [("shop/a", me, 2, 2, 100), ("shop-b", me, 2, 2, 100)])
         finally:
             go_on.set()

@@ -1,23 +1,16 @@
-"""What the board sees: the sale, the queue, the opening; and that it goes on while a server is unavailable."""
+"""What the board sees: the sale and the queue; and that it goes on while a server is unavailable."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
-from threading import Semaphore
-from typing import Any
 
 import pytest
 from flask import Flask
 
-from app.board.live import sampler
-from app.board.settings import BoardSettings
-from app.board.sources.etcd import OPENER
-from app.sales.opening import Opened
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd, Redis
-from lock import LockError, Mutex, Session, connect
+from lock import Mutex
 from tests.app.board.conftest import Watch
 from tests.support.shops import WAIT_S, buy
 
@@ -124,36 +117,3 @@ def test_a_frozen_server_is_unavailable_until_it_answers(
     watcher.wait_orders(2)
     fresh_etcd.resume()
     watcher.wait(lambda now: now["unavailable"]["etcd"] is None)
-
-
-def test_a_scheduled_opening_is_counted_down_to(sale: Sale, watch: Watch, board_settings: BoardSettings) -> None:
-    """The board tells when the sale opens and which instance leads, until it is open."""
-    watcher, opens_at_ms = watch(), int(time.time() * 1000) + 600_000
-    sale.begin(lambda _: Opened("", 3, is_open=False, opens_at_ms=opens_at_ms))
-    with connect(board_settings.shop.etcd_endpoints) as client, Session(client, ttl=10) as session:
-        client.create(f"{OPENER.format(sale=board_settings.shop.sale)}/1", b"shop-a", session.lease_id, timeout=10)
-        now = watcher.wait(lambda now: (now["opening"] or {}).get("leader"))
-    assert now["opening"] == {"opens_at_ms": opens_at_ms, "leader": "shop-a"}
-    assert (now["sale"]["initial"], now["sale"]["orders"]) == (3, 0)
-    sale.reset(3)
-    now = watcher.wait(lambda now: now["opening"] is None)
-    assert now["unavailable"] == {"redis": None, "etcd": None}
-
-
-def test_a_closed_sale_stays_closed_while_etcd_is_unavailable(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last known opening is shown while it cannot be read; without one, the sale would look open."""
-    known = {"opens_at_ms": 1, "leader": "shop-a"}
-    answers, failed = iter([known]), Semaphore(0)
-
-    def read(*_: Any) -> dict[str, Any]:
-        for answer in answers:
-            return answer
-        failed.release()
-        raise LockError("etcd is unavailable")
-
-    monkeypatch.setattr(sampler, "read_opening", read)
-    watcher = watch()
-    for _ in range(2):  # after the second one, the first is what the sampler sees
-        assert failed.acquire(timeout=60)
-    number = watcher.sampler.stream.number
-    assert watcher.wait(lambda _: watcher.sampler.stream.number > number + 1)["opening"] == known

@@ -1,0 +1,244 @@
+"""The generation: Redis alone tells that a sale was reset or lost; etcd only that it was opened before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from unittest.mock import Mock, patch
+
+import pytest
+import redis
+
+from app.sales.purchase import Purchase
+from app.sales.refusals import EtcdLost, SaleLost, SaleReset
+from app.sales.sale import Sale
+from app.sales.snapshot import Snapshot
+from app.sales.stock import Stock
+from loadtest.stack.servers import Etcd, Redis
+from lock import Client, EtcdUnavailable
+from tests.support.lock import delete
+from tests.support.overtaking import overtaken
+from tests.support.shop_fixtures import Process
+from tests.support.shops import at_once, section_of
+from tests.support.waiting import assert_raises
+
+
+@pytest.fixture
+def etcd_calls() -> Iterator[Mock]:
+    """Counts what etcd is asked."""
+    with patch.object(Client, "call", autospec=True, side_effect=Client.call) as calls:
+        yield calls
+
+
+def wipe(sale: Sale) -> None:
+    """Redis loses all that it has of the sale."""
+    sale.client.delete(*(name for slot in sale.slots_of["1"] for name in vars(slot.keys).values()))
+
+
+def buys(sale: Sale, item: str = "1", **purchase: str) -> int:
+    """The stock that one purchase leaves; raises what refuses it."""
+    receipt = Stock(sale, item=item).sell(section_of(Purchase("ada", "g", item, **purchase)))  # type: ignore[arg-type]
+    assert receipt.stock is not None
+    return receipt.stock
+
+
+def test_the_first_start_opens_the_sale_once(process: Process) -> None:
+    """Eight processes start at once: one of them opens the sale, and all sell from it; etcd keeps that for good."""
+    sales = [process() for _ in range(8)]
+    assert sorted(at_once(8, lambda number: buys(sales[number]))) == list(range(2, 10))
+    assert process().snapshot().stock == 2
+    (kv,) = sales[0].etcd.get_prefix(sales[0].opened_key).keys
+    assert kv.lease_id == 0, "it has to outlive every process"
+
+
+@pytest.mark.parametrize("lost", ["everything", "the stock", "the generation", "what came after an old copy"])
+def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Process, lost: str) -> None:
+    """The process neither sells, shows nor opens the sale; a reset opens it, and new processes sell then, too."""
+    sale = process()
+    sale.reset(5)
+    old_copy = {key: str(sale.client.get(key)) for key in (sale.keys.stock, sale.keys.generation)}
+    sale.reset(3)
+    assert buys(sale) == 2
+    if lost == "what came after an old copy":
+        sale.client.mset(old_copy)
+    elif lost == "everything":
+        wipe(sale)
+    else:
+        sale.client.delete(sale.keys.stock if lost == "the stock" else sale.keys.generation)
+    # One that begins now cannot know an old copy: "After every restore, reset."
+    for each in (sale, sale) if lost == "what came after an old copy" else (sale, process(), sale):
+        assert_raises(SaleLost, buys, each, match="Redis has lost this sale: reset it")
+        assert_raises(SaleLost, each.snapshot)
+    process().reset(4)
+    assert (buys(sale), process().snapshot()) == (3, Snapshot(initial=4, stock=3, lucky=1, orders=1))
+
+
+def test_a_late_write_is_no_sale(process: Process) -> None:
+    """A purchase that was thinking while Redis lost its data is refused and leaves no key."""
+    sale = process()
+    stock = Stock(sale)
+    section = section_of(Purchase("ada", "none"))
+    reading = stock.read(section)
+    wipe(sale)
+    with pytest.raises(SaleLost):
+        stock.write(section, reading)
+    assert not sale.client.exists(*vars(sale.keys).values())
+
+
+def test_no_click_asks_etcd(process: Process, etcd_calls: Mock) -> None:
+    """Not while Redis has the sale, over a reset, nor after a loss; a process that begins then asks once."""
+    sale, newcomer, late = process(), process(), process()
+    sale.reset()
+    etcd_calls.reset_mock()
+    assert (buys(sale), buys(newcomer)) == (9, 8)
+    sale.client.incr(sale.keys.generation)  # as a reset
+    assert buys(newcomer) == 7
+    wipe(sale)
+    at_once(16, lambda _: assert_raises(SaleLost, buys, newcomer))
+    assert etcd_calls.call_count == 0
+    for _ in range(3):
+        assert_raises(SaleLost, buys, late)
+    assert etcd_calls.call_count == 1
+
+
+def test_without_etcd_a_sale_that_redis_has_is_sold_and_reset(process: Process, fresh_etcd: Etcd) -> None:
+    """While etcd is frozen, also a process that has just begun sells and resets; it cannot open a first sale."""
+    sale, newcomer = (process(fresh_etcd.endpoint, timeout=0.5) for _ in range(2))
+    assert buys(sale) == 9
+    fresh_etcd.pause()
+    try:
+        assert (buys(sale), buys(newcomer)) == (8, 7)
+        newcomer.reset(5)
+        assert buys(sale) == 4
+        wipe(sale)
+        assert_raises(SaleLost, buys, sale)
+        assert_raises(EtcdUnavailable, buys, process(fresh_etcd.endpoint, timeout=0.5))
+        assert_raises(EtcdUnavailable, sale.reset)
+    finally:
+        fresh_etcd.resume()
+    assert_raises(SaleLost, buys, process(fresh_etcd.endpoint))
+
+
+def test_a_purchase_belongs_to_the_sale_in_which_it_was_clicked(process: Process) -> None:
+    """One that was clicked before a reset, here or elsewhere, is refused; one that was clicked after it is not."""
+    sale, other = process(), process()
+    sale.reset()
+    for reset in (sale.reset, other.reset):
+        assert buys(sale) == 9
+        before = section_of(Purchase("long gone", "g"))
+        reset()
+        after = section_of(Purchase("ada", "g"))
+        assert Stock(sale).sell(after).stock == 9
+        with pytest.raises(SaleReset, match="was reset while this purchase was waiting"):
+            Stock(sale).sell(before)
+        sale.reset()
+
+
+def test_an_answer_from_before_two_resets_is_not_a_loss(process: Process) -> None:
+    """A thread that is told of the first reset when another one knows the second already looks again."""
+    sale = process()
+    sale.reset()
+    first, asked = sale.generation, 0.0
+    sale.reset()
+    second = sale.generation
+    sale.reset()
+    sale.follow(first, second, sale.now_us(), asked)
+    assert buys(sale) == 9
+
+
+@pytest.mark.parametrize("crash", range(6))
+def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: int) -> None:
+    """A reset that crashes before any command leaves the old sale or opens the new one; the next one opens another."""
+    sale = process()
+    sale.reset(1)
+    assert buys(sale) == 0
+
+    class Crashed(Exception):
+        pass
+
+    def end() -> None:
+        raise Crashed
+
+    try:
+        with overtaken(crash, end):
+            sale.reset(5)
+    except Crashed:
+        with suppress(SaleLost):  # TRANSITION shards: of a shard
+            assert process().snapshot().initial in (1, 5)
+    sale.reset(2)
+    assert (buys(sale), buys(process())) == (1, 0)
+
+
+def test_an_opening_that_ends_halfway_opens_nothing_later(process: Process) -> None:
+    """If the process dies between the key in etcd and its reset, the sale is lost: it may have been open."""
+    dying = process()
+    with pytest.raises(ZeroDivisionError), patch.object(dying, "reset", side_effect=ZeroDivisionError):
+        buys(dying)
+    for each in (dying, process()):
+        assert_raises(SaleLost, buys, each)
+    dying.reset()
+    assert buys(dying) == 9
+
+
+def test_a_redis_that_takes_no_writes_opens_nothing(process: Process, fresh_redis: Redis) -> None:
+    """It refuses before etcd is told; when it takes writes, the first start opens the sale."""
+    sale = process(redis_url=fresh_redis.url)
+    with redis.Redis(port=fresh_redis.port) as admin:
+        admin.replicaof("127.0.0.1", "1")
+        assert_raises(redis.RedisError, buys, sale)
+        admin.replicaof("NO", "ONE")
+    assert buys(sale) == 9
+
+
+def test_resets_at_once_agree(process: Process) -> None:
+    """After concurrent resets all processes sell the one that came last."""
+    sales = [process() for _ in range(6)]
+    for _ in range(5):
+        at_once(6, lambda number: sales[number].reset(number + 10))
+    assert len({each.snapshot() for each in [*sales, process()]}) == 1
+
+
+def test_etcd_that_was_wiped_is_told_of_the_sale(process: Process) -> None:
+    """The sale and its answers go on; the next probe or start notes the sale again, so that it is not opened twice."""
+    sale = process()
+    assert buys(sale, key="k") == 9
+    delete(sale.etcd, sale.opened_key)
+    assert (buys(sale, key="k"), buys(process())) == (9, 8)
+    sale.check()
+    wipe(sale)
+    for each in (sale, process()):
+        assert_raises(SaleLost, buys, each)
+
+
+def test_a_fence_above_etcds_revision_is_reported(process: Process) -> None:
+    """An etcd that counts from one again cannot sell under a token, which the probe says until a reset."""
+    sale = process()
+    sale.reset()
+    sale.client.set(sale.keys.fence, f"{2**62:020d}")
+    assert_raises(EtcdLost, sale.check, match="etcd has lost this sale: reset it")
+    sale.reset()
+    sale.check()
+
+
+def test_a_generation_rises_whatever_the_clock_says(process: Process) -> None:
+    """A reset is above a generation from the future, in Redis or in this process; each other process follows."""
+    sale, other = process(), process()
+    sale.reset()
+    assert buys(other) == 9
+    sale.client.set(sale.keys.generation, 2**52)
+    sale.reset(3)
+    assert (sale.generation, buys(other)) == (str(2**52 + 1), 2)
+    wipe(sale)
+    sale.reset()
+    assert (sale.generation, buys(other)) == (str(2**52 + 2), 9)
+
+
+def test_items_share_the_generation(process: Process) -> None:
+    """A reset by one process opens the items that it knows; a process with more of them has them after its own."""
+    one, three = process(), process(items=3)
+    one.reset(5)
+    assert buys(three) == 4
+    assert_raises(SaleLost, partial(buys, item="3"), three)
+    three.reset(5)
+    assert [buys(three, item) for item in "123"] == [4, 4, 4]

@@ -56,7 +56,7 @@ class EtcdShardedGuard(Guard):
         try:
             return shard.queue.buy(purchase, self.time_left, partial(self.lead, stock, shard))
         except LockTimeout:
-            self.tools.sale.record.read()  # if etcd does not answer, that is why no items came
+            self.tools.sale.read_etcd()  # if etcd does not answer, that is why no items came
             raise
 
     def lead(self, stock: ShardedStock, shard: Shard, leader: Entry) -> None:

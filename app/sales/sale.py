@@ -79,14 +79,14 @@ class Sale:
         self._was_opened = False  # before this process began, as etcd says
         self._lock = threading.Lock()
 
-    def follow(self, expected: str, found: str, now_us: str | int, asked: float) -> None:
+    def follow(self, expected: str, found: str, now_us: str | int, sent: float) -> None:
         """Go on in the generation that Redis has; the caller tries again when this returns.
 
         Args:
             expected: the generation that a script has not found in Redis.
             found: the one that it has found; empty where there is none.
             now_us: Redis's clock then, in microseconds since the epoch.
-            asked: before the script was sent, in seconds of `time.monotonic`.
+            sent: before the script was, in seconds of `time.monotonic`.
 
         Raises:
             SaleLost: Redis has lost what this process has sold from, or what was opened before this process began.
@@ -102,7 +102,7 @@ class Sale:
                 raise SaleLost
             if expected:
                 since_s = (int(now_us) - int(found)) / 1e6  # negative where the generation is ahead of the clock
-                self.begun_at = asked - since_s if since_s >= 0 else -math.inf
+                self.begun_at = sent - since_s if since_s >= 0 else -math.inf
             self.generation = found
 
     def _open_first(self) -> None:
@@ -125,7 +125,7 @@ class Sale:
         """Take the generation that Redis has, in a process that knows none; whether there is one."""
         found = self.client.get(self.keys.generation)
         with self._lock:
-            self.generation = self.generation or found or ""
+            self.generation = self.generation or str(found or "")
         return bool(found)
 
     def _note_opening(self) -> bool:
@@ -199,6 +199,8 @@ class Sale:
             readings = read_slots(slots)
             found = readings[0].generation
             if found and found == expected:
+                if not all(each.generation for each in readings):
+                    raise SaleLost
                 return Snapshot.of([each for each in readings if each.generation == found])
             self.follow(expected, found, self.now_us(), asked)
 

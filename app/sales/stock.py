@@ -156,7 +156,7 @@ class Stock:
             raise_refusal(status, found[0] if found else "", fence)
             if status != "generation":
                 break
-            self._sale.follow(generation, *found, sent)
+            self._sale.follow(generation, found[0], found[1], sent)
         decisions = iter(zip(found[::2], found[1::2], strict=True))
         return [
             _one_of_many(each, next(decisions)) if _belongs(each.purchase, generation, begun_at) else SaleReset(STALE)
@@ -194,7 +194,7 @@ class Stock:
             raise_refusal(status, found[0], fence)
             if status != "generation":
                 return status, found[0], generation
-            self._sale.follow(generation, *found, sent)
+            self._sale.follow(generation, found[0], found[1], sent)
 
     def _note_empty(self, receipt: Receipt | None, asked: float) -> bool:
         """Note a look at the stock, not sent before `asked`, if it has found nothing; whether it has."""

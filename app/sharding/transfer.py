@@ -150,7 +150,7 @@ class Transfers:
         """Whether a slot has executed its script; False if the slot has failed."""
         try:
             if status == "generation":
-                self._sale.follow(self.generation, *found, self._began)
+                self._sale.follow(self.generation, found[0], found[1], self._began)
                 raise SaleReset("the sale was reset while items were moved")
             raise_refusal(status, str(found[0]) if found else "", self._fence)
         except SLOT_ERRORS as error:

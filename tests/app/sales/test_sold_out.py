@@ -17,7 +17,7 @@ from app.sales.sale import Sale
 from app.sales.stock import Stock
 from lock import Hold, Mutex
 from tests.support.overtaking import overtaken
-from tests.support.shops import WAIT_S, Answer, buy, queue_behind, section_of
+from tests.support.shops import WAIT_S, Answer, buy, queue_behind
 from tests.support.waiting import wait_until
 
 WAITING = ["etcd", "etcd-batch"]  # etcd-cohort and etcd-unfenced ask in the same place; they are woken below
@@ -98,7 +98,7 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
     """A purchase that begins after the question does not get its answer: here a reset lies between, which ends it."""
     sale.reset(0)
     item_stock, clicks = services.of(app).guards["etcd"].stock("1"), list[Purchase]()
-    item_stock.read(section_of(Purchase("bob", "g")))  # so that its sale is known
+    buy(app, "redis-lua")  # so that its sale is known
     if unlocked:
         item_stock.sold_out_at = time.monotonic()
     with overtaken(0, lambda: clicks.append(Purchase("eve", "etcd"))):

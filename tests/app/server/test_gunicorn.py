@@ -58,7 +58,7 @@ def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings,
     names = [name for name in known_guards() if name not in {"none", "redis-lua", "etcd-sharded"}]
     guards = {str(item): name for item, name in enumerate(names, 1)}
     env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": str(len(guards))}
-    env |= {"FLASHSALE_THREADS": "32", "GUNICORN_CMD_ARGS": "--graceful-timeout 20"}
+    env |= {"FLASHSALE_THREADS": "64", "GUNICORN_CMD_ARGS": "--graceful-timeout 20"}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(4 * len(guards)) as threads:
 
         def click(item: str) -> Future[Answer]:

@@ -65,6 +65,28 @@ class EtcdOutage(Scenario):
             context.require_in_time(entered == 0, told)
 
 
+class EtcdUnneeded(Scenario):
+    """Take etcd away from guards that have no lock in it.
+
+    Which sale is under way stands in Redis, and no click asks etcd. The sale goes on, and no buyer is refused.
+    """
+
+    name = "etcd-unneeded"
+    order = 55
+    needs_lock = False
+    only = ("redis-lua", "redis-watch", "redis-lock")
+
+    def play(self, context: ScenarioContext) -> None:
+        context.act(context.testbed.etcd.stop, "etcd is stopped")
+        context.wait_out_lease()
+        context.wait_for_sales()
+        context.act(context.testbed.etcd.start, "etcd is back")
+
+    def review(self, context: ScenarioContext, record: Record) -> None:
+        refused = sum(answer.outcome is Outcome.UNAVAILABLE for answer in record.answers)
+        context.require(refused == 0, f"{refused} buyers were refused without etcd")
+
+
 class EtcdMember(Scenario):
     """Kill -9 of the leader of three etcd members, in the middle of the rush.
 

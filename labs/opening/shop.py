@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+import redis
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import BadRequest, Conflict
 
@@ -22,6 +24,7 @@ from app import services
 from app.config.environment import EnvironmentSettings
 from app.config.settings import MOST_ITEMS
 from app.contract.outcomes import Outcome
+from app.sales.refusals import sentence
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from app.web.routes import Routes
@@ -32,6 +35,7 @@ LONGEST_WAIT_S = 86_400  # until a sale opens
 LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
 BUY = "/stock/reduce"
 NOT_OPEN = "not_open"
+OWN = ("outcome", "in_doubt", "item", "guard", "order", "token", "waited_ms", "held_ms")
 NOTHING_KNOWN = {"order": None, "stock": None, "token": None, "waited_ms": 0.0, "held_ms": 0.0}
 
 
@@ -69,7 +73,10 @@ class ScheduleRoutes:
         if request.path != BUY:
             return None
         g.clicked = time.monotonic()
-        if not self.schedule.was_early(g.clicked) or not (closed := self.schedule.read()):
+        closed = None
+        with suppress(redis.RedisError):  # the purchase will meet it, too
+            closed = self.schedule.read() if self.schedule.was_early(g.clicked) else None
+        if closed is None:
             return None
         return _not_open(
             closed, {"guard": request.args.get("guard"), "item": request.args.get("item"), **NOTHING_KNOWN}
@@ -82,9 +89,14 @@ class ScheduleRoutes:
         body = response.get_json()
         if body.get("outcome") not in (Outcome.SOLD_OUT, Outcome.LOCK_LOST):
             return response
-        if not self.schedule.was_early(g.clicked):
-            return response
-        return _not_open(self.schedule.read(), body)
+        try:
+            return _not_open(self.schedule.read(), body) if self.schedule.was_early(g.clicked) else response
+        except redis.RedisError as error:
+            detail = f"{sentence(error)} Nothing was written; try again."
+            known = body | {"outcome": "unavailable", "in_doubt": False}
+            return problem_response(
+                503, detail, kind="unavailable", **{name: known[name] for name in OWN if name in known}
+            )
 
     def show(self) -> Response:
         """``GET /sale``: open, scheduled or closed, and the leader."""

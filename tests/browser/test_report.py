@@ -130,11 +130,16 @@ def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
 
 
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
-    """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away."""
+    """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away.
+
+    The page's policy lets no other script run, and refuses nothing that the page needs.
+    """
     with (
         locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
-        opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, _),
+        opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, noticed),
     ):
+        page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.evil = 1'}))")
+        assert page.evaluate("window.evil") is None
         page.get_by_label("Number of users").fill("40")
         page.get_by_role("button", name="Custom parameters").click()
         page.get_by_label("Guards").select_option(["none", "redis-lua"])
@@ -151,6 +156,7 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         page.set_viewport_size({"width": 1280, "height": 250})
         page.mouse.wheel(0, 1000)
         page.wait_for_function(UNCOVERED)
+        assert len([each for each in noticed if "Content Security Policy" in each]) == 1, "the script above"
         wait_until(lambda: page.evaluate("async () => (await fetch('/report/')).ok"), timeout=60.0)
         page.get_by_role("link", name="Report").click()
         assert page.locator("h1").inner_text().startswith("Every promise was kept.")

@@ -138,7 +138,10 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
         opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, noticed),
     ):
-        page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.evil = 1'}))")
+        page.evaluate(
+            "() => { const script = document.createElement('script'); script.text = 'window.evil = 1';"
+            " document.body.append(script) }"
+        )
         assert page.evaluate("window.evil") is None
         page.get_by_label("Number of users").fill("40")
         page.get_by_role("button", name="Custom parameters").click()

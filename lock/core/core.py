@@ -16,12 +16,11 @@ Error handling: whatever is in doubt is compared with etcd by `lock.core.reconci
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 from typing import Any
 
 from lock.core.deletions import Deletions
+from lock.core.expiry import Expiry
 from lock.core.following import Following
 from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
 from lock.core.queue import WAITING, Queue, Stage, Ticket
@@ -29,6 +28,7 @@ from lock.core.reconciler import Reconciler
 from lock.errors import (
     AdmissionConflict,
     EtcdError,
+    EtcdUnavailable,
     HoldExpired,
     LockCancelled,
     LockError,
@@ -46,7 +46,8 @@ class Core:
     Attributes:
         deadline: until when the lease is surely ours; counted from the sending of the last renewal.
         failure: why the session is over.
-        draining: whether it waits for no lock any more.
+        draining: whether it waits for no lock any more; a driver may set it ahead of `drain`.
+        is_cut_off: whether it waits for no lock any more, as no call of etcd will be answered.
         revision: the highest that etcd has told.
         tickets: by key; `queues` by prefix.
         orders: what the driver has to do, in this order; it empties the list.
@@ -59,7 +60,7 @@ class Core:
         self.ttl = ttl
         self.deadline = sent + ttl
         self.failure: SessionLost | None = None
-        self.draining = False
+        self.draining = self.is_cut_off = False
         self.revision = 0
         self.tickets: dict[str, Ticket] = {}
         self.queues: dict[str, Queue] = {}
@@ -69,8 +70,7 @@ class Core:
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
         self._owner = owner
-        self._expiring: list[tuple[float, int, Ticket, str]] = []
-        self._numbers = itertools.count()
+        self._expiry = Expiry()
         self.following = Following(self, sent)
         self._askers: dict[type, Any] = {
             Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
@@ -122,26 +122,40 @@ class Core:
     def drain(self, now: float) -> None:
         """Cancel every wait, now and from now on; holds go on."""
         self.draining = True
-        for ticket in [ticket for ticket in self.tickets.values() if ticket.stage in WAITING]:
-            self.cancel(ticket, self.drained(), now)
+        self._refuse_all(now)
 
-    def drained(self) -> LockCancelled:
-        """What a wait ends with where the session is draining."""
-        return LockCancelled(f"session {self._owner} is shutting down and waits for no lock any more")
+    def cut_off(self, now: float) -> None:
+        """Its client was closed: end every wait, now and from now on; holds last until the end of the lease."""
+        self.is_cut_off = True
+        self._refuse_all(now)
+
+    def _refusal(self) -> LockError | None:
+        """Why it waits for no lock any more."""
+        if self.draining:
+            return LockCancelled(f"session {self._owner} is shutting down and waits for no lock any more")
+        if self.is_cut_off:
+            return EtcdUnavailable(f"session {self._owner} waits for no lock any more: its etcd client was closed")
+        return None
+
+    def _refuse_all(self, now: float) -> None:
+        for ticket in [ticket for ticket in self.tickets.values() if ticket.stage in WAITING]:
+            refusal = self._refusal()
+            assert refusal is not None
+            self.cancel(ticket, refusal, now)
 
     # From nothing to a hold
 
     def begin(self, prefix: str, folder: str, rule: Admission, now: float, *, owner: object = None) -> Ticket:
-        """A ticket whose key is still to be written; raises where the session is over or draining."""
+        """A ticket whose key is still to be written; raises where the session is over or waits for no lock."""
         if now >= self.deadline or self.failure is not None:
             self.ensure(now)
-        if self.draining:
-            raise self.drained()
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
         queue = self.queues.get(prefix)
         if queue is None:
             queue = self.queues[prefix] = Queue(prefix)
-        slot = queue.take_slot()
-        key = f"{prefix}{folder}{self.lease_id:x}-{slot:x}"
+        slot, key = self._name_key(queue, folder)
         assert key not in self.tickets, f"{key} belongs to a living ticket"  # or two would hold by it
         # Whatever has happened to this name before was told before: its revision is at most the highest one known.
         ticket = Ticket(queue, slot, key, rule, self.revision, owner)
@@ -149,6 +163,17 @@ class Core:
         if queue.view is not None:
             queue.view.follow(rule)
         return ticket
+
+    def _name_key(self, queue: Queue, folder: str) -> tuple[int, str]:
+        """A key for a new ticket: the first that no ticket has; those of a name below may stand in our folder."""
+        passed: list[int] = []
+        while True:
+            slot = queue.take_slot()
+            key = f"{queue.prefix}{folder}{self.lease_id:x}-{slot:x}"
+            if key not in self.tickets:
+                queue.put_back(passed)
+                return slot, key
+            passed.append(slot)
 
     def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
         """The request to write the ticket's key, which is on its way from now on. Stage: WRITING."""
@@ -235,9 +260,7 @@ class Core:
     def expire_in(self, ticket: Ticket, seconds: float, reason: str, now: float) -> None:
         """Give the hold up after so long. Stage: HELD; else nothing is done."""
         if ticket.stage is Stage.HELD:
-            ticket.expires = now + seconds
-            heapq.heappush(self._expiring, (ticket.expires, next(self._numbers), ticket, reason))
-            self.is_early = True
+            self.is_early = self._expiry.add(ticket, now + seconds, reason) or self.is_early
 
     def fence(self, ticket: Ticket, now: float) -> None:
         """A transaction relies on the key from now on, so nobody else may hold before it is deleted. Stage: HELD.
@@ -337,17 +360,13 @@ class Core:
             self.lose(f"could not be kept alive for {self.ttl} s")
         if self.failure is not None:
             return math.inf
-        while self._expiring and self._expiring[0][0] <= now:
-            _, _, ticket, reason = heapq.heappop(self._expiring)
-            if ticket.stage is Stage.HELD:
-                self._fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
+        for ticket, reason in self._expiry.take(now):
+            self._fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
         if now >= self.following.due:
             self.following.look(now)
-        times = [self.deadline, self.deletions.poll(now), self.reconciler.poll(now)]
+        times = [self.deadline, self.deletions.poll(now), self.reconciler.poll(now), self._expiry.next()]
         if self.following.followed:
             times.append(self.following.due)
-        if self._expiring:
-            times.append(self._expiring[0][0])
         return min(times)
 
     def _place(self, ticket: Ticket, answer: Written, now: float) -> None:

@@ -32,7 +32,11 @@ Key = tuple[str, int | None]
 
 
 class Deletions:
-    """What is to be deleted, by key and create revision."""
+    """What is to be deleted, by key and create revision.
+
+    Attributes:
+        is_reported: whether the outage, in which keys are deleted later than they should be, was reported.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -41,6 +45,7 @@ class Deletions:
         self._sent: Delete | None = None
         self._failures = 0
         self._group = _GROUP
+        self.is_reported = False
 
     def add(self, ticket: Ticket, now: float, *, may_wait: bool = False) -> None:
         """Have the ticket's key deleted, if it was or may have been written; `may_wait`: in company."""
@@ -78,7 +83,7 @@ class Deletions:
     def answered(self, request: Delete, answer: Deleted, now: float) -> None:
         """The keys are deleted."""
         self._core.meet(answer.revision, request.known, now)
-        self._failures = 0
+        self._failures, self.is_reported = 0, False
         self._returned(request)
         for ticket, was_there in zip(request.tickets, answer.there, strict=True):
             if ticket is not None:

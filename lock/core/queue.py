@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -136,6 +136,11 @@ class Queue:
             return heapq.heappop(self._free)
         self._next += 1
         return self._next
+
+    def put_back(self, slots: Iterable[int]) -> None:
+        """Numbers that were taken and not used."""
+        for slot in slots:
+            heapq.heappush(self._free, slot)
 
     def give_back(self, ticket: Ticket) -> None:
         """The ticket's key is deleted, or was never written; its name may be used again unless a write is in doubt."""

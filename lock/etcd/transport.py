@@ -163,6 +163,7 @@ class Transport:
         endpoints: those of the cluster; `current` is the place of the one that is asked first.
         left_listeners: called with an endpoint that is left; quick, and never raise.
         cluster_listeners: called when another cluster answers; likewise.
+        close_listeners: called when it is closed; likewise.
     """
 
     def __init__(
@@ -182,6 +183,7 @@ class Transport:
         self.current = 0
         self.left_listeners: set[Callable[[Endpoint], object]] = set()
         self.cluster_listeners: set[Callable[[], object]] = set()
+        self.close_listeners: set[Callable[[], object]] = set()
         self._cluster_id: int | None = None
         self._pid = os.getpid()
         self._fair_share = timeout / len(addresses) / 2  # in less, an endpoint that is merely slow may not answer
@@ -237,6 +239,8 @@ class Transport:
         """Close the connections; close the sessions first, or their leases are left to expire."""
         self.closed = True
         if not self.forked():  # closing gRPC's objects in a forked child can hang
+            for listener in list(self.close_listeners):
+                listener()
             for endpoint in self.endpoints:
                 endpoint.channel.close()
 

@@ -71,12 +71,13 @@ class Watches:
         """Watch a prefix from now on."""
         watch = Watch(prefix, listener)
         with self._lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._follow, name="lock-watch", daemon=True)
+                thread.start()  # or raise, before anything is kept; it waits for our lock
+                self._thread = thread
             self._watches.add(watch)
             if self._stream is not None:
                 self._stream.create(watch)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._follow, name="lock-watch", daemon=True)
-                self._thread.start()
         return watch
 
     def remove(self, watch: Watch) -> None:

@@ -11,6 +11,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from lock.core.queue import Ticket
@@ -72,6 +73,7 @@ class Releasable(Releasing):
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
         self._session.client.check_process()
         check_callback(callback)
+        self._session._engine.callbacks.start()
         if not self.add_listener(lambda: self._session._engine.callbacks.send(callback)):
             call(callback)
 
@@ -187,7 +189,7 @@ class HeldKey(Releasable):
         """For the recipes: have the session release it, if it is not released; does not wait."""
         if not self.released:
             self.forget()
-            self._engine.tell(self._engine.core.leave, self._ticket)
+            self._engine.note(partial(self._engine.core.leave, self._ticket))
 
     def overwrite(self, value: bytes) -> None:
         """For the recipes: give the key another value, again where another client has overwritten it meanwhile."""

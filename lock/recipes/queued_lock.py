@@ -6,6 +6,7 @@ import contextlib
 import sys
 import threading
 from abc import abstractmethod
+from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -178,8 +179,11 @@ class QueuedLock(Acquirable[HoldT]):
     def cancel_all(self, acquisitions: list[Acquisition]) -> None:
         """For the recipes: end these waits."""
         for acquisition in acquisitions:
-            failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
-            self._engine.tell(self._engine.core.cancel, acquisition.ticket, failure)
+            self._engine.note(partial(self._cancel, acquisition))
+
+    def _cancel(self, acquisition: Acquisition, moment: float) -> None:
+        failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+        self._engine.core.cancel(acquisition.ticket, failure, moment)
 
     def _finish_waiting(
         self, acquisition: Acquisition, owner: object, cancel: CancelToken | None, holds: list[Any]
@@ -192,9 +196,9 @@ class QueuedLock(Acquirable[HoldT]):
             if not self._engine.acquire(acquisition):
                 return None
             held = self.finish(acquisition, owner, holds)
-            return held
+            return held  # noqa: RET504 (an interrupt may come between the two lines)
         except BaseException:  # KeyboardInterrupt may come after the last step, too
-            run_uninterrupted(lambda: self._abandon(acquisition, held))
+            self._abandon(acquisition, held)
             raise
         finally:
             self.stop(acquisition)

@@ -1,4 +1,4 @@
-"""Calls of users' callbacks, in a thread that begins with the first one.
+"""Calls of users' callbacks, in a thread that begins when the first one is registered.
 
 Error handling: whatever a callback raises, SystemExit too, is logged, and the next one is called.
 """
@@ -19,24 +19,41 @@ class CallbackThread:
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._is_closed = False
         self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Have its thread run unless it is closed, so that a loss finds it; RuntimeError where none can be started."""
+        with self._lock:
+            if not self._is_closed:
+                self._run()
 
     def send(self, callback: Callable[[], object]) -> None:
         """Have `callback` called, after those that were sent before; returns at once."""
         self._calls.put(callback)
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="lock-callbacks", daemon=True)
-                self._thread.start()
+            if self._is_closed:
+                self._calls.put(None)
+            try:
+                self._run()
+            except RuntimeError:  # a machine that is out of threads
+                logger.exception("callbacks are called when the next one is sent")
 
     def close(self, timeout: float) -> None:
         """End after the last call; wait for that, for `timeout` seconds at most."""
         with self._lock:
+            self._is_closed = True
             thread, self._thread = self._thread, None
         if thread is not None:
             self._calls.put(None)
             if threading.current_thread() is not thread:
                 thread.join(timeout)
+
+    def _run(self) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="lock-callbacks", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def _work(self) -> None:
         for callback in iter(self._calls.get, None):

@@ -88,6 +88,10 @@ class InterruptSafeEvent:
         self._is_set = True
         self._wakeups.put(None)
 
+    def clear(self) -> None:
+        """Wait again from now on; look at what it tells of only after this."""
+        self._is_set = False
+
     def is_set(self) -> bool:
         """Whether it was set."""
         return self._is_set

@@ -4,11 +4,13 @@ A lock stands around the core; nothing that blocks, and no callback, is called w
 what its acquisition or release asks for. Beside gRPC's there are at most four threads:
 
 - ``lock-lease`` renews the lease, and waits for each answer;
-- ``lock-worker`` sends all else that the core orders, as futures, so that nothing slow delays a renewal or a timer;
+- ``lock-worker`` does all else that the core orders (`lock.session.worker`);
 - ``lock-watch``, of the client, reads the watches, and grants (`lock.etcd.watches`);
 - ``lock-callbacks`` calls the users' callbacks.
 
-Error handling: an unexpected error is logged, and the thread goes on.
+A signal handler, `__del__` or a loop's callback may run in a thread that has the lock. So what they call, `note` and
+what is made of it (cancelling, draining, giving up), takes no lock: it leaves a note, which the next one who has the
+lock acts on before anything else.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import json
 import logging
 import math
 import os
-import queue
 import socket
 import threading
 import time
@@ -38,13 +39,13 @@ from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
-from lock.etcd.watches import Watch
 from lock.model import Declaration, LeaseStatus
 from lock.queue.admission import EXCLUSIVE
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
+from lock.session.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -67,12 +68,16 @@ class Engine:
         self._quick_listeners: dict[Callable[[], object], None] = {}
         self._identities: dict[Declaration, str] = {}
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
-        self._watches: dict[str, Watch] = {}
-        self._inbox: queue.SimpleQueue[tuple[messages.Request, Future[Any]] | None] = queue.SimpleQueue()
-        self._worker: threading.Thread | None = None
+        self._notes: deque[Callable[[float], object]] = deque()
+        self._worker = Worker(self)
         self._lease = LeaseThread(self)
+        try:
+            self._lease.start()
+        except RuntimeError:  # a machine that is out of threads
+            self._lease.revoke()
+            raise
         client.cluster_listeners.add(self._meet_another_cluster)
-        self._lease.start()
+        client.close_listeners.add(self._meet_the_end)
 
     # Acquiring
 
@@ -90,9 +95,7 @@ class Engine:
         """An acquisition, not yet sent; `options` are those of `Acquisition`."""
         self.client.check_process()
         with self.lock:
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="lock-worker", daemon=True)
-                self._worker.start()
+            self._worker.start()
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
     def acquire(self, acquisition: Acquisition) -> bool:
@@ -108,6 +111,7 @@ class Engine:
                 self._warn_of_itself(acquisition)
                 continue  # its turn may have come before there was something to wake
             woken.wait(step.until - now())
+            woken.clear()
 
     def _warn_of_itself(self, acquisition: Acquisition) -> None:
         """Log a wait for a hold of the same thread, which nothing but that thread can end."""
@@ -139,6 +143,11 @@ class Engine:
         except EtcdError as error:
             self.tell(asker.failed, request, error)
             return error
+        except BaseException as error:  # of a machine that is out of memory; nobody knows how far it came
+            if isinstance(asker, Acquisition):
+                asker.unanswered()
+            self.tell(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
+            raise
         self.tell(asker.answered, request, answer)
         return None
 
@@ -146,17 +155,30 @@ class Engine:
         """Tell the core something, and the time."""
         return run_uninterrupted(self._tell, method, *args)
 
+    def note(self, do: Callable[[float], object]) -> None:
+        """Have the core told something without an answer, and the time, before it is told anything else.
+
+        Takes no lock and never waits: any thread may call it, at any moment.
+        """
+        self._notes.append(do)
+        self._worker.wake()
+
     def _tell(self, method: Callable[..., Any], *args: Any) -> Any:
         try:
             with self.lock:
+                self._act_on_notes()
                 return method(*args, now())
         finally:
             self.flush()
 
+    def _act_on_notes(self) -> None:
+        while self._notes:
+            self._notes.popleft()(now())
+
     def abandon(self, acquisition: Acquisition) -> None:
-        """It is over, however far it has come: no key and no hold is left behind. Never raises."""
+        """It is over, however far it has come: no key and no hold is left behind. Never raises; see `note`."""
         if not self.client.forked():
-            self.tell(acquisition.leave)
+            self.note(acquisition.leave)
 
     def call_of(self, request: messages.Request) -> Call[Any]:
         """The call of etcd that a request stands for."""
@@ -235,9 +257,16 @@ class Engine:
         """Raise where it was lost; the deletion may still be on its way."""
         self.ensure(ticket)
         if not ticket.is_gone:
-            logger.warning("key %s is deleted later: etcd did not confirm it in time", ticket.key)
+            self._report_outage(ticket)
         elif not ticket.was_there:
             raise LockLost(f"key {ticket.key!r} was gone before it was released")
+
+    def _report_outage(self, ticket: Ticket) -> None:
+        """Once, for all keys that are deleted later."""
+        deletions = self.core.deletions
+        if not deletions.is_reported:
+            deletions.is_reported = True
+            logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)
 
     def ensure(self, ticket: Ticket) -> None:
         """Raise where the hold is not surely ours any more."""
@@ -273,8 +302,14 @@ class Engine:
             self._quick_listeners[listener] = None  # once, if given twice
             return True
 
+    def cancel_waits(self) -> None:
+        """Cancel every wait, now and from now on; see `note`."""
+        self.core.draining = True
+        self.note(self.core.drain)
+
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's callback called when the session is over; at once and from here if it is already."""
+        self.callbacks.start()
         with self.lock:
             is_over = self.core.failure is not None
             if not is_over:
@@ -282,18 +317,19 @@ class Engine:
         if is_over:
             call(callback)
 
-    def close(self, reason: str) -> None:
-        """End the session; the lease is revoked, which frees all that is held and queued."""
+    def close(self, reason: str, until: float) -> None:
+        """End the session by that time; the lease is revoked, which frees all that is held and queued."""
         first = self.tell(lambda now: self.core.lose(reason))
         self._lease.stop()
         if first:
-            self._lease.revoke()
+            self._lease.revoke(_left(until))
         self.client.cluster_listeners.discard(self._meet_another_cluster)
-        self._inbox.put(None)
-        for thread in (self._worker, self._lease):
-            if thread is not None and thread is not threading.current_thread():
-                thread.join(self.client.timeout)
-        self.callbacks.close(self.client.timeout)
+        self.client.close_listeners.discard(self._meet_the_end)
+        self._worker.wake()
+        self._worker.join(_left(until))
+        if self._lease is not threading.current_thread():
+            self._lease.join(_left(until))
+        self.callbacks.close(_left(until))
 
     # Driving
 
@@ -310,7 +346,22 @@ class Engine:
             self._end()
         if core.orders or core.is_early:
             core.is_early = False
-            self._inbox.put(None)
+            self._worker.wake()
+
+    def poll(self, orders: deque[messages.Order]) -> float:
+        """For the worker: do what is due, and add what it has to do; when to call it again."""
+        with self.lock:
+            self._act_on_notes()
+            due = self.core.poll(now())
+            orders += self.core.orders
+            self.core.orders.clear()
+            self.core.is_early = False
+        self.flush()
+        return due
+
+    def renew_lease(self) -> None:
+        """For the worker: there is a sign that the lease may be gone; does not wait."""
+        self._lease.wake()
 
     def _wake(self, ticket: Ticket) -> list[Callable[[], object]]:
         """Wake what waits; the listeners of its loss, which are told when all are awake."""
@@ -338,62 +389,15 @@ class Engine:
         for callback in listeners:
             self.callbacks.send(callback)
         self._lease.wake()
-        self._inbox.put(None)
-
-    def _work(self) -> None:
-        orders: deque[messages.Order] = deque()
-        while True:
-            try:
-                with self.lock:
-                    due = self.core.poll(now())
-                    orders += self.core.orders
-                    self.core.orders.clear()
-                    self.core.is_early = False
-                self.flush()
-                while orders:
-                    self._carry_out(orders[0])
-                    orders.popleft()
-                if self.core.failure is not None:
-                    return
-                if self._watches:
-                    self.client.watches.check()
-                self._receive(due)
-            except Exception:  # a machine that is out of threads or memory
-                logger.exception("session %s", self.name)
-                time.sleep(FAREWELL_S)
-
-    def _receive(self, due: float) -> None:
-        """Wait until something is due, and take in whatever has come."""
-        with contextlib.suppress(queue.Empty):
-            item = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
-            while True:
-                if item is not None:
-                    request, done = item
-                    self.exchange(self.core, request, done.result)
-                item = self._inbox.get_nowait()
-
-    def _carry_out(self, order: messages.Order) -> None:
-        match order:
-            case messages.Follow():
-                told = partial(self.tell, self.core.following.told, order.prefix)
-                self._watches[order.prefix] = self.client.watches.add(order.prefix, told)
-            case messages.Reopen():
-                if order.prefix in self._watches:
-                    logger.debug("the watch of %s was behind: watching anew", order.prefix)
-                    self.client.watches.reopen(self._watches[order.prefix])
-            case messages.Unfollow():
-                watch = self._watches.pop(order.prefix, None)
-                if watch is not None:
-                    self.client.watches.remove(watch)
-            case messages.Renew():
-                self._lease.wake()
-            case _:
-                self._send(order)
-
-    def _send(self, request: messages.Request) -> None:
-        unanswered = partial(self.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
-        answer = self.client.send(self.call_of(request), unanswered=unanswered)
-        answer.add_done_callback(lambda done: self._inbox.put((request, done)))
+        self._worker.wake()
 
     def _meet_another_cluster(self) -> None:
         self.tell(self.core.restored)
+
+    def _meet_the_end(self) -> None:
+        self.tell(self.core.cut_off)
+
+
+def _left(until: float) -> float:
+    """The seconds until then; some for each, so that a late one is not refused before it is sent."""
+    return max(until - now(), FAREWELL_S)

@@ -43,11 +43,11 @@ class LeaseThread(threading.Thread):
         self._stopping.set()
         self._wake.set()
 
-    def revoke(self) -> None:
-        """Free at once what is bound to it."""
+    def revoke(self, timeout: float | None = None) -> None:
+        """Free at once what is bound to it; `timeout` in seconds, the client's where it is None."""
         core = self._engine.core
         try:
-            self._engine.client.revoke(core.lease_id)
+            self._engine.client.revoke(core.lease_id, timeout=timeout)
         except EtcdError as error:
             logger.warning("lease %x is left to expire within %s s: %s", core.lease_id, core.ttl, error)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import math
 import os
 import socket
 import threading
@@ -104,20 +105,22 @@ class Session:
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.
 
-        A thread behind a turn of this process (`CohortMutex`) is told when that ends, or by the mutex's own `cancel`.
+        It waits for nothing, so a signal handler may call it. A thread behind a turn of this process (`CohortMutex`) is
+        told when that ends, or by the mutex's own `cancel`.
         """
         self.client.check_process()
-        self._engine.tell(self._engine.core.drain)
+        self._engine.cancel_waits()
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
         self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
         run_uninterrupted(self._close)
 
-    def _close(self) -> None:
+    def _close(self, until: float = math.inf) -> None:
+        until = min(until, now() + self.client.timeout)
         if self._ending.acquire(timeout=self.client.timeout):  # a second call waits for the first one
             try:
-                self._engine.close("was closed")
+                self._engine.close("was closed", until)
             finally:
                 self._ending.release()
         _open.discard(self)
@@ -129,9 +132,15 @@ def _is_ttl(ttl: float) -> bool:
 
 @atexit.register
 def _close_all() -> None:
-    """Free at once what the program left locked; in a forked child the sessions are not its own."""
+    """Free at once what the program left locked; in a forked child the sessions are not its own.
+
+    Where etcd is silent, all sessions of a client take one timeout together.
+    """
+    ends: dict[Client, float] = {}
     for session in list(_open):
+        until = ends.setdefault(session.client, now() + session.client.timeout)
         try:
-            session.close()
+            session.client.check_process()
+            run_uninterrupted(session._close, until)
         except LockError as error:
             logger.debug("session %s was not closed at exit: %s", session.name, error)

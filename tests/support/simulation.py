@@ -38,6 +38,7 @@ TERMS = {
         Terms(ReadersTogether(), Declaration("read"), "read/"),
         Terms(ReadersTogether(), Declaration("write"), "write/"),
     ],
+    "read-write/read": [Terms()],
     "semaphore": [Terms(UpTo(2), Declaration("permit", 2))],
 }
 
@@ -85,6 +86,8 @@ class World:
         self._numbers = itertools.count()
         self._leases = itertools.count(1)
         some = self.chance.sample(sorted(TERMS), self.chance.choice([1, 1, 2]))
+        if "read-write" in some and self.chance.random() < 0.3:
+            some = sorted({*some, "read-write/read"})  # whose keys stand where the readers' do
         self.names = {f"{kind}/": TERMS[kind] for kind in some}
         self.loss = self.chance.choice([0.0, 0.05, 0.2])
         self.deaf = self.chance.choice([0.0, 0.0, 0.1])

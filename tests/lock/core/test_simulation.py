@@ -162,6 +162,12 @@ def ask_whenever(core: Core, ticket: Ticket, now: float) -> bool:
     return False
 
 
+def name_alike(core: Core, queue: Queue, folder: str) -> tuple[int, str]:
+    """As another name's key may be named."""
+    slot = queue.take_slot()
+    return slot, f"{queue.prefix}{folder}{core.lease_id:x}-{slot:x}"
+
+
 def fence_whenever(core: Core, ticket: Ticket, now: float) -> None:
     """By a hold that is over, whose successor may hold already."""
     ticket.is_fence = True
@@ -196,6 +202,7 @@ MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a fence is not handed over": (Core, "release", forget_fences),
     "a grant is followed by a look at the lease": (Acquisition, "next", look_away),
     "abandoned tickets are left": (reconciler.Reconciler, "_leave_abandoned", keep_going),
+    "names that nest share no key": (Core, "_name_key", name_alike),
     "who waits is asked by a holder alone": (Core, "contended", ask_whenever),
     "a fence is given to a holder alone": (Core, "fence", fence_whenever),
     "a new view knows what is being deleted": (Queue, "follow", follow_anew),

@@ -387,4 +387,4 @@ def test_an_error_that_was_not_expected_ends_no_thread(
         assert failed.wait(WAIT_S)
     hold.release()
     waiting.result(WAIT_S).release()
-    assert "lock.session.engine" in caplog.text
+    assert "lock.session.worker" in caplog.text

@@ -1,0 +1,109 @@
+"""Does what no caller waits for: what the core orders, watches, timers, and the notes that callers leave.
+
+Its thread starts with the first acquisition. It sends requests as futures, so that nothing slow delays a timer.
+
+Error handling: an unexpected error is logged, and the thread goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lock.core import messages
+from lock.etcd.watches import Watch
+from lock.runtime.clock import now
+
+if TYPE_CHECKING:
+    from lock.session.engine import Engine
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.05
+
+
+class Worker:
+    """The thread ``lock-worker`` of one session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._inbox: queue.SimpleQueue[tuple[messages.Request, Future[Any]] | None] = queue.SimpleQueue()
+        self._watches: dict[str, Watch] = {}
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start its thread, once; RuntimeError where the machine is out of threads. With the engine's lock held."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="lock-worker", daemon=True)
+            thread.start()
+            self._thread = thread
+
+    def wake(self) -> None:
+        """There is something to do; never waits, and takes no lock."""
+        self._inbox.put(None)
+
+    def join(self, timeout: float) -> None:
+        """Wait for its end, but in its own thread."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _work(self) -> None:
+        engine, orders = self._engine, deque[messages.Order]()
+        while True:
+            try:
+                due = engine.poll(orders)
+                while orders:
+                    self._carry_out(orders[0])
+                    orders.popleft()
+                if engine.core.failure is not None:
+                    return
+                if self._watches:
+                    engine.client.watches.check()
+                self._receive(due)
+            except Exception:  # a machine that is out of threads or memory
+                logger.exception("session %s", engine.name)
+                time.sleep(_RETRY_S)
+
+    def _receive(self, due: float) -> None:
+        """Wait until something is due, and take in whatever has come."""
+        engine = self._engine
+        with contextlib.suppress(queue.Empty):
+            item = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
+            while True:
+                if item is not None:
+                    request, done = item
+                    engine.exchange(engine.core, request, done.result)
+                item = self._inbox.get_nowait()
+
+    def _carry_out(self, order: messages.Order) -> None:
+        engine = self._engine
+        watches = engine.client.watches
+        match order:
+            case messages.Follow():
+                told = partial(engine.tell, engine.core.following.told, order.prefix)
+                self._watches[order.prefix] = watches.add(order.prefix, told)
+            case messages.Reopen():
+                if order.prefix in self._watches:
+                    logger.debug("the watch of %s was behind: watching anew", order.prefix)
+                    watches.reopen(self._watches[order.prefix])
+            case messages.Unfollow():
+                watch = self._watches.pop(order.prefix, None)
+                if watch is not None:
+                    watches.remove(watch)
+            case messages.Renew():
+                engine.renew_lease()
+            case _:
+                self._send(order)
+
+    def _send(self, request: messages.Request) -> None:
+        engine = self._engine
+        unanswered = partial(engine.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
+        answer = engine.client.send(engine.call_of(request), unanswered=unanswered)
+        answer.add_done_callback(lambda done: self._inbox.put((request, done)))

@@ -1,0 +1,191 @@
+"""Calls at moments that nobody plans for: a signal handler, a machine out of threads, a closed client, an outage."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
+from lock import CancelToken, Client, EtcdUnavailable, LockCancelled, Mutex, ReadWriteLock, Session, connect
+from lock.core.acquisition import Acquisition
+from lock.session import session as session_module
+from tests.support.lock import WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.waiting import (
+    Patch,
+    assert_goes_on,
+    assert_raises,
+    in_thread,
+    in_turn,
+    out_of_threads,
+    wait_until,
+)  # fmt: skip
+
+QUIET_S = 0.3
+
+
+@pytest.mark.parametrize("means", ["drain", "cancel", "token"])
+def test_a_signal_handler_ends_waits(client: Client, session: Session, theirs: Mutex, means: str) -> None:
+    """It may run in a thread that has the session's lock, so it takes none; the session lives on."""
+    mutex, token = Mutex(session, theirs.name), CancelToken()
+    calls = {"drain": session.cancel_waiters, "cancel": mutex.cancel, "token": token.cancel}
+
+    def interrupted() -> None:
+        with session._engine.lock:
+            calls[means]()
+
+    with theirs.acquire(timeout=WAIT_S):
+        waiting = in_thread(mutex.acquire, cancel=token)
+        await_keys(client, theirs.name, 2)
+        in_thread(interrupted).result(WAIT_S)
+        assert session.draining is (means == "drain")
+        assert_raises(LockCancelled, waiting.result, WAIT_S)
+    in_thread(session.ensure).result(WAIT_S)
+
+
+def test_what_was_cancelled_gets_no_turn_that_comes_later(client: Client, session: Session, name: str) -> None:
+    """A thread cancels, and then releases: the wait that it has cancelled does not get the hold."""
+    mutex = Mutex(session, name)
+    for _ in range(20):
+        with mutex.acquire(timeout=WAIT_S):
+            waiting = queue_up(client, mutex)
+            mutex.cancel()
+        assert_raises(LockCancelled, waiting.result, WAIT_S)
+
+
+THREADS: dict[str, Callable[[Session, str], Any]] = {
+    "lock-worker": lambda session, name: Mutex(session, name).acquire(timeout=WAIT_S).release(),
+    "lock-callbacks": lambda session, name: session.on_lost(threading.Event().set),
+}
+
+
+@pytest.mark.parametrize("thread", THREADS)
+def test_a_thread_that_did_not_start_is_started_later(
+    client: Client, name: str, thread: str, monkeypatch: Patch
+) -> None:
+    """A machine that is out of threads for a moment: the caller is told, and the next call finds everything right."""
+    with Session(client) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", out_of_threads)
+            assert_raises(RuntimeError, THREADS[thread], session, name, match="new thread")
+        THREADS[thread](session, name)
+        assert thread in lock_threads()
+
+
+def test_a_watch_whose_thread_did_not_start_is_read_later(client: Client, theirs: Mutex, monkeypatch: Patch) -> None:
+    """The wait goes on, and its turn comes."""
+    start, failed = threading.Thread.start, threading.Event()
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "lock-watch" and not failed.is_set():
+            failed.set()
+            out_of_threads()
+        start(thread)
+
+    hold = theirs.acquire(timeout=WAIT_S)
+    with Session(client) as session:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        waiting = queue_up(client, Mutex(session, hold.name))
+        assert failed.wait(WAIT_S)
+        hold.release()
+        waiting.result(WAIT_S).release()
+
+
+def test_an_error_inside_a_call_leaves_no_ticket(
+    client: Client, session: Session, name: str, monkeypatch: Patch
+) -> None:
+    """A machine out of memory in the middle of a write: the caller is told, and the key that may come is deleted."""
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "call", in_turn(lambda: 1 / 0))
+        assert_raises(ZeroDivisionError, Mutex(session, name).acquire)
+    wait_until(lambda: not session._engine.core.tickets)
+    Mutex(session, name).acquire(timeout=WAIT_S).release()
+
+
+def test_a_wait_hears_at_once_that_its_client_was_closed(etcd: Etcd, client: Client, theirs: Mutex) -> None:
+    """Not at the end of the lease; a later one is told, too, and the session can be closed."""
+    own = connect(etcd.endpoint, timeout=1)
+    session = Session(own, ttl=600)
+    try:
+        with theirs.acquire(timeout=WAIT_S) as hold:
+            waiting = queue_up(client, Mutex(session, hold.name), timeout=None)
+            own.close()
+            assert_raises(EtcdUnavailable, waiting.result, WAIT_S, match="client was closed")
+            assert_raises(EtcdUnavailable, Mutex(session, hold.name).acquire, match="client was closed")
+    finally:
+        session.close()
+        client.revoke(session.lease_id)
+
+
+def test_sessions_end_together(proxy: Proxy, monkeypatch: Patch) -> None:
+    """At exit, where etcd is silent, they take one timeout of their client, not one each."""
+    with connect(proxy.endpoint, timeout=1.0) as client:
+        sessions = [Session(client, ttl=2) for _ in range(5)]
+        monkeypatch.setattr(session_module, "_open", set(sessions))
+        proxy.stall()
+        began = time.monotonic()
+        session_module._close_all()
+        assert time.monotonic() - began < 3.0
+        assert all(session.lost.is_set() for session in sessions)
+
+
+def test_an_outage_is_reported_once(client: Client, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Not for every key whose deletion etcd does not confirm in time."""
+    with connect(proxy.endpoint, timeout=0.5) as far, Session(far, ttl=600) as session:
+        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
+        proxy.stall()
+        for releasing in [in_thread(hold.release) for hold in holds]:
+            releasing.result(WAIT_S)
+        assert len([line for line in caplog.messages if "are deleted later" in line]) == 1
+        proxy.resume()
+        wait_until(lambda: not session._engine.core.tickets)
+
+
+def test_holds_that_were_released_are_not_kept_for_their_end(session: Session, name: str) -> None:
+    """Of a thousand short holds with a long `max_hold`, few entries are left."""
+    mutex = Mutex(session, name, max_hold=600)
+    for _ in range(300):
+        mutex.acquire(timeout=WAIT_S).release()
+    assert len(session._engine.core._expiry._entries) <= 64
+
+
+def test_a_wait_that_was_woken_in_vain_sleeps_again(
+    client: Client, session: Session, theirs: Mutex, monkeypatch: Patch
+) -> None:
+    """As the ticket that begins anew after a restore wakes it: it looks once, and costs nothing until its turn."""
+    looks: list[float] = []
+    following = Acquisition.next
+
+    def look(acquisition: Acquisition, moment: float) -> Any:
+        looks.append(moment)
+        return following(acquisition, moment)
+
+    with theirs.acquire(timeout=WAIT_S):
+        waiting = queue_up(client, Mutex(session, theirs.name))
+        (ticket,) = session._engine.core.tickets.values()
+        monkeypatch.setattr(Acquisition, "next", look)
+        assert ticket.wake is not None
+        ticket.wake()
+        assert_goes_on(waiting, QUIET_S)
+        assert 1 <= len(looks) <= 3
+    waiting.result(WAIT_S).release()
+
+
+def test_names_that_nest_share_no_key(client: Client, stranger: Session, name: str) -> None:
+    """The readers of a name stand where the keys of the name NAME/read do: neither takes the other's for its own."""
+    with Session(client, ttl=1) as session:
+        below, reader = Mutex(session, f"{name}/read"), ReadWriteLock(session, name).read
+        with below.acquire(timeout=WAIT_S) as hold:
+            waiting = in_thread(reader.acquire, timeout=WAIT_S)
+            await_keys(client, name, 2)
+            assert_goes_on(waiting, 1.0)  # some comparisons with the keys of the lease
+            assert keys(client, name)[0] == hold.key
+            hold.ensure()
+            assert ReadWriteLock(stranger, name).read.try_acquire() is None
+        with waiting.result(WAIT_S) as reading:
+            assert reading.key != hold.key
+            assert below.try_acquire() is None

@@ -1,0 +1,195 @@
+"""The common half of the adapters: JSON lines on standard input and output, a thread or a task for each contender.
+
+Runs in the environment of the library under test, so it needs the standard library alone. An adapter is a class with
+the methods of `LockAdapter` or `AsyncLockAdapter`, and ends with `serve(ITS_CLASS)`. The server's address is the first
+argument.
+
+A request is ``{"id": 1, "do": "acquire", "contender": "A", "name": "x", "ttl": 3, "timeout": null}``, its response
+``{"id": 1, "result": ...}``, ``{"id": 1, "error": "TYPE: text"}``, or ``{"id": 1, "offered": false}`` where the library
+does not have that. The requests of one contender are served one by one, those of several at once.
+"""
+
+# mypy: ignore-errors
+# ruff: noqa: D103
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import inspect
+import json
+import os
+import queue
+import sys
+import threading
+import time
+
+
+class NotOffered(Exception):
+    """The library has no such thing in its documented interface."""
+
+
+class LockAdapter:
+    """An adapter for threads. `name` is a lock's name, `ttl` and `timeout` are seconds, None waits for ever."""
+
+    distribution = ""  # whose version is reported
+    tasks = False
+
+    def __init__(self, address):
+        """Connect; `address` is HOST:PORT, or several with commas between."""
+
+    def acquire(self, name, ttl, timeout):
+        """The hold, or None where the library answers that it was not acquired."""
+        raise NotImplementedError
+
+    def release(self, hold):
+        """Release as the documentation says; an error is passed on."""
+        raise NotImplementedError
+
+    def held(self, hold):
+        """What the library itself answers to «do I still hold it?»"""
+        raise NotOffered
+
+    def token(self, hold):
+        """The number that a resource can compare."""
+        return
+
+    def block(self, name, ttl, timeout, body):
+        """Run `body` in the library's own ``with`` statement."""
+        raise NotOffered
+
+
+class AsyncLockAdapter(LockAdapter):
+    """The same with coroutines; `connect` is called first, in the event loop."""
+
+    tasks = True
+
+    async def connect(self):
+        """Connect."""
+
+
+class AdapterService:
+    """Serves the requests of one process."""
+
+    def __init__(self, lock):
+        self.lock, self.holds, self.tasks, self.output = lock, {}, {}, threading.Lock()
+
+    def answer(self, number, **response):
+        with self.output:
+            sys.stdout.write(json.dumps({"id": number, **response}) + "\n")
+            sys.stdout.flush()
+
+    async def serve(self, request):
+        """Do what is asked; the methods of an adapter for threads block, and each contender has its own thread."""
+        number, do = request.pop("id"), getattr(self, request.pop("do"))
+        try:
+            self.answer(number, result=await do(**request))
+        except NotOffered:
+            self.answer(number, offered=False)
+        except asyncio.CancelledError:
+            self.answer(number, error="cancelled")
+        except BaseException as error:
+            self.answer(number, error=f"{type(error).__name__}: {error}".strip())
+
+    async def acquire(self, contender, name, ttl, timeout):
+        hold = await settled(self.lock.acquire(name, ttl, timeout))
+        if hold is None:
+            return {"acquired": False}
+        self.holds[contender] = hold
+        return {"acquired": True, "token": await settled(self.lock.token(hold))}
+
+    async def release(self, contender):
+        hold = self.holds.pop(contender)
+        return await settled(self.lock.release(hold))
+
+    async def held(self, contender):
+        return bool(await settled(self.lock.held(self.holds[contender])))
+
+    async def write(self, contender, file):
+        """Write to the resource, unless the library says just before that the lock is lost."""
+        try:
+            is_held = await self.held(contender)
+        except NotOffered:
+            is_held = True
+        if is_held:
+            append(file, contender, "write")
+        return {"wrote": is_held}
+
+    async def turn(self, contender, name, ttl, file, seconds, turns):
+        """Take the lock several times, and append to the file when the section begins and ends."""
+        for _ in range(turns):
+            await self.acquire(contender, name, ttl, None)
+            append(file, contender, "enter")
+            await (asyncio.sleep(seconds) if self.lock.tasks else settled(time.sleep(seconds)))
+            append(file, contender, "leave")
+            await self.release(contender)
+
+    async def block(self, contender, name, ttl, timeout, file):
+        await settled(self.lock.block(name, ttl, timeout, lambda: append(file, contender, "enter")))
+
+    async def repeat(self, contender, name, ttl, seconds):
+        """How often a second it locks and unlocks a free name."""
+        began, count = time.monotonic(), 0
+        while time.monotonic() < began + seconds:
+            hold = await settled(self.lock.acquire(name, ttl, None))
+            await settled(self.lock.release(hold))
+            count += 1
+        return count / (time.monotonic() - began)
+
+
+async def settled(value):
+    """The value, awaited where it can be."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def append(file, contender, event):
+    """One write to the end of a file, with the monotonic clock that all processes share."""
+    line = json.dumps({"at": time.monotonic(), "who": contender, "event": event}) + "\n"
+    number = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(number, line.encode())
+    os.close(number)
+
+
+def serve(kind):
+    """Serve standard input until it ends."""
+    lock = kind(sys.argv[1])
+    service = AdapterService(lock)
+    version = importlib.metadata.version(lock.distribution) if lock.distribution else ""
+    if lock.tasks:
+        asyncio.run(serve_with_tasks(service, version))
+    else:
+        serve_with_threads(service, version)
+    os._exit(0)  # a library's own threads would keep the process alive
+
+
+def serve_with_threads(service, version):
+    service.answer(0, result={"version": version, "tasks": False})
+    contenders = {}
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["contender"] not in contenders:
+            contenders[request["contender"]] = requests = queue.Queue()
+            threading.Thread(target=serve_contender, args=(service, requests), daemon=True).start()
+        contenders[request["contender"]].put(request)
+
+
+def serve_contender(service, requests):
+    while True:
+        coroutine = service.serve(requests.get())
+        with contextlib.suppress(StopIteration):
+            coroutine.send(None)  # it never waits: everything in it blocks
+
+
+async def serve_with_tasks(service, version):
+    await service.lock.connect()
+    service.answer(0, result={"version": version, "tasks": True})
+    loop, last = asyncio.get_running_loop(), {}
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        request = json.loads(line)
+        contender = request["contender"]
+        if request["do"] == "cancel":  # what this contender waits for
+            last[contender].cancel()
+            service.answer(request["id"], result=None)
+        else:
+            last[contender] = asyncio.create_task(service.serve(request))

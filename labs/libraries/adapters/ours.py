@@ -1,0 +1,43 @@
+"""This repository's `lock`, as docs/quickstart.md uses it: one client and one session for the process."""
+
+# mypy: ignore-errors
+# ruff: noqa: D101
+
+from harness import LockAdapter, serve
+
+from lock import LockLost, LockTimeout, Mutex, Session, connect
+
+
+class Ours(LockAdapter):
+    def __init__(self, address):
+        self.client, self.session = connect(address), None
+
+    def mutex(self, name, ttl):
+        self.session = self.session or Session(self.client, ttl=ttl)
+        return Mutex(self.session, name)
+
+    def acquire(self, name, ttl, timeout):
+        try:
+            return self.mutex(name, ttl).acquire(timeout=timeout)
+        except LockTimeout:
+            return None
+
+    def release(self, hold):
+        hold.release()
+
+    def held(self, hold):
+        try:
+            hold.ensure()
+        except LockLost:
+            return False
+        return True
+
+    def token(self, hold):
+        return hold.token
+
+    def block(self, name, ttl, timeout, body):
+        with self.mutex(name, ttl).acquire(timeout=timeout):
+            body()
+
+
+serve(Ours)

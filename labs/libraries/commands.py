@@ -1,0 +1,105 @@
+"""`libraries`: locks for Python side by side, each cell measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from labs.libraries.cases import CASES, COLUMNS
+from labs.libraries.catalogue import LIBRARIES
+from labs.libraries.page import DOCUMENTS, HERE, Words, cell_text, html, markdown
+from labs.libraries.result import LibraryTable
+from labs.libraries.runner import LibraryRunner
+from loadtest.cli.options import language
+from loadtest.report.build import PAGE
+from loadtest.results.folders import point_latest, report_under_way
+from loadtest.results.json_files import write_text_file
+from loadtest.results.machine import about_machine
+from loadtest.stack.process import scratch_directory
+from loadtest.terminal import DASHES, console
+
+RESULT = "libraries.json"
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class NameList(click.ParamType):  # type: ignore[type-arg]
+    """Several names with commas between."""
+
+    name = "NAME,..."
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self._known = known
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        names = [name.strip() for name in value.split(",")]
+        for name in names:
+            if name not in self._known:
+                self.fail(f"{name!r} is none of {', '.join(self._known)}", param, ctx)
+        return names
+
+
+@click.command()
+@click.option("--only", type=NameList(list(LIBRARIES)), help="Libraries; default: all.")
+@click.option("--cases", type=NameList([case.name for case in CASES]), help="Default: all.")
+@click.option("--side-by-side", default=4, type=click.IntRange(1, 16), show_default=True, help="Libraries at once.")
+@click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report. What it has already is kept.")
+@language
+def libraries(
+    only: list[str] | None, cases: list[str] | None, side_by_side: int, output: Path | None, language: str
+) -> None:
+    """Try each library in each case, and show what was seen.
+
+    Servers and libraries are installed by hash into build/libraries at the first run. A library whose server is not on
+    this machine has that as its row.
+    """
+    screen = console()
+    chosen = [LIBRARIES[name] for name in only or LIBRARIES]
+    wanted = [case() for case in CASES if cases is None or case.name in cases]
+    table = LibraryTable(datetime.now(timezone.utc).isoformat(timespec="seconds"), about_machine())
+    with nullcontext(output.parent) if output else report_under_way() as report, scratch_directory() as directory:
+        file = output or report / RESULT
+        if file.exists():
+            table.rows = LibraryTable.read(file).rows
+
+        def tell(library: str, column: str, observed: str) -> None:
+            screen.print(f"{library:<26} {column:<16} {observed}")
+
+        table.merge(LibraryRunner(directory, tell, side_by_side=side_by_side).rows(chosen, wanted))
+        table.write(file)
+        if not output:
+            point_latest(report)
+    show(table, file, screen, language)
+
+
+@click.command("libraries-page")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--write", is_flag=True, help="Write it into labs/libraries, in both languages.")
+@language
+def libraries_page(file: Path, write: bool, language: str) -> None:
+    """Show a result again, and write its page anew."""
+    table = LibraryTable.read(file)
+    if write:
+        for each, name in DOCUMENTS.items():
+            write_text_file(HERE / name, markdown(table, each))
+    show(table, file, console(), language)
+
+
+def show(table: LibraryTable, file: Path, screen: Console, language: str) -> None:
+    """Print the cells, and write the page beside the file."""
+    words = Words(language)
+    drawn = Table(
+        *(words.page("library"), *(row.name for row in table.rows)), box=DASHES, show_edge=False, pad_edge=False
+    )
+    for column in COLUMNS:
+        cells = [row.missing or cell_text(words, row.name, column, row.cells.get(column)) for row in table.rows]
+        drawn.add_row(words.column(column, 0), *cells)
+    screen.print(drawn)
+    page = file.with_name(PAGE)
+    write_text_file(page, html(table, language))
+    screen.print(f"Report: {page}", soft_wrap=True)

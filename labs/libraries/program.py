@@ -1,0 +1,129 @@
+"""An adapter as a process: requests and responses in JSON lines, and what a fault does to the process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, TimeoutError
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from loadtest.stack import reaper
+
+START_S = 60.0  # an interpreter and a client, on a machine with much else to do
+
+
+class ProgramError(Exception):
+    """An adapter did not start; says why."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """What an adapter answered; `offered` is False where its library does not have what was asked."""
+
+    result: Any = None
+    error: str | None = None
+    offered: bool = True
+
+    @property
+    def acquired(self) -> bool:
+        return isinstance(self.result, dict) and bool(self.result.get("acquired"))
+
+
+class Program:
+    """An adapter that runs; each of its contenders is a thread or a task.
+
+    Args:
+        command: the adapter with the server's address.
+        log: where its standard error goes.
+
+    Attributes:
+        version: of its library, as installed.
+        tasks: whether its contenders are tasks, whose waits can be cancelled.
+    """
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], directory: Path, log: Path) -> None:
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, tuple[Future[Response], Callable[[Response], None]]] = {}
+        self._lock = threading.Lock()
+        ready = self._pending[0] = (Future(), lambda _: None)
+        with log.open("ab") as errors:
+            self._popen = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, **env},
+                cwd=directory,
+                start_new_session=True,
+            )
+        reaper.watch("group", self._popen.pid)
+        threading.Thread(target=self._read, name="adapter", daemon=True).start()
+        try:
+            started = ready[0].result(START_S)
+        except TimeoutError:
+            started = Response(error=f"no answer within {START_S:g} s")
+        if started.error:
+            self.kill()
+            lines = log.read_text(errors="replace").strip().splitlines()
+            raise ProgramError(lines[-1] if lines else started.error)
+        self.version, self.tasks = str(started.result["version"]), bool(started.result["tasks"])
+
+    def send(
+        self, do: str, contender: str, then: Callable[[Response], None] = lambda _: None, **arguments: Any
+    ) -> Future[Response]:
+        """Ask; `then` is called when the response arrives. A process that ended answers with an error."""
+        number, future = next(self._numbers), Future[Response]()
+        with self._lock:
+            self._pending[number] = (future, then)
+        line = json.dumps({"id": number, "do": do, "contender": contender, **arguments}) + "\n"
+        assert self._popen.stdin is not None
+        try:
+            self._popen.stdin.write(line.encode())
+            self._popen.stdin.flush()
+        except OSError:
+            self._answer(number, Response(error="the process ended"))
+        return future
+
+    def _read(self) -> None:
+        assert self._popen.stdout is not None
+        for line in self._popen.stdout:
+            with suppress(ValueError):  # what a library prints
+                found = json.loads(line)
+                self._answer(found.pop("id"), Response(**found))
+        for number in list(self._pending):
+            self._answer(number, Response(error="the process ended"))
+
+    def _answer(self, number: int, response: Response) -> None:
+        with self._lock:
+            future, then = self._pending.pop(number, (None, None))
+        if future is not None and then is not None:
+            then(response)
+            future.set_result(response)
+
+    def pause(self) -> None:
+        os.killpg(self._popen.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.killpg(self._popen.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL to it and its children; idempotent."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait()
+        reaper.forget("group", self._popen.pid)
+
+    def threads(self) -> int:
+        """The threads of the process, and of its children."""
+        first = psutil.Process(self._popen.pid)
+        return sum(process.num_threads() for process in (first, *first.children(recursive=True)))

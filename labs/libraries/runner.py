@@ -1,0 +1,113 @@
+"""Tries libraries side by side, each on a server of its own, and the cases that measure alone, one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from labs.libraries.cases.case import CellAnswer, LockCase
+from labs.libraries.cases.costs import Waiters
+from labs.libraries.catalogue import Library
+from labs.libraries.environments import CannotInstall
+from labs.libraries.program import ProgramError
+from labs.libraries.result import CaseRun, Cell, LibraryRow
+from labs.libraries.stores.store import Store, StoreMissing
+from labs.libraries.stores.zookeeper import ZooKeeperStore
+from labs.libraries.trial import CaseFailed, LockTrial
+from loadtest.stack.process import ServerError
+
+TIMES = 3  # for a *no*, and for what chance decides
+MOST_LAG_S = 1.0  # a run in which this process was later than that is not judged ...
+MOST_TRIES = 3  # ... unless it is late each time
+Report = Callable[[str, str, str], None]  # library, column, what was observed
+
+
+class LibraryRunner:
+    """Fills rows.
+
+    Args:
+        directory: for servers' data and adapters' logs.
+        report: is told of each cell.
+    """
+
+    def __init__(self, directory: Path, report: Report, *, side_by_side: int = 4) -> None:
+        self._directory, self._report, self._side_by_side = directory, report, side_by_side
+        self._installing = threading.Lock()
+
+    def rows(self, libraries: Sequence[Library], cases: Sequence[LockCase]) -> list[LibraryRow]:
+        """A row for each library, with the cells of these cases."""
+        together, alone = [case for case in cases if not case.alone], [case for case in cases if case.alone]
+        with ThreadPoolExecutor(self._side_by_side) as pool:
+            rows = list(pool.map(partial(self._row, cases=together), libraries))
+        if alone:
+            for library, row in zip(libraries, rows, strict=True):
+                if not row.missing:
+                    row.cells |= self._row(library, alone).cells
+        return rows
+
+    def _row(self, library: Library, cases: Sequence[LockCase]) -> LibraryRow:
+        row = LibraryRow(library.name)
+        directory = self._directory / library.name.replace(" ", "-")
+        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            with self._installing:
+                python = library.program()[0]
+            with self._store(library, directory, python) as store:
+                row.server = store.version()
+                row.version = self._version(library, store, directory)
+                for case in cases:
+                    row.cells |= self._cells(library, case, store, directory)
+        except (CannotInstall, ProgramError, ServerError, StoreMissing, OSError) as error:
+            row.missing = str(error)
+            self._report(library.name, "", row.missing)
+        return row
+
+    @contextmanager
+    def _store(self, library: Library, directory: Path, python: str) -> Iterator[Store]:
+        store = library.store(directory)
+        if isinstance(store, ZooKeeperStore):
+            store.python = python
+        with store:
+            yield store
+
+    def _version(self, library: Library, store: Store, directory: Path) -> str:
+        program = library.launch(store.address, directory)
+        program.kill()
+        return program.version
+
+    def _cells(self, library: Library, case: LockCase, store: Store, directory: Path) -> dict[str, Cell]:
+        """The cells of a case: tried once, and three times where an answer is *no* or chance decides."""
+        cells = {column: Cell() for column in case.columns}
+        if isinstance(case, Waiters):
+            case.number = library.waiters
+        launch = partial(library.launch, directory=directory)
+        for number in range(TIMES):
+            try:
+                runs = try_once(case, store, directory, launch)
+            except (CaseFailed, ProgramError, ServerError) as error:
+                for cell in cells.values():
+                    cell.failed = str(error)
+                break
+            for cell, run in zip(cells.values(), runs, strict=True):
+                cell.runs.append(run)
+            if number == 0 and not case.races and all(run.finding.answer is not CellAnswer.NO for run in runs):
+                break
+        for column, cell in cells.items():
+            self._report(library.name, column, cell.observed or cell.failed)
+        return cells
+
+
+def try_once(case: LockCase, store: Store, directory: Path, launch: Callable[[str], object]) -> list[CaseRun]:
+    """One run of a case, and another one where this machine was too slow to judge; raises CaseFailed."""
+    for number in range(1, MOST_TRIES + 1):
+        with LockTrial(case.name, store, directory, launch) as trial:  # type: ignore[arg-type]
+            evidence = case.drive(trial)
+        if trial.lag_s < MOST_LAG_S or number == MOST_TRIES:
+            break
+    findings = case.judge(evidence)
+    kept = [[] if finding.answer is CellAnswer.YES else trial.history.events for finding in findings]
+    return [CaseRun(finding, events) for finding, events in zip(findings, kept, strict=True)]

@@ -1,0 +1,81 @@
+"""ZooKeeper as Debian has it, asked by its four-letter words; a key is deleted by the library's own client."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from labs.libraries.stores.store import Store, StoreMissing, scratch
+from loadtest.stack.process import ManagedProcess
+
+JAR = Path("/usr/share/java/zookeeper.jar")
+TIMEOUT_S = 10.0
+DELETE = (
+    "import sys; from kazoo.client import KazooClient; "
+    "client = KazooClient(hosts=sys.argv[1]); client.start(); "
+    "[client.delete(path) for path in sys.argv[2:]]; client.stop()"
+)
+
+
+class ZooKeeperServer(ManagedProcess):
+    """One server with ticks of a second, so that a session may end after two."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__("zookeeper", directory, port=0)
+        if shutil.which("java") is None or not JAR.exists():
+            raise StoreMissing("ZooKeeper is not on this machine (apt install zookeeper)")
+
+    def command(self) -> list[str]:
+        data = scratch(self.directory, self.name)
+        settings = {
+            "tickTime": 1000,
+            "dataDir": data,
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+        }
+        file = data / "zoo.cfg"
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        server = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        return ["java", "-Xmx256m", "-cp", f"/etc/zookeeper/conf:{JAR}", server, str(file)]
+
+    def is_ready(self) -> bool:
+        with suppress(OSError):
+            return self.ask("ruok") == "imok"
+        return False
+
+    def ask(self, word: str) -> str:
+        """The answer to a four-letter word; raises OSError."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT_S) as connection:
+            connection.sendall(word.encode())
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+class ZooKeeperStore(Store):
+    """One server. `python` is an interpreter that has kazoo."""
+
+    def __init__(self, directory: Path) -> None:
+        self._server = ZooKeeperServer(directory)
+        self.python = ""
+        super().__init__([self._server])
+
+    def version(self) -> str:
+        found = re.search(r"version: ([\d.]+)", self._server.ask("srvr"))
+        return f"ZooKeeper {found[1]}" if found else "ZooKeeper"
+
+    def keys(self, name: str) -> list[str]:
+        return [path for path in re.findall(r"^\t(/\S+)$", self._server.ask("dump"), re.MULTILINE) if name in path]
+
+    def delete(self, name: str) -> None:
+        command = [self.python, "-c", DELETE, f"127.0.0.1:{self._server.port}", *self.keys(name)]
+        subprocess.run(command, check=True, timeout=60, capture_output=True)
+
+    def requests(self) -> int:
+        found = re.search(r"^Received: (\d+)$", self._server.ask("srvr"), re.MULTILINE)
+        return int(found[1]) if found else 0

@@ -1,0 +1,195 @@
+"""One run of a case: contenders in processes of the library's adapter, a server with a proxy, and what was seen."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, TimeoutError
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labs.libraries.history import SERVER, History
+from labs.libraries.program import Program, Response
+from labs.libraries.stores.store import Store
+
+TTL_S = 3  # the shortest that all libraries and servers take
+POLL_S = 0.02
+_LAG_EVERY_S = 0.02
+Launch = Callable[[str], Program]  # with the server's address
+
+
+class LockTrial:
+    """As a context manager: its processes are gone afterwards, and the proxies are clear.
+
+    Args:
+        launch: starts a process of the adapter that talks to this address.
+
+    Attributes:
+        lag_s: by how much this process was late at most, which is then no fault of a library.
+    """
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, name: str, store: Store, directory: Path, launch: Launch) -> None:
+        self.name = f"{name}-{next(self._numbers)}"
+        self.store, self.history, self.lag_s = store, History(), 0.0
+        self.file = directory / f"{self.name}.jsonl"
+        self._launch = launch
+        self._programs: list[Program] = []
+        self._over = threading.Event()
+
+    def __enter__(self) -> LockTrial:
+        threading.Thread(target=self._measure_lag, name="lag", daemon=True).start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._over.set()
+        for program in self._programs:
+            program.kill()
+        self.store.proxies.resume()
+        self.store.proxies.slow_down(0, 0)
+
+    def contenders(self, *names: str, proxied: bool = False) -> list[TrialContender]:
+        """Contenders of a new process."""
+        program = self._launch(self.store.proxied if proxied else self.store.address)
+        self._programs.append(program)
+        return [TrialContender(name, self, program) for name in names]
+
+    def begin(self) -> None:
+        """Count time from here: the processes have started."""
+        self.history.began, self.lag_s = time.monotonic(), 0.0
+
+    def keys(self) -> list[str]:
+        """What the server has of this lock."""
+        return self.store.keys(self.name)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What the processes appended to the file."""
+        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+    def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Whether it became true in that time."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def note(self, what: str, actor: str = SERVER, **about: Any) -> None:
+        self.history.note(actor, what, **about)
+
+    def _measure_lag(self) -> None:
+        while not self._over.is_set():
+            began = time.monotonic()
+            time.sleep(_LAG_EVERY_S)
+            self.lag_s = max(self.lag_s, time.monotonic() - began - _LAG_EVERY_S)
+
+
+@dataclass
+class TrialContender:
+    """One that wants the lock: a thread or a task of a process.
+
+    Attributes:
+        token: of its hold.
+    """
+
+    name: str
+    trial: LockTrial
+    program: Program
+    token: int | None = None
+    _holds: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has been given the lock, and has not begun to release it."""
+        return self._holds.is_set()
+
+    def ask(self, ttl: int = TTL_S, timeout: int | None = None) -> Future[Response]:
+        """Ask for the lock; the response comes when it has it, or not."""
+        self.trial.note("asks" if timeout is None else "asks_for", self.name, timeout=timeout)
+        return self._send("acquire", self._asked, name=self.trial.name, ttl=ttl, timeout=timeout)
+
+    def acquire(self, ttl: int = TTL_S, timeout: int | None = None, *, within: float = 15.0) -> Response | None:
+        """Ask, and wait for the response at most this long."""
+        return answer(self.ask(ttl, timeout), within)
+
+    def take(self, ttl: int = TTL_S) -> None:
+        """Acquire a lock that is free; raises CaseFailed."""
+        response = self.acquire(ttl)
+        if response is None or not response.acquired:
+            raise CaseFailed(f"{self.name} did not get a free lock: {response and response.error}")
+
+    def release(self, within: float = 10.0) -> Response | None:
+        """Release, and wait for the response at most this long."""
+        self._holds.clear()
+        self.trial.note("releases", self.name)
+        return answer(self._send("release", self._released), within)
+
+    def held(self, within: float = 5.0) -> Response | None:
+        """Ask the library whether it still holds."""
+        return answer(self._send("held"), within)
+
+    def send(self, do: str, **arguments: Any) -> Future[Response]:
+        """Ask for something else; see the harness."""
+        return self._send(do, **arguments)
+
+    def _send(self, do: str, then: Callable[[Response], None] = lambda _: None, **arguments: Any) -> Future[Response]:
+        return self.program.send(do, self.name, then, **arguments)
+
+    def _asked(self, response: Response) -> None:
+        if response.acquired:
+            self.token = response.result["token"]
+            self._holds.set()
+            self.trial.note("holds", self.name, token=self.token)
+        elif response.error:
+            self.trial.note("fails", self.name, error=brief(response.error))
+        elif response.offered:
+            self.trial.note("gives_up", self.name)
+
+    def _released(self, response: Response) -> None:
+        if response.error:
+            self.trial.note("release_fails", self.name, error=brief(response.error))
+        else:
+            self.trial.note("released", self.name)
+
+
+class CaseFailed(Exception):
+    """A case could not be tried; says why."""
+
+
+def require_waiting(waiter: TrialContender, wait: Future[Response]) -> None:
+    """Raise CaseFailed where a wait ended with an error."""
+    if wait.done() and not waiter.holds:
+        raise CaseFailed(f"{waiter.name} does not wait: {brief(str(wait.result().error))}")
+
+
+def answer(future: Future[Response], within: float) -> Response | None:
+    """The response, or None if there is none in so many seconds."""
+    try:
+        return future.result(within)
+    except TimeoutError:
+        return None
+
+
+def brief(error: str) -> str:
+    """The first line of an error, cut."""
+    line = error.splitlines()[0] if error.splitlines() else error
+    return line if len(line) <= 90 else f"{line[:89]}…"
+
+
+def first_overlap(lines: Sequence[dict[str, Any]]) -> tuple[str, str, float] | None:
+    """Who was inside when another one entered, that other, and when; None if all were alone."""
+    inside: list[str] = []
+    for line in sorted(lines, key=lambda line: line["at"]):
+        if line["event"] == "enter":
+            if inside:
+                return inside[0], line["who"], line["at"]
+            inside.append(line["who"])
+        elif line["event"] == "leave":
+            inside.remove(line["who"])
+    return None

@@ -3,6 +3,8 @@
 # mypy: ignore-errors
 # ruff: noqa: D101
 
+import threading
+
 import kazoo.client
 from harness import LockAdapter, serve
 from kazoo.exceptions import LockTimeout
@@ -13,12 +15,14 @@ class Kazoo(LockAdapter):
 
     def __init__(self, address):
         self.address, self.client, self.connected = address, None, True
+        self.starting = threading.Lock()
 
     def lock(self, name, ttl):
-        if self.client is None:
-            self.client = kazoo.client.KazooClient(hosts=self.address, timeout=ttl)
-            self.client.add_listener(self.listen)
-            self.client.start(timeout=60)
+        with self.starting:
+            if self.client is None:
+                self.client = kazoo.client.KazooClient(hosts=self.address, timeout=ttl)
+                self.client.add_listener(self.listen)
+                self.client.start(timeout=60)
         return self.client.Lock(f"/{name}")
 
     def listen(self, state):

@@ -3,6 +3,8 @@
 # mypy: ignore-errors
 # ruff: noqa: D101
 
+import threading
+
 from harness import LockAdapter, serve
 
 from lock import LockLost, LockTimeout, Mutex, Session, connect
@@ -11,9 +13,11 @@ from lock import LockLost, LockTimeout, Mutex, Session, connect
 class Ours(LockAdapter):
     def __init__(self, address):
         self.client, self.session = connect(address), None
+        self.starting = threading.Lock()
 
     def mutex(self, name, ttl):
-        self.session = self.session or Session(self.client, ttl=ttl)
+        with self.starting:
+            self.session = self.session or Session(self.client, ttl=ttl)
         return Mutex(self.session, name)
 
     def acquire(self, name, ttl, timeout):

@@ -50,9 +50,9 @@ class Killed(LockCase):
         wait = waiter.ask()
         time.sleep(0.5)
         require_waiting(waiter, wait)
+        began = trial.history.now()
         trial.note("killed", holder.name)
         holder.program.kill()
-        began = trial.history.now()
         answer(wait, FREED_S)
         at = trial.history.first("B", "holds")
         return {"free_s": None if at is None else at - began, "lag_s": trial.lag_s}

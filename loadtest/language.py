@@ -1,22 +1,26 @@
 """The texts of the commands, the report and Locust's tab in English and Chinese, from one table: texts.json.
 
-Records are English: their verdicts, and what a lab tells of its faults. Both are translated where they are shown. A lab
-has the Chinese for its sentences in ``labs/NAME/texts.json``.
+What a record keeps is a text with its values, and becomes a sentence where it is shown. A lab has the Chinese for its
+texts in ``labs/NAME/texts.json``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from app.contract import labs
+from app.contract.verdict import FINDINGS, sentence_of
 
 TEXTS: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))
 LANGUAGES = tuple(TEXTS)
 ENGLISH, CHINESE = LANGUAGES
+TEXTS[ENGLISH] |= {f"verdict.{name}": text for name, text in FINDINGS.items()}
 
 
 def text_in(language: str, key: str, **values: object) -> str:
@@ -41,35 +45,61 @@ def heading_in(language: str, column: str) -> str:
     return text_in(language, f"head.{column}").replace("-\n", "").replace("\n", between)
 
 
-@lru_cache(1024)  # the live picture has ever new figures
-def sentence_in(language: str, sentence: str) -> str:
-    """A sentence that is kept in English, or its parts between commas; what no table has stays as it is."""
-    if language == ENGLISH:
-        return sentence
-    for form, chinese in _sentences():
-        if found := form.fullmatch(sentence):
-            return chinese.format(**{name: sentence_in(language, value) for name, value in found.groupdict().items()})
-    parts = sentence.split(", ")
-    told = [sentence_in(language, part) for part in parts] if len(parts) > 1 else parts
-    return sentence if told == parts else text_in(language, "comma").join(told)
+def verdict_in(language: str, findings: Mapping[str, int]) -> str:
+    """The findings of a verdict, see `Verdict.findings`, as a sentence."""
+    texts = {name: TEXTS[language][f"verdict.{name}"] for name in findings}
+    return sentence_of(findings, texts, text_in(language, "comma"))
+
+
+@dataclass(frozen=True)
+class Message:
+    """A sentence that is made where it is shown, in either language, from an English text and its values.
+
+    Attributes:
+        text: with names of values in braces; of "one|many", the value `n` chooses. A lab has the Chinese for it in its
+            ``texts.json``.
+        values: numbers as they are shown, words, and other messages.
+    """
+
+    text: str
+    values: dict[str, Message | str | int | float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str, /, **values: Value) -> Message:
+        return cls(text, values)
+
+    @classmethod
+    def verbatim(cls, text: str) -> Message:
+        """A text that is known in one language alone, such as an error."""
+        return cls("{text}", {"text": text})
+
+    def __str__(self) -> str:
+        return self.in_language(ENGLISH)
+
+    def in_language(self, language: str) -> str:
+        """The sentence; English where the language does not have it, and names without a value as they stand."""
+        one, *many = known_in(language, self.text).split("|")
+        values = {
+            name: value.in_language(language) if isinstance(value, Message) else str(value)
+            for name, value in self.values.items()
+        }
+        form = many[0] if many and self.values.get("n") != 1 else one
+        return re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], name[0]), form)
+
+
+def known_in(language: str, text: str) -> str:
+    """The text of a verdict or of a lab; as it is where there is no Chinese for it."""
+    return text if language == ENGLISH else chinese_texts().get(text, text)
+
+
+Value: TypeAlias = "Message | str | int | float"
 
 
 @cache
-def _sentences() -> list[tuple[re.Pattern[str], str]]:
-    """Each English sentence, as a pattern with groups for its values, and the Chinese one; the longest first."""
-    pairs = sorted([*_verdicts(), *lab_sentences().items()], key=lambda pair: len(pair[0]), reverse=True)
-    return [(re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(form))), chinese) for form, chinese in pairs]
-
-
-def _verdicts() -> Iterator[tuple[str, str]]:
-    for key, forms in TEXTS[ENGLISH].items():
-        if key.startswith("verdict."):
-            yield from ((form, TEXTS[CHINESE][key]) for form in forms.split("|"))
-
-
-def lab_sentences() -> dict[str, str]:
-    """The sentences of the labs: the Chinese by the English."""
-    return {
+def chinese_texts() -> dict[str, str]:
+    """The texts of verdicts and of the labs: the Chinese by the English."""
+    verdicts = {text: TEXTS[CHINESE][f"verdict.{name}"] for name, text in FINDINGS.items()}
+    return verdicts | {
         english: chinese
         for path in sorted(labs.LABS.glob("*/texts.json"))
         for english, chinese in json.loads(path.read_text(encoding="utf-8")).items()

@@ -18,7 +18,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.language import ENGLISH, heading_in, sale_in, sentence_in, text_in
+from loadtest.language import ENGLISH, heading_in, sale_in, text_in, verdict_in
 from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.record import Sample
 
@@ -155,7 +155,7 @@ def _pair(measured: Percentiles) -> Text:
 
 
 def _verdict(run: Run, language: str) -> Text:
-    return Text(sentence_in(language, run.verdict), _GOOD if run.exact else _BAD)
+    return Text(verdict_in(language, run.findings), _GOOD if run.exact else _BAD)
 
 
 def _promise(run: Run, language: str) -> Text:

@@ -6,12 +6,28 @@ however much was oversold. Selling too little is a failure as well, or a guard t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import Enum
 
-NO_VERDICT = "disturbed by other purchases: no verdict"
-TOO_SLOW = "no verdict: this machine is too slow"  # it never makes a guard look wrong
+# What a verdict may say, by key; of "one|many", the number chooses.
+FINDINGS = {
+    "exact": "EXACT",
+    "oversold": "OVERSOLD by {n}",
+    "undersold": "UNDERSOLD by {n}",
+    "gave_up": "gave up: {n}",
+    "lost_updates": "{n} lost update|{n} lost updates",
+    "duplicates": "{n} duplicate|{n} duplicates",
+    "missing": "{n} acknowledged but missing",
+    "contradicted": "{n} sold but denied",
+    "out_of_order": "{n} out of order",
+    "premature": "{n} told sold out too early",
+    "past_fence": "{n} written past the fence",
+    "early": "{n} sold before the opening",
+    "in_doubt": "{n} in doubt",
+    "disturbed": "disturbed by other purchases: no verdict",
+    "too_slow": "no verdict: this machine is too slow",  # it never makes a guard look wrong
+}
 
 
 class Kind(str, Enum):
@@ -63,7 +79,7 @@ class Verdict:
     @property
     def exact(self) -> bool:
         """Every item was sold once, as its buyer was told, and the counter agrees."""
-        return not self.strangers and not any(count for count, _ in self._flaws())
+        return not self.strangers and not self._flaws
 
     @property
     def kind(self) -> Kind:
@@ -78,32 +94,39 @@ class Verdict:
     @property
     def ran_out_of_time(self) -> bool:
         """What was not sold was left over by buyers who gave up; nothing else is wrong."""
-        flaws = [name for count, name in self._flaws() if count]
-        return 0 < self.undersold <= self.gave_up and len(flaws) == 2 and not self.strangers
+        return 0 < self.undersold <= self.gave_up and len(self._flaws) == 2 and not self.strangers
+
+    @property
+    def findings(self) -> dict[str, int]:
+        """What it says, by keys of `FINDINGS`: ``{"exact": 0}``, ``{"oversold": 12, "duplicates": 1}``."""
+        if self.strangers:
+            return {"disturbed": self.strangers}
+        return (self._flaws or {"exact": 0}) | ({"in_doubt": self.in_doubt} if self.in_doubt else {})
 
     @property
     def sentence(self) -> str:
         """The one sentence that terminal, JSON, page and exit code share, such as ``EXACT`` or ``OVERSOLD by 12``."""
-        if self.strangers:
-            return NO_VERDICT
-        flaws = [text for count, text in self._flaws() if count] or ["EXACT"]
-        return ", ".join([*flaws, f"{self.in_doubt} in doubt"] if self.in_doubt else flaws)
+        return sentence_of(self.findings)
 
-    def _flaws(self) -> Iterator[tuple[int, str]]:
-        yield self.oversold, f"OVERSOLD by {self.oversold}"
-        yield self.undersold, f"UNDERSOLD by {self.undersold}"
-        yield self.gave_up if self.undersold else 0, f"gave up: {self.gave_up}"
-        # Lost updates and late writes are how a sale oversells, and not a second finding.
-        lost = 0 if self.oversold else self.lost_updates
-        past_fence = 0 if self.oversold else self.past_fence
-        yield lost, f"{lost} lost update{'s' if lost > 1 else ''}"
-        yield self.duplicates, f"{self.duplicates} duplicate{'s' if self.duplicates > 1 else ''}"
-        yield self.missing, f"{self.missing} acknowledged but missing"
-        yield self.contradicted, f"{self.contradicted} sold but denied"
-        yield self.out_of_order, f"{self.out_of_order} out of order"
-        yield self.premature, f"{self.premature} told sold out too early"
-        yield past_fence, f"{past_fence} written past the fence"
-        yield self.early, f"{self.early} sold before the opening"
+    @property
+    def _flaws(self) -> dict[str, int]:
+        flaws = {name: getattr(self, name) for name in FINDINGS if name in _FLAWS}
+        if not self.undersold:
+            flaws["gave_up"] = 0
+        if self.oversold:  # of which these are how it happens, and not a second finding
+            flaws |= dict.fromkeys(_HOW, 0)
+        return {name: count for name, count in flaws.items() if count}
+
+
+_HOW = ("lost_updates", "past_fence")
+_FLAWS = FINDINGS.keys() & {each.name for each in fields(Verdict)} - {"in_doubt"}
+
+
+def sentence_of(findings: Mapping[str, int], texts: Mapping[str, str] = FINDINGS, comma: str = ", ") -> str:
+    """The findings of a verdict in words, by default in English."""
+    return comma.join(
+        texts[name].split("|")[-1 if count != 1 else 0].format(n=count) for name, count in findings.items()
+    )
 
 
 def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int = 0, **more: int) -> Verdict:

@@ -10,7 +10,7 @@ import click
 
 from app.contract.orders import Order
 from app.contract.outcomes import Promise
-from app.contract.verdict import Kind
+from app.contract.verdict import Kind, sentence_of
 from loadtest.results.audit import Audit, audit
 from loadtest.results.fence import PastFence
 from loadtest.results.history import OutOfOrder, Premature
@@ -36,7 +36,7 @@ def audit_records(records: Sequence[Path]) -> None:
         for line in audit_lines(found):
             click.echo(f"  {line}")
         if record.verdict["kind"] == Kind.NONE:
-            click.echo(f"  {record.verdict['verdict']}")
+            click.echo(f"  {sentence_of(record.verdict['findings'])}")
         else:
             broken |= record.promise == Promise.EXACT and bool(found.findings())
     sys.exit(1 if broken else 0)
@@ -61,7 +61,7 @@ def audit_lines(found: Audit) -> Iterator[str]:
     yield from _listed("order", " stored but unacknowledged", map(_order, found.unacknowledged))
     yield from _listed("duplicate", "", map(_order, found.duplicates))
     yield from _listed("buyer", " without an answer", found.unanswered)
-    yield f"findings: {'; '.join(found.findings()) or 'none'}"
+    yield f"findings: {'; '.join(map(str, found.findings())) or 'none'}"
 
 
 def _listed(noun: str, what: str, rows: Iterable[str], count: int | None = None) -> Iterator[str]:

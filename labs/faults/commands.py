@@ -7,7 +7,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from functools import partial
 
 import click
 
@@ -19,12 +18,11 @@ from labs.faults.runner import ScenarioRunner
 from labs.faults.scenarios import groups, scenarios
 from labs.faults.screen import results_table
 from loadtest.cli.options import SECONDS, language
-from loadtest.language import sentence_in
+from loadtest.language import Message
 from loadtest.report.build import make_report
 from loadtest.results.comparison import NO_RESULT
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.record import Record
-from loadtest.results.text import pluralize
 from loadtest.shop_client.shops import SaleError
 from loadtest.stack.process import ServerError
 from loadtest.terminal import console
@@ -99,8 +97,7 @@ def exit_code(results: Sequence[Record]) -> int:
 
 def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequence[str]) -> None:
     """Play them, and show the results, also of those that were played before an interrupt."""
-    screen, say = runner.console, partial(sentence_in, runner.language)
-    began = time.monotonic()
+    screen, began = runner.console, time.monotonic()
     try:
         for name in names:
             runner.play(scenarios()[name], guards)
@@ -108,14 +105,16 @@ def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequen
         if runner.results:
             screen.print()
             screen.print(results_table(runner.results, plain=not screen.is_terminal, language=runner.language))
-    played = f"{pluralize(len(runner.results), 'run')} in {time.monotonic() - began:.0f} s"
-    screen.print(say(f"{played}: {conclusion(runner.results)}."))
+    screen.print(conclusion(runner.results, time.monotonic() - began).in_language(runner.language))
 
 
-def conclusion(results: Sequence[Record]) -> str:
+def conclusion(results: Sequence[Record], seconds: float) -> Message:
     """How many were not as expected, and how many have no verdict."""
-    unexpected = sum(result.as_expected is False for result in results)
+    unexpected = Message.of("{n} NOT as expected", n=sum(result.as_expected is False for result in results))
     unknown = sum(result.as_expected is None for result in results)
-    told = [f"{unexpected} NOT as expected"] if unexpected else []
-    told += [f"{unknown} without a verdict, because this machine is too slow"] if unknown else []
-    return ", ".join(told) or "all as expected"
+    slow = Message.of("{n} without a verdict, because this machine is too slow", n=unknown)
+    listed = unexpected if unexpected.values["n"] else slow if unknown else Message("all as expected")
+    if listed is unexpected and unknown:
+        listed = Message.of("{one}, {other}", one=unexpected, other=slow)
+    runs = Message.of("{n} run|{n} runs", n=len(results))
+    return Message.of("{runs} in {s} s: {listed}.", runs=runs, s=round(seconds), listed=listed)

@@ -13,6 +13,7 @@ from labs.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from labs.faults.monitor import Monitor, Snapshot
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
+from loadtest.language import Message, Value
 from loadtest.results.answer import Answer
 from loadtest.results.record import Event, SectionReader
 from loadtest.shop_client.ledgers import UNREADABLE
@@ -33,7 +34,7 @@ class TrialListener:
     def on_snapshot(self, seen: Snapshot) -> None:
         """The sale at this moment."""
 
-    def on_event(self, text: str, at_ms: float) -> None:
+    def on_event(self, what: Message, at_ms: float) -> None:
         """What was done to it, in milliseconds from its beginning."""
 
 
@@ -61,29 +62,30 @@ class ScenarioContext:
         self.monitor = Monitor(testbed, self.start, stock, listener.on_snapshot, self.threads)
         self.section_log = SectionReader(testbed.section_log, self.start)
         self.events: list[Event] = []
-        self.failures: list[str] = []
-        self.delays: list[str] = []
+        self.failures: list[Message] = []
+        self.delays: list[Message] = []
         self.error: Exception | None = None
 
-    def announce(self, text: str) -> None:
-        event = Event(self.start.elapsed_ms(), text)
+    def announce(self, text: str, /, **values: Value) -> None:
+        """Tell what was done to the sale: a text as `Message` has it, with its values."""
+        event = Event(self.start.elapsed_ms(), text, values)
         self.events.append(event)
-        self.listener.on_event(event.text, event.at_ms)
+        self.listener.on_event(event.message, event.at_ms)
 
-    def act(self, action: Callable[[], object], text: str) -> None:
+    def act(self, action: Callable[[], object], text: str, /, **values: Value) -> None:
         """Do something to the sale, and tell what was done."""
         action()
-        self.announce(text)
+        self.announce(text, **values)
 
-    def require(self, kept: bool, text: str) -> None:
+    def require(self, kept: bool, text: str, /, **values: Value) -> None:
         """The run is not as expected unless `kept`; `text` says what was wrong."""
         if not kept:
-            self.failures.append(text)
+            self.failures.append(Message(text, values))
 
-    def require_in_time(self, kept: bool, text: str) -> None:
+    def require_in_time(self, kept: bool, text: str, /, **values: Value) -> None:
         """There is no verdict unless `kept`: a slow machine would fail this as well as a wrong guard."""
         if not kept:
-            self.delays.append(text)
+            self.delays.append(Message(text, values))
 
     @contextmanager
     def noting_delays(self) -> Iterator[None]:
@@ -91,22 +93,23 @@ class ScenarioContext:
         try:
             yield
         except (ScenarioError, ServerError, LockError, OSError, *UNREADABLE) as error:
-            self.delays.append(str(error))
+            self.delays.append(error.reason if isinstance(error, ScenarioError) else Message.verbatim(str(error)))
             self.error = error
 
-    def wait_for(self, what: str, happened: Callable[[], object], *, timeout: float = PATIENCE_S) -> None:
+    def wait_for(self, what: Message | str, happened: Callable[[], object], *, timeout: float = PATIENCE_S) -> None:
         """Wait until `happened()`; raises ScenarioError."""
         deadline = time.monotonic() + timeout
         while not happened():
             self.threads.check()
             if time.monotonic() > deadline:
-                raise ScenarioError(f"{what} did not happen within {timeout:g} s")
+                what = Message(what) if isinstance(what, str) else what
+                raise ScenarioError("{what} did not happen within {s} s", what=what, s=f"{timeout:g}")
             time.sleep(POLL_S)
 
     def wait_for_sales(self) -> None:
         """Wait until some more items are sold; raises ScenarioError."""
         goal = self.monitor.orders + SOME
-        self.wait_for(f"the sale of {SOME} more items", lambda: self.monitor.orders >= goal)
+        self.wait_for(Message.of("the sale of {n} more items", n=SOME), lambda: self.monitor.orders >= goal)
 
     def start_holder(self, shop: int, *, think_ms: int, timeout: float = CLICK_TIMEOUT_S) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
@@ -120,8 +123,9 @@ class ScenarioContext:
         self.buyers.admission.set()
         time.sleep(READ_S)
         if answer.done():
-            raise MistimedFault(f"the victim was answered at once: {answer.result().outcome.value}")
-        self.announce(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
+            raise MistimedFault("the victim was answered at once: {outcome}", outcome=answer.result().outcome.value)
+        name = self.shops[shop].name
+        self.announce("{shop} holds the lock, and its buyer thinks for {ms} ms", shop=name, ms=think_ms)
         return answer
 
     def let_others_buy(self) -> None:

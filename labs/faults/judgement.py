@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.contract.outcomes import Promise
-from app.contract.verdict import Verdict
+from app.contract.verdict import FINDINGS, Verdict
 from labs.faults.scenario import Expected
-from loadtest.results.audit import Audit
+from loadtest.language import Message
+from loadtest.results.audit import UNANSWERED, Audit
 from loadtest.results.record import Expectation
-from loadtest.results.text import pluralize
 
-BREAKS_NOT = "it did not break: the scenario proves nothing"
-OUTLIVED = "a holder outlived its lease by itself: the guard promises nothing then"
+BREAKS_NOT = Message("it did not break: the scenario proves nothing")
+OUTLIVED = Message("a holder outlived its lease by itself: the guard promises nothing then")
 
 
-def no_verdict(expected: Expected, delays: Sequence[str]) -> Expectation:
+def no_verdict(expected: Expected, delays: Sequence[Message]) -> Expectation:
     """There was no time for something; with the machine's load, by which that can be understood."""
-    return Expectation(
-        expected.value, None, [*delays, f"load {os.getloadavg()[0]:.1f} on {pluralize(os.cpu_count() or 1, 'CPU')}"]
-    )
+    cpus = Message.of("{n} CPU|{n} CPUs", n=os.cpu_count() or 1)
+    load = Message.of("load {load} on {cpus}", load=round(os.getloadavg()[0], 1), cpus=cpus)
+    return Expectation(expected.value, None, [*delays, load])
 
 
 def judge_trial(
@@ -34,8 +34,8 @@ def judge_trial(
     verdict: Verdict,
     found: Audit,
     *,
-    failures: Sequence[str] = (),
-    delays: Sequence[str] = (),
+    failures: Sequence[Message] = (),
+    delays: Sequence[Message] = (),
 ) -> Expectation:
     """Judge a trial whose last purchase has ended.
 
@@ -51,7 +51,7 @@ def judge_trial(
     if flaws and promise != Promise.EXACT and found.overlaps.count:
         delays, flaws = [*delays, OUTLIVED], []
     if found.unanswered:
-        delays = [*delays, f"{pluralize(len(found.unanswered), 'buyer')} without an answer"]
+        delays = [*delays, Message.of(UNANSWERED, n=len(found.unanswered))]
     if flaws:
         return Expectation(expected.value, False, [*failures, *flaws])
     if delays:
@@ -61,7 +61,7 @@ def judge_trial(
     return Expectation(expected.value, not problems, problems)
 
 
-def flaws_of(verdict: Verdict, found: Audit) -> list[str]:
+def flaws_of(verdict: Verdict, found: Audit) -> list[Message]:
     """What an exact sale must not show, however slow the machine was."""
-    sentence = [] if verdict.exact else [verdict.sentence]
-    return sentence + replace(found, unanswered=[]).findings()
+    flaws = [] if verdict.exact else [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]
+    return [*flaws, *replace(found, unanswered=[]).findings()]

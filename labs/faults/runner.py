@@ -19,12 +19,16 @@ from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.screen import sale_picture
 from labs.faults.testbed import Testbed
 from labs.faults.trial import Trial
-from loadtest.language import ENGLISH, sentence_in
+from loadtest.language import ENGLISH, Message, Value, verdict_in
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.stack.process import scratch_directory
 
-_TOLD = {True: ("green", ", as expected"), False: ("bold red", ", NOT AS EXPECTED"), None: ("yellow", "")}
+_SHOWN = {
+    True: ("green", "{verdict}, as expected"),
+    False: ("bold red", "{verdict}, NOT AS EXPECTED"),
+    None: ("yellow", "{verdict}"),
+}
 
 
 @dataclass
@@ -35,7 +39,7 @@ class ScenarioRunner(TrialListener):
         report: directory for the records.
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
-        language: of what is shown; the records are English.
+        language: of what is shown.
         results: of all trials so far.
     """
 
@@ -50,12 +54,12 @@ class ScenarioRunner(TrialListener):
 
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
         """Play one scenario under each guard that suits it; raises ServerError or SaleError."""
-        self.console.print(f"\n[bold]{scenario.name}[/]: {self._said(scenario.summary)}")
+        self.console.print(f"\n[bold]{scenario.name}[/]: {self._shown(scenario.summary)}")
         if not (suitable := scenario.suitable(guards)):
-            left_out = f"left out: under {', '.join(guards)} no buyer thinks inside a lock"
-            self.console.print(f"  {self._said(left_out)}")
+            left_out = "left out: under {guards} no buyer thinks inside a lock"
+            self.console.print(f"  {self._shown(left_out, guards=', '.join(guards))}")
             return
-        starting = Spinner("dots", self._said("starting etcd, Redis and two shops"))
+        starting = Spinner("dots", self._shown("starting etcd, Redis and two shops"))
         with (
             scratch_directory() as directory,
             Live(starting, console=self.console, refresh_per_second=10, transient=True) as self._live,
@@ -77,7 +81,7 @@ class ScenarioRunner(TrialListener):
         random, results, until = Random(self.seed), list[Record](), time.monotonic() + self.seconds
         while not results or (results[-1].as_expected is not False and time.monotonic() < until):
             name = f"{scenario.name}-{self.seed}-{len(results) + 1}"
-            self.on_event(f"sale {len(results) + 1} of seed {self.seed}")
+            self.on_event(Message.of("sale {n} of seed {seed}", n=len(results) + 1, seed=self.seed))
             results.append(self._perform(scenario(random), guard, testbed, name))
         judged = [each for each in results if each.as_expected is not None] or results
         return max(judged, key=_badness)
@@ -89,22 +93,22 @@ class ScenarioRunner(TrialListener):
         return record
 
     def _tell(self, result: Record) -> None:
-        style, word = _TOLD[result.as_expected]
-        told = self._said(f"{result.verdict['verdict']}{word}")
-        self.console.print(f"  {result.guard}: {told}", style=style, markup=False)
+        style, text = _SHOWN[result.as_expected]
+        shown = self._shown(text, verdict=verdict_in(self.language, result.verdict["findings"]))
+        self.console.print(f"  {result.guard}: {shown}", style=style, markup=False)
         for problem in result.expectation.problems if result.expectation else ():
-            self.console.print(f"    {self._said(problem)}", style=style, markup=False)
+            self.console.print(f"    {problem.in_language(self.language)}", style=style, markup=False)
 
-    def _said(self, sentence: str) -> str:
-        return sentence_in(self.language, sentence)
+    def _shown(self, text: str, /, **values: Value) -> str:
+        return Message(text, values).in_language(self.language)
 
     # What a trial shows
 
     def on_snapshot(self, seen: Snapshot) -> None:
         self._live.update(sale_picture(self._label, seen, self.language))
 
-    def on_event(self, text: str, at_ms: float = 0.0) -> None:
-        self.console.print(f"  {at_ms / 1000:5.1f} s  {self._said(text)}", markup=False)
+    def on_event(self, what: Message, at_ms: float = 0.0) -> None:
+        self.console.print(f"  {at_ms / 1000:5.1f} s  {what.in_language(self.language)}", markup=False)
 
 
 def _badness(result: Record) -> tuple[bool, bool, float]:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labs.faults.monitor import Lease, Participant, Snapshot
-from loadtest.language import ENGLISH, sentence_in
+from loadtest.language import ENGLISH, Message, Value, verdict_in
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.terminal import DASHES
@@ -29,29 +29,34 @@ def sale_picture(label: str, seen: Snapshot, language: str = ENGLISH) -> Rendera
     """A picture of at most 80 columns, as high as there are participants, and three."""
     title = Text.assemble((label, "bold"), (f"  {seen.at_ms / 1000:.1f} s", _QUIET))
     rows = Table.grid(padding=(0, 2))
-    for name, bar, words in _rows(seen, partial(sentence_in, language)):
+    for name, bar, words in _rows(seen, partial(_text, language)):
         rows.add_row(Text("  " + set_cell_size(name, _NAME)), bar, words)
     return Group(title, rows)
 
 
-def _rows(seen: Snapshot, say: Callable[[str], str]) -> Iterator[tuple[str, RenderableType, Text]]:
+def _text(language: str, text: str, /, **values: Value) -> str:
+    return Message(text, values).in_language(language)
+
+
+def _rows(seen: Snapshot, say: Callable[..., str]) -> Iterator[tuple[str, RenderableType, Text]]:
     bar = ProgressBar(total=max(seen.total, 1), completed=seen.stock or 0, width=_BAR)
     yield say("stock"), bar, _stock(seen, say)
     for participant in seen.participants:
         lease = _lease_bar(participant.lease) if participant.lease else Text(" " * _BAR)
         yield participant.name, lease, _participant(participant, say)
     if seen.redis_lock:
-        yield say("Redis lock"), _lease_bar(seen.redis_lock), Text(say(f"held  {seen.redis_lock.left_s:.1f} s left"))
+        held = say("held  {s} s left", s=round(seen.redis_lock.left_s, 1))
+        yield say("Redis lock"), _lease_bar(seen.redis_lock), Text(held)
     if not seen.etcd:
         yield "etcd", Text(" " * _BAR), Text(say("unavailable"), _BAD)
 
 
-def _stock(seen: Snapshot, say: Callable[[str], str]) -> Text:
+def _stock(seen: Snapshot, say: Callable[..., str]) -> Text:
     if seen.stock is None or seen.orders is None:
         return Text(say("Redis is unavailable"), _BAD)
     total = seen.stock + seen.orders
     style = "" if total == seen.total else _BAD
-    return Text.assemble(say(f"{seen.stock} left + {seen.orders} sold = "), (str(total), style))
+    return Text.assemble(say("{left} left + {sold} sold = ", left=seen.stock, sold=seen.orders), (str(total), style))
 
 
 def _lease_bar(lease: Lease) -> RenderableType:
@@ -61,15 +66,14 @@ def _lease_bar(lease: Lease) -> RenderableType:
     )
 
 
-def _participant(participant: Participant, say: Callable[[str], str]) -> Text:
-    lease = "" if participant.lease is None else f"lease {participant.lease.left_s:.0f} s"
+def _participant(participant: Participant, say: Callable[..., str]) -> Text:
     words = [
-        (lease, ""),
-        (participant.state.upper(), _BAD),
-        ("holds" if participant.holds else "", "bold green"),
-        (f"{participant.waiters} wait" if participant.waiters else "", _QUIET),
+        (participant.lease and say("lease {s} s", s=round(participant.lease.left_s)), ""),
+        (say(participant.state.upper()), _BAD),
+        (say("holds") if participant.holds else "", "bold green"),
+        (say("{n} wait", n=participant.waiters) if participant.waiters else "", _QUIET),
     ]
-    return Text("  ").join(Text(say(told), style) for told, style in words if told)
+    return Text("  ").join(Text(shown, style) for shown, style in words if shown)
 
 
 def results_table(results: Sequence[Record], *, plain: bool, language: str = ENGLISH) -> Table:
@@ -77,7 +81,7 @@ def results_table(results: Sequence[Record], *, plain: bool, language: str = ENG
 
     With `plain`, only characters that every terminal and log has.
     """
-    say = partial(sentence_in, language)
+    say = partial(_text, language)
     drawn = Table(box=DASHES if plain else box.SIMPLE, padding=(0, 0), show_edge=False)
     for title in ("scenario", "guard", "expected", "observed"):
         drawn.add_column(say(title), no_wrap=title != "observed")
@@ -86,13 +90,13 @@ def results_table(results: Sequence[Record], *, plain: bool, language: str = ENG
     drawn.add_column(say("as ex-\npected"), no_wrap=True)
     above = ""
     for result in results:
-        drawn.add_row(Text("" if result.name == above else result.name, "bold"), *_cells(result, say))
+        drawn.add_row(Text("" if result.name == above else result.name, "bold"), *_cells(result, say, language))
         above = result.name
     return drawn
 
 
-def _cells(result: Record, say: Callable[[str], str]) -> list[Text | str]:
-    found, observed = audit(result), say(result.verdict["verdict"])
+def _cells(result: Record, say: Callable[..., str], language: str) -> list[Text | str]:
+    found, observed = audit(result), verdict_in(language, result.verdict["findings"])
     total = found.sold + found.stock_left
     as_expected, style = _AS_EXPECTED[result.as_expected]
     return [

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Thread
 
+from loadtest.language import Message
+
 
 class ScenarioError(Exception):
-    """The scenario could not be played as it is meant: what it waited for did not happen in time."""
+    """The scenario could not be played as it is meant: what it waited for did not happen in time.
+
+    Attributes:
+        reason: why, in any language.
+    """
+
+    def __init__(self, text: str, /, **values: Message | str | int | float) -> None:
+        self.reason = Message(text, values)
+        super().__init__(str(self.reason))
 
 
 class MistimedFault(ScenarioError):
@@ -18,11 +28,11 @@ class TrialThreads:
     """Starts threads, and remembers their errors: what one of them raises ends the scenario.
 
     Attributes:
-        errors: of threads that ended with an exception, a line each.
+        errors: of threads that ended with an exception, a sentence each.
     """
 
     def __init__(self) -> None:
-        self.errors: list[str] = []
+        self.errors: list[Message] = []
 
     def start(self, name: str, target: Callable[[], object]) -> Thread:
         """A daemon: Ctrl-C does not wait for it, as it would for a thread of an executor."""
@@ -33,10 +43,10 @@ class TrialThreads:
     def check(self) -> None:
         """Raises ScenarioError if one of them has failed."""
         if self.errors:
-            raise ScenarioError(self.errors[0])
+            raise ScenarioError("{why}", why=self.errors[0])
 
     def _run(self, name: str, target: Callable[[], object]) -> None:
         try:
             target()
         except Exception as error:  # whatever it is: the trial cannot be judged without this thread
-            self.errors.append(f"the thread {name} ended with {error!r}")
+            self.errors.append(Message.of("the thread {name} ended with {error}", name=name, error=repr(error)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 
-from app.contract.verdict import TOO_SLOW, Kind
+from app.contract.verdict import FINDINGS, Kind
 from labs.faults.buyers import HOLD_MS
 from labs.faults.context import SOME, ScenarioContext, TrialListener
 from labs.faults.judgement import judge_trial, no_verdict
@@ -16,12 +16,12 @@ from labs.faults.scenario import Scenario
 from labs.faults.shops import SALE
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
+from loadtest.language import Message
 from loadtest.results.answer import last_answers
 from loadtest.results.audit import audit
 from loadtest.results.comparison import Run
 from loadtest.results.history import SLACK_MS
 from loadtest.results.record import Expectation, Record
-from loadtest.results.text import pluralize
 from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import COMPOSE_TOKEN, Sale
 from loadtest.shop_client.shops import SaleError
@@ -30,6 +30,7 @@ STOCK = 300
 END_TIMEOUT_S = 60.0  # for the last purchase, once the fault is over
 SETTLE_TIMEOUT_S = 20.0
 MOST_PLAYS = 3
+NO_VERDICT = {"kind": Kind.NONE, "exact": False, "kept_promise": None}
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Trial:
                 record = self._judge(context, sale, promise, has_ended=has_ended)
                 if not isinstance(context.error, MistimedFault) or not plays_left:
                     break
-                self.listener.on_event(f"{context.error}: once more", context.start.elapsed_ms())
+                again = Message.of("{why}: once more", why=context.error.reason)
+                self.listener.on_event(again, context.start.elapsed_ms())
         return record
 
     def _play(self, context: ScenarioContext, sale: Sale) -> bool:
@@ -80,18 +82,19 @@ class Trial:
 
     def _wait_for_the_end(self, context: ScenarioContext, sale: Sale) -> bool:
         """Wait until every purchase has ended and every buyer knows of it: a sale that goes on cannot be judged."""
-        over = f"{END_TIMEOUT_S:g} s after the fault"
+        over = Message.of("{s} s after the fault", s=f"{END_TIMEOUT_S:g}")
         if not context.buyers.wait_ended(timeout=END_TIMEOUT_S):
-            context.delays.append(f"the sale was not over {over}")
+            context.delays.append(Message.of("the sale was not over {then}", then=over))
             return False
         try:
             for _ in sale.shops.until_idle(timeout=END_TIMEOUT_S):
                 pass
         except SaleError as error:
-            context.delays.append(error.message)
+            context.delays.append(Message.verbatim(error.message))
             return False
         if doubtful := context.buyers.settle_doubts(timeout=SETTLE_TIMEOUT_S):
-            context.delays.append(f"{pluralize(len(doubtful), 'buyer')} in doubt {over}")
+            buyers = Message.of("{n} buyer|{n} buyers", n=len(doubtful))
+            context.delays.append(Message.of("{buyers} in doubt {then}", buyers=buyers, then=over))
         return not doubtful
 
     def _judge(self, context: ScenarioContext, sale: Sale, promise: str, *, has_ended: bool) -> Record:
@@ -136,6 +139,6 @@ class Trial:
             required = {"failures": context.failures, "delays": context.delays}
             expectation = judge_trial(expected, promise, verdict, audit(record), **required)
         if expectation.as_expected is None:
-            record.verdict |= {"verdict": TOO_SLOW, "kind": Kind.NONE, "exact": False, "kept_promise": None}
+            record.verdict |= {"verdict": FINDINGS["too_slow"], "findings": {"too_slow": 0}, **NO_VERDICT}
         record.expectation = replace(expectation, fault=self.scenario.summary)
         return record

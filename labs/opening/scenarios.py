@@ -44,9 +44,9 @@ class Opening(Scenario):
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         """Let the leader fail, and return when others have bought."""
-        context.act(self.harm(leader), f"{leader.name} {self.harmed}")
+        context.act(self.harm(leader), self.harmed, shop=leader.name, s=BEFORE_S)
         context.wait_for_sales()
-        context.act(self.mend(leader), f"{leader.name} {self.mended}")
+        context.act(self.mend(leader), self.mended, shop=leader.name)
         context.wait_for_sales()
 
     def review(self, context: ScenarioContext, record: Record) -> None:
@@ -54,8 +54,8 @@ class Opening(Scenario):
         if not any(answer.outcome is Outcome.NOT_OPEN for answer in record.answers):
             raise MistimedFault("no buyer came too early")
         late_s = (sold[0] - context.start.since_epoch(self.opens_at * 1000)) / 1000 if sold else self.opens_in_s
-        told = f"the first sale was {late_s:.1f} s late, with a TTL of {TTL_S} s"
-        context.require_in_time(late_s <= TTL_S + SLACK_S, told)
+        flaw = "the first sale was {s} s late, with a TTL of {ttl} s"
+        context.require_in_time(late_s <= TTL_S + SLACK_S, flaw, s=round(late_s, 1), ttl=TTL_S)
         stocks = [sample.stock for sample in record.samples if sample.stock is not None]
         falls = all(later <= earlier for earlier, later in pairwise(stocks))
         # Shards are not read at one moment: items that move meanwhile are seen twice, or not at all.
@@ -77,8 +77,8 @@ class KillLeader(Opening):
 
     name = "opening-kill"
     order = 120
-    harm, harmed = attrgetter("instance.kill"), f"leads, and is killed {BEFORE_S:g} s before the time"
-    mend, mended = attrgetter("instance.launch"), "is started again"
+    harm, harmed = attrgetter("instance.kill"), "{shop} leads, and is killed {s} s before the time"
+    mend, mended = attrgetter("instance.launch"), "{shop} is started again"
 
 
 class PauseLeader(Opening):
@@ -89,8 +89,8 @@ class PauseLeader(Opening):
 
     name = "opening-pause"
     order = 130
-    harm, harmed = attrgetter("instance.pause"), f"leads, and is frozen {BEFORE_S:g} s before the time"
-    mend, mended = attrgetter("instance.resume"), "is thawed, and believes that it leads"
+    harm, harmed = attrgetter("instance.pause"), "{shop} leads, and is frozen {s} s before the time"
+    mend, mended = attrgetter("instance.resume"), "{shop} is thawed, and believes that it leads"
 
 
 class CutLeader(Opening):
@@ -101,8 +101,8 @@ class CutLeader(Opening):
 
     name = "opening-cut"
     order = 140
-    harm, harmed = attrgetter("to_etcd.stall"), "leads, and hears nothing from etcd any more"
-    mend, mended = attrgetter("to_etcd.resume"), "and etcd hear each other again"
+    harm, harmed = attrgetter("to_etcd.stall"), "{shop} leads, and hears nothing from etcd any more"
+    mend, mended = attrgetter("to_etcd.resume"), "{shop} and etcd hear each other again"
 
 
 class LateOpening(Opening):
@@ -118,7 +118,8 @@ class LateOpening(Opening):
         leader.to_redis.hold_matching(OPENER)
         context.wait_for("the opening", lambda: OPENER in leader.to_redis.held_back(REQUESTS))
         leader.to_redis.stall(REQUESTS)
-        context.act(leader.to_etcd.stall, f"{leader.name} has sent the opening and is cut off from the network")
+        sent = "{shop} has sent the opening and is cut off from the network"
+        context.act(leader.to_etcd.stall, sent, shop=leader.name)
         context.let_others_buy()
         context.act(leader.lines.resume, "the network is back, and delivers the opening")
         context.buyers.admission.set()

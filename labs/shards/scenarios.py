@@ -16,6 +16,7 @@ from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.shops import SALE, Setup, Shop
 from labs.faults.threads import MistimedFault
 from labs.shards.local_cluster import RedisCluster
+from loadtest.language import Message
 from loadtest.ports import LOOPBACK
 from loadtest.shop_client.ledgers import connect
 from loadtest.stack.proxy import REQUESTS
@@ -48,12 +49,12 @@ class Transfer(Scenario):
         shop.to_redis.hold_matching(CREDITED)
         held_back = partial(shop.to_redis.held_back, REQUESTS)
         context.wait_for("a transfer", lambda: CREDITED in held_back())
-        self.fail(context, shop, f"{shop.name} has taken items out of a shard")
+        self.fail(context, shop)
         context.wait_for_sales()
-        context.act(context.testbed.heal, f"{shop.name} goes on")
+        context.act(context.testbed.heal, "{shop} goes on", shop=shop.name)
 
     @abstractmethod
-    def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
+    def fail(self, context: ScenarioContext, shop: Shop) -> None:
         """Let the shop fail between debit and credit."""
 
 
@@ -66,9 +67,9 @@ class KillMover(Transfer):
     name = "transfer-kill"
     order = 170
 
-    def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
+    def fail(self, context: ScenarioContext, shop: Shop) -> None:
         shop.instance.kill()
-        context.act(shop.to_redis.reset, f"{announcement}, and is killed")
+        context.act(shop.to_redis.reset, "{shop} has taken items out of a shard, and is killed", shop=shop.name)
 
 
 class PauseMover(Transfer):
@@ -80,8 +81,8 @@ class PauseMover(Transfer):
     name = "transfer-pause"
     order = 180
 
-    def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
-        context.act(shop.instance.pause, f"{announcement}, and is frozen")
+    def fail(self, context: ScenarioContext, shop: Shop) -> None:
+        context.act(shop.instance.pause, "{shop} has taken items out of a shard, and is frozen", shop=shop.name)
         context.wait_out_lease()
         context.let_others_buy()
         context.act(shop.to_redis.resume, "the network delivers its credit")
@@ -114,18 +115,20 @@ class Failover(Scenario):
         master, replica = cluster.nodes_of(SHARD)
         if self.replica_away_s:
             _set_timeout(replica, PATIENT)  # or it drops, when it is thawed, what its master sent before the freeze
-            context.act(replica.pause, f"{replica.name} is frozen, and {master.name} goes on without it")
+            frozen = "{node} is frozen, and {master} goes on without it"
+            context.act(replica.pause, frozen, node=replica.name, master=master.name)
             sold = context.monitor.orders
             time.sleep(self.replica_away_s)
             if context.monitor.orders == sold:
                 raise MistimedFault("nothing was sold while the replica was frozen")
-        context.act(master.kill, f"{master.name} is killed")
+        context.act(master.kill, "{item} is killed", item=master.name)
         replica.resume()
-        context.wait_for(f"the election of {replica.name}", lambda: cluster.nodes_of(SHARD)[0] is replica)
-        context.announce(f"{replica.name} has taken over")
+        election = Message.of("the election of {node}", node=replica.name)
+        context.wait_for(election, lambda: cluster.nodes_of(SHARD)[0] is replica)
+        context.announce("{node} has taken over", node=replica.name)
         _set_timeout(replica, self.settings)
         # The new master takes writes when it has a replica again; until then the others may run out of items.
-        context.act(context.testbed.heal, f"{master.name} is back, as a replica")
+        context.act(context.testbed.heal, "{node} is back, as a replica", node=master.name)
         context.wait_for_sales()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from loadtest.language import ENGLISH, sentence_in, text_in
+from loadtest.language import ENGLISH, text_in, verdict_in
 from loadtest.report.charts.race import magnified, race
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.timeline import timeline
@@ -83,7 +83,7 @@ def _sentence(records: Sequence[Record], language: str) -> str:
     if len(records) == 1:
         (only,) = records
         key = {True: "lead.one_expected", False: "lead.one_unexpected", None: "lead.one"}[only.as_expected]
-        verdict = sentence_in(language, only.verdict["verdict"])
+        verdict = verdict_in(language, only.verdict["findings"])
         if not only.expectation:
             return f"{only.name}, {only.guard}: {verdict}"
         return text_in(language, key, name=only.name, guard=only.guard, verdict=verdict)

@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from loadtest.language import ENGLISH, heading_in, sale_in, sentence_in, text_in
+from loadtest.language import ENGLISH, heading_in, known_in, sale_in, text_in, verdict_in
 
 TEMPLATES = Path(__file__).with_name("templates")
 DASH = "\N{EN DASH}"
@@ -32,7 +32,9 @@ def _environment(folder: Path, language: str) -> Environment:
         "count": _count,
         "seconds": _seconds,
         "day": _day,
-        "told": partial(sentence_in, language),
+        "sentence": lambda message: message.in_language(language),
+        "translated": partial(known_in, language),
+        "verdict": partial(verdict_in, language),
         "machine": _machine,
     }
     made.globals |= {"language": language, "say": partial(_say, language), "sale": partial(sale_in, language)}

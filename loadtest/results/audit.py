@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from app.contract.outcomes import Outcome
+from app.contract.verdict import FINDINGS
+from loadtest.language import Message
 from loadtest.results.answer import Answer, last_answers
 from loadtest.results.entry import Entry, by_ledger
 from loadtest.results.fence import PastFence, past_fence, rank
 from loadtest.results.history import History, OutOfOrder, Premature
 from loadtest.results.overlaps import Overlap, Overlaps
 from loadtest.results.record import CriticalSection, Record
-from loadtest.results.text import pluralize
+
+UNANSWERED = "{n} buyer without an answer|{n} buyers without an answer"
 
 
 @dataclass(frozen=True)
@@ -66,22 +69,22 @@ class Audit:
         """The overlaps that did harm, unless a fence or a script prevented it."""
         return [pair for pair in self.overlaps.pairs if pair.raced]
 
-    def findings(self) -> list[str]:
-        """Flaws that an exact sale under a lock must not have, in words."""
+    def findings(self) -> list[Message]:
+        """Flaws that an exact sale under a lock must not have."""
         total = self.sold + self.stock_left
-        found: dict[str, Sequence[object]] = {
-            f"{pluralize(len(self.raced), 'pair')} that raced": self.raced,
-            f"{pluralize(len(self.token_regressions), 'order')} out of token order": self.token_regressions,
-            f"{pluralize(len(self.out_of_order), 'order')} out of real-time order": self.out_of_order,
-            f"{len(self.premature)} told sold out too early": self.premature,
-            f"{pluralize(len(self.past_fence), 'write')} past the fence": self.past_fence,
-            f"{len(self.missing)} acknowledged but missing": self.missing,
-            f"{len(self.denied)} sold but denied": self.denied,
-            pluralize(len(self.duplicates), "duplicate"): self.duplicates,
-            f"{pluralize(len(self.unanswered), 'buyer')} without an answer": self.unanswered,
+        sums = [] if total == self.stock else [Message.of("sold + stock is {total} of {n}", total=total, n=self.stock)]
+        flaws: dict[str, Sequence[object]] = {
+            "{n} pair that raced|{n} pairs that raced": self.raced,
+            "{n} order out of token order|{n} orders out of token order": self.token_regressions,
+            "{n} order out of real-time order|{n} orders out of real-time order": self.out_of_order,
+            FINDINGS["premature"]: self.premature,
+            "{n} write past the fence|{n} writes past the fence": self.past_fence,
+            FINDINGS["missing"]: self.missing,
+            FINDINGS["contradicted"]: self.denied,
+            FINDINGS["duplicates"]: self.duplicates,
+            UNANSWERED: self.unanswered,
         }
-        sums = [] if total == self.stock else [f"sold + stock is {total} of {self.stock}"]
-        return sums + [words for words, listed in found.items() if listed]
+        return sums + [Message.of(text, n=len(listed)) for text, listed in flaws.items() if listed]
 
 
 def audit(record: Record) -> Audit:

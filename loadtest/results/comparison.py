@@ -13,10 +13,9 @@ from typing import Any
 
 from app.contract.outcomes import Outcome, Promise
 from app.contract.verdict import Kind, Verdict
-from loadtest.language import ENGLISH, sentence_in, text_in
+from loadtest.language import ENGLISH, text_in, verdict_in
 from loadtest.results.answer import Answer, wall_s
 from loadtest.results.json_files import read_object, restore, write_text_file
-from loadtest.results.verdict import with_kind
 
 BASELINE = "none"  # the guard without a lock
 # Why a lock, why a distributed one, how it is made fast, and whether it is needed at all.
@@ -49,6 +48,7 @@ class Run:
 
     Attributes:
         promise: in the shop's words, see `Promise`; "none" is always kept.
+        findings: what the verdict says, see `Verdict.findings`.
         kind, exact: what the verdict says, without its words.
         kept_promise: None where there is no verdict.
         outcomes: how many clicks ended how; outcomes that did not occur are 0.
@@ -72,6 +72,7 @@ class Run:
     lost_updates: int
     duplicates: int
     verdict: str
+    findings: dict[str, int]
     kind: Kind
     exact: bool
     kept_promise: bool | None
@@ -99,6 +100,7 @@ class Run:
             stock_left=stock_left,
             **{name: getattr(verdict, name) for name in _JUDGED},
             verdict=verdict.sentence,
+            findings=verdict.findings,
             kind=verdict.kind,
             exact=verdict.exact,
             kept_promise=_kept(promise, verdict),
@@ -218,7 +220,7 @@ class Comparison:
 
     def _listed(self, promise_result: str, language: str = ENGLISH) -> str:
         listed = [run for run in self.runs if run.promise_result == promise_result]
-        return ", ".join(f"{run.guard} ({sentence_in(language, run.verdict)})" for run in listed)
+        return ", ".join(f"{run.guard} ({verdict_in(language, run.findings)})" for run in listed)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
@@ -229,7 +231,4 @@ class Comparison:
     @classmethod
     def read(cls, path: Path) -> Comparison:
         """The comparison in a file; raises KeptError."""
-        data = read_object(path)
-        if isinstance(runs := data.get("runs"), list):
-            data["runs"] = [with_kind(run) if isinstance(run, dict) else run for run in runs]
-        return restore(cls, data, path)
+        return restore(cls, read_object(path), path)

@@ -16,12 +16,12 @@ from app.contract.clock import Start
 from app.contract.orders import Token
 from app.contract.outcomes import Outcome, Promise
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
+from loadtest.language import Message
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Run
 from loadtest.results.entry import Entry
 from loadtest.results.history import SLACK_MS
 from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
-from loadtest.results.verdict import with_kind
 
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
@@ -154,10 +154,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class Event:
-    """An action on the sale, in words."""
+    """An action on the sale; text and values are those of its message."""
 
     at_ms: float
     text: str
+    values: dict[str, Message | str | int | float] = field(default_factory=dict)
+
+    @property
+    def message(self) -> Message:
+        return Message(self.text, self.values)
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,7 @@ class Expectation:
 
     expected: str
     as_expected: bool | None
-    problems: list[str]
+    problems: list[Message]
     fault: str = ""
 
 
@@ -181,7 +186,7 @@ class Expectation:
 class _Judged:
     """What every record has of its verdict; that of a rush has more."""
 
-    verdict: str
+    findings: dict[str, int]
     kind: str
     exact: bool
     orders: int
@@ -281,7 +286,6 @@ class Record:
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
             raise KeptError(f"{path} is not a {FORMAT} of version {VERSION}")
         record = restore(cls, {**data, "guard": data.get("guard") or NO_GUARD}, path)
-        record.verdict = with_kind(record.verdict)
         restore(_Judged, record.verdict, path)
         return record
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from app.contract.outcomes import Outcome
-from app.contract.verdict import Kind, Verdict, judge
+from app.contract.verdict import Verdict, judge
 from loadtest.results.answer import Answer, last_answers
 from loadtest.results.entry import Entry
 from loadtest.results.history import SLACK_MS, History
@@ -68,11 +67,3 @@ def _duplicates(ledger: Sequence[Entry]) -> int:
     bought = {(entry.buyer, entry.order) for entry in ledger}
     repeated = len(ledger) - len({entry.order for entry in ledger})
     return repeated + len(bought) - len({buyer for buyer, _ in bought})
-
-
-def with_kind(judged: Mapping[str, Any]) -> dict[str, Any]:
-    """A kept verdict with `kind` and `exact`, which older files lack and only say in their sentence."""
-    word = str(judged.get("verdict", "")).split(",")[0].split(" ")[0]
-    kind = {"EXACT": Kind.EXACT, "OVERSOLD": Kind.OVERSOLD, "UNDERSOLD": Kind.UNDERSOLD, "disturbed": Kind.NONE}
-    found = kind.get(word, Kind.FLAWED)
-    return {"kind": found.value, "exact": found is Kind.EXACT, **judged}

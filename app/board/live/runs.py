@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.board.sources.ledger import LedgerReading
@@ -126,9 +126,9 @@ class Run:
             "lost_updates": verdict.lost_updates,
             "gave_up": self._outcomes[Outcome.LOCK_TIMEOUT.value],
             "verdict": verdict.sentence,
+            "findings": verdict.findings,
             "kind": verdict.kind.value,
             "exact": verdict.exact,
-            "counts": asdict(verdict),
             "over": self.over or now.unsold <= 0,
             "selling_ms": self._times[1] - self._times[0] if self._times else None,
             "by_instance": dict(sorted(self._by_instance.items())),

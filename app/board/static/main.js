@@ -10,7 +10,7 @@ import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
 import { fillTexts, language, text } from "./texts.js";
 import { Timeline } from "./timeline.js";
-import { judged, sentenceOf } from "./verdict.js";
+import { sentenceOf } from "./verdict.js";
 
 const EXPECTED_MS = 15_000; // for the board to tell of a rush that was asked for here
 
@@ -54,7 +54,7 @@ function liveView(model) {
 }
 
 // The sale that those who come will find.
-const awaited = ({ stock: initial }) => ({ initial, orders: 0, stock: initial, kind: "awaited", counts: {}, by_instance: {} });
+const awaited = ({ stock: initial }) => ({ initial, orders: 0, stock: initial, kind: "awaited", by_instance: {} });
 
 function show(shown) {
   const view = { ...shown, details: document.body.dataset.details === "on" };
@@ -150,7 +150,7 @@ function toggleDetails() {
 // The list begins with no choice, so that each record can be chosen again.
 function showReports({ records }) {
   const told = ({ started, scenario, guard, verdict }) =>
-    [new Date(started).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" }), scenario, guard, sentenceOf(judged(verdict))].filter(Boolean).join(" · ");
+    [new Date(started).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" }), scenario, guard, sentenceOf(verdict)].filter(Boolean).join(" · ");
   $("kept").hidden = !records.length;
   $("reports").replaceChildren(new Option(text("choose"), ""), ...records.map((record) => new Option(told(record), record.path)));
 }

@@ -2,7 +2,6 @@
 
 import { countBy } from "./dom.js";
 import { text } from "./texts.js";
-import { judged } from "./verdict.js";
 
 const FORMAT = "stock-flash-sale/record";
 const NOBODY = { holder: null, waiters: [], waiting: 0 };
@@ -19,7 +18,8 @@ export function open(content, name) {
     stock: verdict.stock_left,
     lost_updates: verdict.lost_updates,
     gave_up: verdict.outcomes?.lock_timeout,
-    ...judged(verdict),
+    kind: verdict.kind,
+    findings: verdict.findings,
   };
   return { name: [scenario, guard].filter(Boolean).join(", ") || name, record: data, ...replay({ ...data, initial, ended }) };
 }
@@ -82,7 +82,8 @@ function soFar(initial, orders, sample) {
   const undersold = oversold || drift === null ? 0 : Math.max(0, -drift);
   const lost_updates = drift && Math.max(0, drift);
   const kind = oversold ? "oversold" : undersold ? "undersold" : lost_updates ? "flawed" : "exact";
-  return { stock: sample?.stock, lost_updates, kind, counts: { oversold, undersold, lost_updates }, verdict: "" };
+  const findings = oversold ? { oversold } : undersold ? { undersold } : lost_updates ? { lost_updates } : { exact: 0 };
+  return { stock: sample?.stock, lost_updates, kind, findings };
 }
 
 function queueOf(sample) {

@@ -73,7 +73,8 @@ export const TEXTS = {
     unavailable: "{name} is unavailable: {why}",
 
     "verdict.exact": "EXACT",
-    "verdict.none": "disturbed by other purchases: no verdict",
+    "verdict.too_slow": "no verdict: this machine is too slow",
+    "verdict.disturbed": "disturbed by other purchases: no verdict",
     "verdict.oversold": "OVERSOLD by {n}",
     "verdict.undersold": "UNDERSOLD by {n}",
     "verdict.gave_up": "gave up: {n}",
@@ -254,7 +255,8 @@ export const TEXTS = {
     unavailable: "{name} 不可用：{why}",
 
     "verdict.exact": "准确",
-    "verdict.none": "受到其他购买的干扰：没有结论",
+    "verdict.too_slow": "没有结论：这台机器太慢",
+    "verdict.disturbed": "受到其他购买的干扰：没有结论",
     "verdict.oversold": "超卖 {n} 件",
     "verdict.undersold": "少卖 {n} 件",
     "verdict.gave_up": "放弃：{n}",

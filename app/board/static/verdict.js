@@ -10,27 +10,12 @@ export const MARKS = {
   lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
 };
 const TONES = { awaited: "ready", exact: "exact", oversold: "over", undersold: "under", flawed: "lost", no_verdict: "lost" };
-const FLAWS = ["oversold", "undersold", "gave_up", "lost_updates", "duplicates", "missing", "contradicted", "out_of_order", "premature", "past_fence", "early"];
-
 export const toneOf = ({ kind }) => TONES[kind] ?? "lost";
 
-// The verdict in words, from its counts; as it was kept if an older record lacks some. The rule of app/contract/verdict.py.
-export function sentenceOf({ kind, counts, verdict }) {
+// The verdict in words, from its findings; see app/contract/verdict.py.
+export function sentenceOf({ kind, findings }) {
   if (kind === "awaited") return "…"; // the buyers are on their way
-  if (kind === "no_verdict") return text("verdict.none");
-  const told = { ...counts };
-  if (!told.undersold) told.gave_up = 0;
-  if (told.oversold) told.lost_updates = told.past_fence = 0;
-  const flaws = FLAWS.filter((name) => told[name]);
-  if (!flaws.length && kind !== "exact") return verdict;
-  const parts = (flaws.length ? flaws : ["exact"]).concat(told.in_doubt ? ["in_doubt"] : []);
-  return parts.length === verdict.split(", ").length ? parts.map((name) => text(`verdict.${name}`, { n: told[name] })).join(", ") : verdict;
-}
-
-// A kept verdict with `kind` and `counts`; of an older record they are found in it.
-export function judged({ verdict, outcomes, ...kept }) {
-  const word = /^(EXACT|OVERSOLD|UNDERSOLD)/.exec(verdict)?.[0].toLowerCase() ?? (verdict.startsWith("disturbed") ? "no_verdict" : "flawed");
-  return { verdict, kind: kept.kind ?? word, counts: { ...kept, gave_up: outcomes?.lock_timeout } };
+  return Object.entries(findings).map(([name, n]) => text(`verdict.${name}`, { n })).join(", ");
 }
 
 // "EXACT" is not final while items are left and buyers may come.
@@ -41,9 +26,9 @@ export function sentenceSoFar(sale, over) {
 
 // In a word or a number, for a row: the mark beside it says the rest.
 export function shortOf(sale, over) {
-  const { kind, counts } = sale;
+  const { kind, findings } = sale;
   if (kind === "oversold") return `+${count(Math.max(0, sale.orders - sale.initial))}`;
-  if (kind === "undersold" && counts.undersold) return `−${count(counts.undersold)}`;
+  if (kind === "undersold") return `−${count(findings.undersold)}`;
   if (kind === "exact") return over ? text("verdict.exact") : "…"; // not final yet
   if (kind === "awaited") return "…";
   return text(kind === "no_verdict" ? "short.none" : "short.flawed");

@@ -27,15 +27,15 @@ class RestartEtcd(Scenario):
     def play(self, context: ScenarioContext) -> None:
         down_ms = context.start.elapsed_ms()
         context.act(context.testbed.etcd.stop, "etcd is stopped")
-        context.act(context.testbed.etcd.start, f"etcd is back, within a TTL of {self.setup.ttl_s} s")
+        context.act(context.testbed.etcd.start, "etcd is back, within a TTL of {s} s", s=self.setup.ttl_s)
         self._away_s = (context.start.elapsed_ms() - down_ms) / 1000
         context.wait_for_sales()
 
     def review(self, context: ScenarioContext, record: Record) -> None:
         if self._away_s >= self.setup.ttl_s:
-            raise MistimedFault(f"etcd was away for {self._away_s:.1f} s, beyond the TTL")
+            raise MistimedFault("etcd was away for {s} s, beyond the TTL", s=round(self._away_s, 1))
         lost = sum(answer.outcome is Outcome.LOCK_LOST for answer in record.answers)
-        context.require_in_time(lost == 0, f"{lost} buyers were told that the lock was lost")
+        context.require_in_time(lost == 0, "{n} buyers were told that the lock was lost", n=lost)
 
 
 class EtcdOutage(Scenario):
@@ -60,9 +60,9 @@ class EtcdOutage(Scenario):
         entered = sum(begin < section.entered_ms < end for section in record.sections)
         if context.waits_in_etcd:
             # One of each instance may have got its lock in time and have begun late.
-            told = f"{entered} critical sections began without etcd"
-            context.require(entered <= len(context.shops), told)
-            context.require_in_time(entered == 0, told)
+            flaw = "{n} critical sections began without etcd"
+            context.require(entered <= len(context.shops), flaw, n=entered)
+            context.require_in_time(entered == 0, flaw, n=entered)
 
 
 class EtcdUnneeded(Scenario):
@@ -101,9 +101,9 @@ class EtcdMember(Scenario):
         leader = leader_of(context.testbed.etcd)
         if leader is None:
             raise ScenarioError("no member of etcd leads")
-        context.act(leader.kill, f"{leader.name}, the leader, is killed")
+        context.act(leader.kill, "{node}, the leader, is killed", node=leader.name)
         context.wait_for_sales()
-        context.act(leader.start, f"{leader.name} is back")
+        context.act(leader.start, "{item} is back", item=leader.name)
 
 
 class Partition(Scenario):
@@ -116,14 +116,14 @@ class Partition(Scenario):
     order = 70
 
     def play(self, context: ScenarioContext) -> None:
-        lines = context.shops[0].to_etcd
-        context.act(lines.stall, "shop-a hears nothing from etcd any more")
+        shop, lines = context.shops[0].name, context.shops[0].to_etcd
+        context.act(lines.stall, "{shop} hears nothing from etcd any more", shop=shop)
         context.wait_out_lease()
-        context.act(lines.resume, "shop-a and etcd hear each other again")
+        context.act(lines.resume, "{shop} and etcd hear each other again", shop=shop)
         context.wait_for_sales()
-        context.act(lines.refuse, "shop-a's connections to etcd are reset, and new ones refused")
+        context.act(lines.refuse, "{shop}'s connections to etcd are reset, and new ones refused", shop=shop)
         context.wait_out_lease()
-        context.act(lines.start, "shop-a can connect to etcd again")
+        context.act(lines.start, "{shop} can connect to etcd again", shop=shop)
         context.wait_for_sales()
 
 
@@ -164,7 +164,7 @@ class NestedName(Scenario):
             Session(client, ttl=10, name="stranger") as session,
             Mutex(session, CHILD).acquire(timeout=5) as held,
         ):
-            context.announce(f"a stranger holds {CHILD}")
+            context.announce("a stranger holds {name}", name=CHILD)
             # A purchase that shares the wait of another one, as in a group, may stand before the stranger until then.
             queue = f"{CHILD.rpartition('/')[0]}/"
             context.wait_for(
@@ -174,9 +174,9 @@ class NestedName(Scenario):
             answer = context.buyers.buy("operator", shop=0)
         context.announce("the stranger is gone")
         if context.waits_in_etcd:
-            told = str(context.buyers.last_told["operator"].get("detail"))
+            detail = str(context.buyers.last_told["operator"].get("detail"))
             is_refused = answer.outcome is Outcome.LOCK_TIMEOUT
-            context.require_in_time(is_refused, f"the operator was told {answer.outcome.value}")
-            is_named = CHILD in told and "stranger" in told
-            context.require(is_named or not is_refused, f"the refusal does not name the stranger: {told}")
+            context.require_in_time(is_refused, "the operator was told {outcome}", outcome=answer.outcome.value)
+            is_named = CHILD in detail and "stranger" in detail
+            context.require(is_named or not is_refused, "the refusal does not name the stranger: {told}", told=detail)
         context.wait_for_sales()

@@ -31,15 +31,15 @@ class KillHolder(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         answer = context.start_holder(0, think_ms=1000)
-        context.act(context.shops[0].instance.kill, "shop-a is killed")
+        context.act(context.shops[0].instance.kill, "{item} is killed", item=context.shops[0].name)
         context.wait_for_sales()
-        context.act(context.testbed.heal, "shop-a is started again")
+        context.act(context.testbed.heal, "{shop} is started again", shop=context.shops[0].name)
         context.wait_for("an answer to the victim", answer.done)
 
     def review(self, context: ScenarioContext, record: Record) -> None:
         stall = audit(record).longest_stall_ms / 1000
-        told = f"nothing was sold for {stall:.1f} s, with a TTL of {TTL_S} s"
-        context.require_in_time(stall <= TTL_S + SLACK_S, told)
+        flaw = "nothing was sold for {s} s, with a TTL of {ttl} s"
+        context.require_in_time(stall <= TTL_S + SLACK_S, flaw, s=round(stall, 1), ttl=TTL_S)
 
 
 class PauseHolder(Scenario):
@@ -59,17 +59,18 @@ class PauseHolder(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         answer = context.start_holder(0, think_ms=2000, timeout=FROZEN_TIMEOUT_S)
-        context.act(context.shops[0].instance.pause, "shop-a is frozen")
+        shop = context.shops[0]
+        context.act(shop.instance.pause, "{shop} is frozen", shop=shop.name)
         self._frozen_ms = context.start.elapsed_ms()
         context.let_others_buy()
         self._thawed_ms = context.start.elapsed_ms()
-        context.act(context.shops[0].instance.resume, "shop-a is thawed, and goes on where it was")
+        context.act(shop.instance.resume, "{shop} is thawed, and goes on where it was", shop=shop.name)
         context.wait_for("an answer to the victim", answer.done)
         context.buyers.admission.set()
         if self.expected(context.guard) is Expected.EXACT:
-            told = next(each.outcome for each in context.buyers.answers if each.buyer == VICTIM)
-            require = context.require if told.is_served else context.require_in_time
-            require(told is Outcome.LOCK_LOST, f"the victim was told {told.value}")
+            outcome = next(each.outcome for each in context.buyers.answers if each.buyer == VICTIM)
+            require = context.require if outcome.is_served else context.require_in_time
+            require(outcome is Outcome.LOCK_LOST, "the victim was told {outcome}", outcome=outcome.value)
 
     def review(self, context: ScenarioContext, record: Record) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)
@@ -100,7 +101,7 @@ class DelayedWrite(Scenario):
             raise MistimedFault("the write was on its way before the line was cut")
         self._seen_ms = context.start.elapsed_ms()
         context.buyers.retries.clear()
-        context.act(shop.to_etcd.stall, "shop-a has sent its write and is cut off from the network")
+        context.act(shop.to_etcd.stall, "{shop} has sent its write and is cut off from the network", shop=shop.name)
         context.let_others_buy()
         context.act(shop.lines.resume, "the network is back, and delivers the write")
         context.buyers.retries.set()

@@ -13,6 +13,7 @@ from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import CHILD, TTL_S, Setup, Shop, leader_of
 from labs.faults.testbed import Testbed
+from loadtest.language import Message
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
 from lock import LockError, Mutex, Session, connect
@@ -28,7 +29,7 @@ class Injection:
     """
 
     target: str
-    text: str
+    text: Message
     do: Callable[[], object]
     undo: Callable[[], object]
     begins_s: float = 0.0
@@ -57,6 +58,10 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
     """Everything that can be done to a shop, to its lines, and to the servers."""
     name, instance, to_etcd, to_redis, front = shop.name, shop.instance, shop.to_etcd, shop.to_redis, shop.front
     process, etcd_line, redis_line = f"process of {name}", f"line from {name} to etcd", f"line from {name} to Redis"
+
+    def of_shop(text: str) -> Message:
+        return Message.of(text, shop=name)
+
     redis = testbed.redis.members[testbed.shops.index(shop) % len(testbed.redis.members)]
     stranger = _Stranger(testbed.etcd.endpoints)
 
@@ -69,36 +74,39 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
         held_back.resume()
 
     return [
-        Injection(process, f"{name} is frozen", instance.pause, instance.resume),
-        Injection(process, f"{name} is dead", instance.kill, instance.launch),
-        Injection(etcd_line, f"{name} hears nothing from etcd", to_etcd.stall, to_etcd.resume),
-        Injection(etcd_line, f"{name} cannot connect to etcd", to_etcd.refuse, to_etcd.start),
+        Injection(process, of_shop("{shop} is frozen"), instance.pause, instance.resume),
+        Injection(process, of_shop("{shop} is dead"), instance.kill, instance.launch),
+        Injection(etcd_line, of_shop("{shop} hears nothing from etcd"), to_etcd.stall, to_etcd.resume),
+        Injection(etcd_line, of_shop("{shop} cannot connect to etcd"), to_etcd.refuse, to_etcd.start),
         Injection(
             etcd_line,
-            f"etcd is slow for {name}",
+            of_shop("etcd is slow for {shop}"),
             partial(to_etcd.slow_down, 0.025, 0.225),
             partial(to_etcd.slow_down, 0, 0),
         ),
         Injection(
-            redis_line, f"what {name} sends to Redis is late", partial(to_redis.stall, REQUESTS), to_redis.resume
+            redis_line,
+            of_shop("what {shop} sends to Redis is late"),
+            partial(to_redis.stall, REQUESTS),
+            to_redis.resume,
         ),
         # Redis does what the shop asks.
         Injection(
             redis_line,
-            f"Redis's answers to {name} are lost",
+            of_shop("Redis's answers to {shop} are lost"),
             partial(to_redis.stall, ANSWERS),
             partial(drop_held, to_redis),
         ),
         Injection(
             f"front of {name}",
-            f"{name}'s answers to its buyers are lost",
+            of_shop("{shop}'s answers to its buyers are lost"),
             partial(front.stall, ANSWERS),
             partial(drop_held, front),
         ),
-        Injection("etcd", "etcd is unavailable", testbed.etcd.stop, testbed.etcd.start),
-        Injection("etcd", "etcd's leader is dead", kill_leader, testbed.etcd.start),
-        Injection("Redis", "a node of Redis is dead", redis.kill, testbed.redis.start),
-        Injection("name", "a stranger locks a name below the sale's", stranger.acquire, stranger.release),
+        Injection("etcd", Message("etcd is unavailable"), testbed.etcd.stop, testbed.etcd.start),
+        Injection("etcd", Message("etcd's leader is dead"), kill_leader, testbed.etcd.start),
+        Injection("Redis", Message("a node of Redis is dead"), redis.kill, testbed.redis.start),
+        Injection("name", Message("a stranger locks a name below the sale's"), stranger.acquire, stranger.release),
     ]
 
 
@@ -123,11 +131,11 @@ def run_injections(context: ScenarioContext, planned: list[Injection]) -> None:
 def _disturb(context: ScenarioContext, planned: Injection) -> None:
     time.sleep(planned.begins_s)
     try:
-        context.act(planned.do, f"{planned.text}, for {planned.lasts_s:.1f} s")
+        context.act(planned.do, "{fault}, for {s} s", fault=planned.text, s=round(planned.lasts_s, 1))
         time.sleep(planned.lasts_s)
         planned.undo()
     except (ServerError, OSError) as error:
-        context.require_in_time(False, f"{planned.text}: {error}")
+        context.require_in_time(False, "{fault}: {error}", fault=planned.text, error=str(error))
 
 
 class RandomSequence(Scenario):

@@ -17,6 +17,6 @@ class RestartRedis(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         for _ in range(3):
-            context.act(context.testbed.redis.kill, "Redis is killed")
-            context.act(context.testbed.redis.start, "Redis is back")
+            context.act(context.testbed.redis.kill, "{item} is killed", item="Redis")
+            context.act(context.testbed.redis.start, "{item} is back", item="Redis")
             context.wait_for_sales()

@@ -38,4 +38,4 @@ class RetryStorm(Scenario):
         replays = sum(section.cause == "replayed" for section in record.sections)
         lost = sum(answer.status == 0 for answer in record.answers)
         if min(lost, replays) < FEWEST:
-            raise MistimedFault(f"only {lost} answers were lost, and {replays} given again")
+            raise MistimedFault("only {lost} answers were lost, and {n} given again", lost=lost, n=replays)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from app.contract.verdict import TOO_SLOW, Kind, Verdict
+from app.contract.verdict import FINDINGS, Kind, Verdict
 from app.guards import guards
 from labs.faults import trial
 from labs.faults.commands import DEFAULT_GUARDS, GUARDS, LOCKLESS, exit_code, faults
@@ -30,6 +30,7 @@ from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
 from labs.faults.trial import MOST_PLAYS, Trial
 from loadtest.cli.main import run
+from loadtest.language import Message
 from loadtest.results.answer import Answer
 from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import Overlaps
@@ -59,7 +60,7 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
 
 def problems_of(record: Record) -> list[str]:
     assert record.expectation is not None
-    return record.expectation.problems
+    return [*map(str, record.expectation.problems)]
 
 
 class Nothing(Scenario):
@@ -76,7 +77,7 @@ def test_a_scenario_that_proves_nothing_fails(testbed: Testbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
     record = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=FEW).run()
     assert record.verdict["verdict"] == "EXACT"
-    assert (record.as_expected, problems_of(record)) == (False, [BREAKS_NOT])
+    assert (record.as_expected, problems_of(record)) == (False, [str(BREAKS_NOT)])
 
 
 def mistake(*args: object) -> None:
@@ -94,7 +95,7 @@ class Broken(Nothing):
 
     def play(self, context: ScenarioContext) -> None:
         if self.place == "injection":
-            run_injections(context, [Injection("shop", "a mistake", mistake, mistake)])
+            run_injections(context, [Injection("shop", Message("a mistake"), mistake, mistake)])
         setattr(context.monitor if self.place == "_snapshot" else context.buyers, self.place, mistake)
         context.wait_for("nothing", lambda: False)
 
@@ -182,7 +183,8 @@ def test_a_sale_that_cannot_end_in_time_has_no_verdict(testbed: Testbed, monkeyp
     monkeypatch.setattr(trial, "END_TIMEOUT_S", 1.0)
     record = Trial(Slow(), "etcd", testbed, TrialListener(), stock=STOCK).run()
     assert problems_of(record)[0] == "the sale was not over 1 s after the fault"
-    assert (record.verdict["verdict"], record.verdict["kind"], record.as_expected) == (TOO_SLOW, Kind.NONE, None)
+    assert (record.verdict["findings"], record.verdict["kind"]) == ({"too_slow": 0}, Kind.NONE)
+    assert record.as_expected is None
     monkeypatch.undo()
     record = Trial(Late(0), "etcd", testbed, TrialListener(), stock=FEW).run()
     assert (record.as_expected, problems_of(record)) == (True, [])
@@ -243,7 +245,7 @@ def test_a_frozen_holder_oversells_without_check_and_fence(testbed: Testbed, gua
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.overlaps.pairs)
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.raced) is (outcome == "sold")
     assert (found.sold > STOCK) is (outcome == "sold")
-    assert [event.text for event in record.events][1] == "shop-a is frozen"
+    assert [str(event.message) for event in record.events][1] == "shop-a is frozen"
 
 
 def test_a_check_before_the_write_does_not_refuse_a_late_one(testbed: Testbed) -> None:
@@ -348,8 +350,8 @@ def test_every_guard_with_a_lock_can_be_played() -> None:
     ("expected", "verdict", "found"),
     [
         (Expected.EXACT, EXACT, []),
-        (Expected.EXACT, replace(EXACT, oversold=2, lost_updates=2), ["OVERSOLD by 2"]),
-        (Expected.EXACT, replace(EXACT, undersold=1), ["UNDERSOLD by 1"]),
+        (Expected.EXACT, replace(EXACT, oversold=2, lost_updates=2), [Message.of(FINDINGS["oversold"], n=2)]),
+        (Expected.EXACT, replace(EXACT, undersold=1), [Message.of(FINDINGS["undersold"], n=1)]),
         (Expected.BREAKS, EXACT, [BREAKS_NOT]),
         (Expected.BREAKS, replace(EXACT, undersold=3), [BREAKS_NOT]),
         (Expected.BREAKS, replace(EXACT, lost_updates=1), []),
@@ -358,7 +360,7 @@ def test_every_guard_with_a_lock_can_be_played() -> None:
         (Expected.EITHER, replace(EXACT, oversold=2), []),
     ],
 )
-def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Verdict, found: list[str]) -> None:
+def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Verdict, found: list[Message]) -> None:
     """Exact means exact; broken means oversold or updates lost."""
     assert judge_trial(expected, "exact", verdict, CLEAN) == Expectation(expected.value, not found, found)
     without_fence = judge_trial(expected, "exact_until_paused", verdict, CLEAN)
@@ -367,7 +369,8 @@ def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Ve
 
 OVERSOLD = replace(EXACT, oversold=2, lost_updates=2)
 OVERLAPPED = replace(CLEAN, overlaps=Overlaps(count=1))
-MISSED = {"failures": ["the victim was told sold_out"], "delays": ["the sale of 20 more items"]}
+TOLD = Message("the victim was told sold_out")
+MISSED = {"failures": [TOLD], "delays": [Message("the sale of 20 more items")]}
 
 
 @pytest.mark.parametrize(
@@ -380,22 +383,22 @@ MISSED = {"failures": ["the victim was told sold_out"], "delays": ["the sale of 
         ("exact", OVERSOLD, OVERLAPPED, MISSED, False),
         ("exact_until_paused", OVERSOLD, OVERLAPPED, {}, None),
         ("exact_until_paused", OVERSOLD, CLEAN, MISSED, False),
-        ("exact", EXACT, CLEAN, {"failures": ["the victim was told sold_out"]}, False),
+        ("exact", EXACT, CLEAN, {"failures": [TOLD]}, False),
     ],
 )
 def test_a_slow_machine_never_makes_a_guard_look_wrong(
-    promise: str, verdict: Verdict, found: Audit, more: dict[str, list[str]], as_expected: bool | None
+    promise: str, verdict: Verdict, found: Audit, more: dict[str, list[Message]], as_expected: bool | None
 ) -> None:
     """Time limits give no verdict; a wrong ledger is a broken promise on every machine."""
     judgement = judge_trial(Expected.EXACT, promise, verdict, found, **more)
     assert judgement.as_expected is as_expected
-    assert as_expected is not None or re.search(r"^load [\d.]+ on \d+ CPU", judgement.problems[-1])
+    assert as_expected is not None or re.search(r"^load [\d.]+ on \d+ CPU", str(judgement.problems[-1]))
 
 
 def test_a_seed_repeats_its_plans(testbed: Testbed) -> None:
     """The same seed, the same disturbances, of each target one at a time; sooner or later each kind, for both shops."""
 
-    def told(planned: list[Injection]) -> list[tuple[str, float, float]]:
+    def told(planned: list[Injection]) -> list[tuple[Message, float, float]]:
         return [(each.text, each.begins_s, each.lasts_s) for each in planned]
 
     random, again = Random(1), Random(1)

@@ -7,89 +7,87 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from rich.cells import cell_len
 
+from app.contract import verdict
 from labs.faults.commands import conclusion
 from labs.faults.scenarios import scenarios
 from labs.faults.screen import results_table, sale_picture
 from labs.faults.tests.test_screen import played, snapshot
-from loadtest.language import CHINESE, lab_sentences, sentence_in
+from loadtest.language import CHINESE, Message, chinese_texts
 from loadtest.results import audit
+from loadtest.results.record import Event, Expectation, Record
 from tests.support.terminal import printed
 
 LABS = Path(__file__).parents[2]
-BESIDES = ["judgement", "trial", "context", "threads", "screen", "runner"]  # what tells something, too
-SOURCES = [
-    *LABS.glob("*/scenarios.py"),
-    *LABS.glob("*/scenarios/*.py"),
-    *(LABS / f"faults/{name}.py" for name in BESIDES),
-    Path(audit.__file__),
-]
 HAN = r"[\u4e00-\u9fff]"
+# What makes messages of a text: the methods of a scenario's context, and `Message` itself.
+MAKERS = {"Message", "of", "announce", "act", "require", "require_in_time", "wait_for", "_shown", "say", "of_shop"}
+MAKERS |= {"MistimedFault", "ScenarioError"}
 
 
-def told(path: Path) -> Iterator[str]:
-    """The texts of several words in a module, docstrings aside, with 7 for each value."""
+def texts_of(path: Path) -> Iterator[str]:
+    """The texts of messages in a module: what it hands to one that makes them, or has in a variable for that."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    groups = (ast.Expr, ast.JoinedStr)  # docstrings, and strings whose parts are no texts by themselves
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, groups) for part in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        if isinstance(node, (ast.JoinedStr, ast.Constant)) and id(node) not in parts:
-            values = node.values if isinstance(node, ast.JoinedStr) else [node]
-            text = "".join(str(each.value) if isinstance(each, ast.Constant) else "7" for each in values)
-            if re.search("[a-z]{3} | [a-z]{3}", text) and not text.startswith("bold "):
+        values = []
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in MAKERS:
+            values = node.args
+        elif isinstance(node, ast.Assign):
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        for value in values:
+            text = value.value if isinstance(value, ast.Constant) else None
+            if isinstance(text, str) and re.search("[a-z]{3}.* ", text) and not text.startswith("bold "):
                 yield text
 
 
-def said(sentence: str) -> str:
-    """In Chinese, with the commas and colons of English."""
-    return sentence_in(CHINESE, sentence).replace("\uff0c", ", ").replace("\uff1a", ": ")
-
-
-def test_every_sentence_of_a_scenario_has_a_translation() -> None:
+def test_every_text_of_a_scenario_has_a_translation() -> None:
     """What is done, required and waited for has one, and so has what each scenario does."""
-    sentences = [*(text for path in SOURCES for text in told(path)), *(each.summary for each in scenarios().values())]
-    assert len(sentences) > 100
-    english = [each for each in sentences if not any(re.search(HAN, said(begin + each)) for begin in ("", "shop-a "))]
-    assert english == []
-    assert said("a scenario, as you wrote it") == "a scenario, as you wrote it"
+    sources = [path for lab in ("faults", "opening", "shards") for path in LABS.glob(f"{lab}/**/*.py")]
+    texts = {text for path in sources if "tests" not in path.parts for text in texts_of(path)}
+    texts |= {each.summary for each in scenarios().values()}
+    assert len(texts) > 90
+    assert texts - chinese_texts().keys() == set()
 
 
 def test_no_translation_is_left_over() -> None:
-    """Each sentence of the tables is in the source, whatever its values are."""
-    source = " ".join(path.read_text(encoding="utf-8") for path in [*LABS.glob("*/*.py"), *SOURCES])
-    source = " ".join(source.replace("\\n", " ").split()).lower()
-    pieces = {piece for sentence in lab_sentences() for piece in re.split(r"\{\w+\}", sentence)}
-    assert [each for each in pieces if " ".join(each.split()).lower().rstrip("s") not in source] == []
+    """Each text of the tables is in the source."""
+    sources = [Path(audit.__file__), Path(verdict.__file__), *LABS.glob("**/*.py")]
+    source = " ".join(
+        " ".join(path.read_text(encoding="utf-8") for path in sources).replace("\\n", " ").split()
+    ).lower()
+    assert [text for text in chinese_texts() if " ".join(text.split()).lower() not in source] == []
 
 
-@pytest.mark.parametrize(
-    ("english", "chinese"),
-    [
-        ("shop-a is frozen", "shop-a 被冻结"),
-        ("shop-a and etcd hear each other again, for 1.2 s", "shop-a 与 etcd 恢复通信, 持续 1.2 秒"),
-        ("2 buyers in doubt 60 s after the fault", "故障之后 60 秒, 仍有 2 个买家存疑"),
-        ("OVERSOLD by 24, as expected", "OVERSOLD 超卖 24, 符合预期"),
-        ("the write did not happen within 20 s: once more", "等了 20 秒, 没有等到: 写入: 再来一次"),
-    ],
-)
-def test_the_values_of_a_sentence_are_kept(english: str, chinese: str) -> None:
-    """Names and numbers stand where Chinese has them; a value that is a sentence is translated, too."""
-    assert said(english) == chinese
+def test_the_values_of_a_message_are_kept() -> None:
+    """Names and numbers stand where Chinese has them; a value that is a message is translated, too."""
+    frozen = Message.of("{shop} is frozen", shop="shop-a")
+    assert frozen.in_language(CHINESE) == "shop-a 被冻结"
+    lasting = Message.of("{fault}, for {s} s", fault=frozen, s=1.2)
+    assert (str(lasting), lasting.in_language(CHINESE)) == (
+        "shop-a is frozen, for 1.2 s",
+        "shop-a 被冻结\uff0c持续 1.2 秒",
+    )
+    assert Message.of("a scenario of {name}", name="yours").in_language(CHINESE) == "a scenario of yours"
+    assert Message.verbatim("{braces}").in_language(CHINESE) == "{braces}"
 
 
-def test_a_random_fault_says_how_long_it_lasts() -> None:
-    """What is done comes first, and then the time, whatever the sentence ends with."""
-    faults = list(told(LABS / "faults/scenarios/random_sequence.py"))
-    assert len(faults) > 10
-    assert [each for each in faults if said(f"{each}, for 1.2 s") != f"{said(each)}, 持续 1.2 秒"] == []
+def test_a_kept_record_speaks_both_languages(tmp_path: Path) -> None:
+    """Its events and problems are read back as messages, whose values may be messages."""
+    record = played()
+    frozen = Message.of("{shop} is frozen", shop="shop-a")
+    record.events = [Event(1.0, "{fault}, for {s} s", {"fault": frozen, "s": 1.2})]
+    record.expectation = Expectation("EXACT", False, [Message.of("the sale was not over {then}", then=frozen)])
+    record.write(tmp_path / "record.json")
+    kept = Record.read(tmp_path / "record.json")
+    assert (kept.events, kept.expectation) == (record.events, record.expectation)
+    assert kept.events[0].message.in_language(CHINESE) == "shop-a 被冻结\uff0c持续 1.2 秒"
 
 
 def test_the_last_line_counts_in_chinese() -> None:
     """As many as are not as expected, and as many as have no verdict."""
-    line = said(f"2 runs in 6 s: {conclusion([played(), played(as_expected=None)])}.")
-    assert line == "2 场, 用时 6 秒: 1 场不符合预期, 1 场没有结论, 因为这台机器太慢。"
+    line = conclusion([played(), played(as_expected=None)], 6.1).in_language(CHINESE)
+    assert line == "2 场\uff0c用时 6 秒\uff1a1 场不符合预期\uff0c1 场没有结论\uff0c因为这台机器太慢。"
 
 
 def test_chinese_columns_align() -> None:

@@ -21,7 +21,7 @@ def played(scenario: str = "pause-holder", *, as_expected: bool | None = False) 
     """A sale of 302 of 300 items, with 2.5 s between two of them."""
     record = Record.read(DATA / "rush-etcd.json")
     sold = next(answer for answer in record.answers if answer.outcome is Outcome.SOLD)
-    verdict = {**record.verdict, "verdict": "OVERSOLD by 27", "exact": False}
+    verdict = {**record.verdict, "findings": {"oversold": 27}, "exact": False}
     return replace(
         record,
         scenario=scenario,

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loadtest.cli.report import report
+from loadtest.language import Message
 from loadtest.report.build import write_report_page
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
@@ -125,14 +126,15 @@ def test_the_first_race_is_magnified(tmp_path: Path) -> None:
 def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
     """It has the same format without what only buyers know, and may be of a sale without a purchase."""
     record = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
-    judged = {name: record["verdict"][name] for name in ("verdict", "orders", "stock_left", "lost_updates")}
+    members = "findings", "kind", "exact", "orders", "stock_left", "lost_updates"
+    judged = {name: record["verdict"][name] for name in members}
     record |= {"buyers": None, "hold_ms": None, "versions": {}, "answers": [], "verdict": judged}
     for each in record["sections"]:
         del each["cause"]
     file = tmp_path / "board.json"
     file.write_text(json.dumps(record), encoding="utf-8")
     assert page_of(file).text("h1") == "rush, none: OVERSOLD by 12"
-    judged |= {"verdict": "EXACT", "orders": 0}
+    judged |= {"findings": {"exact": 0}, "kind": "exact", "exact": True, "orders": 0}
     file.write_text(json.dumps(record | {"guard": None, "ledger": [], "sections": []}), encoding="utf-8")
     page = page_of(file)
     assert page.text("h1") == "rush, no guard: EXACT"
@@ -200,8 +202,8 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     """Expected and observed stand side by side, with what was done and when; the headline counts what is otherwise."""
     record = Record.read(DATA / "rush-etcd.json")
     record.kind, record.scenario = "fault", "pause-holder"
-    record.events = [Event(120.0, "shop-a is frozen"), Event(121.0, "shop-a is thawed")]
-    record.expectation = Expectation("breaks", False, ["it did not break"], fault="freeze the holder")
+    record.events = [Event(120.0, "{shop} is frozen", {"shop": "shop-a"}), Event(121.0, "shop-a is thawed")]
+    record.expectation = Expectation("breaks", False, [Message("it did not break")], fault="freeze the holder")
     for number in (1, 2):
         record.write(tmp_path / "faults/records" / f"pause-holder-{number}.json")
     page = page_of(tmp_path / "faults")

@@ -55,7 +55,7 @@ def sale(stock: int, buyers: int) -> Record:
         started="2030-01-01T00:00:00+00:00",
         versions={},
         verdict={
-            "verdict": "EXACT",
+            "findings": {"exact": 0},
             "kind": "exact",
             "exact": True,
             "orders": sold,
@@ -147,7 +147,7 @@ def test_each_corruption_is_found_and_no_other(what: str, number: int) -> None:
     record, (corrupt, findings) = sale(20, 30), CORRUPTIONS[what]
     corrupt(record, number)
     found = audit(record)
-    assert found.findings() == findings
+    assert [*map(str, found.findings())] == findings
     assert found.lost_updates == (what == "an old counter was written")
 
 

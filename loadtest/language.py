@@ -98,12 +98,7 @@ Value: TypeAlias = "Message | str | int | float"
 @cache
 def chinese_texts() -> dict[str, str]:
     """The texts of verdicts and of the labs: the Chinese by the English."""
-    verdicts = {text: TEXTS[CHINESE][f"verdict.{name}"] for name, text in FINDINGS.items()}
-    return verdicts | {
-        english: chinese
-        for path in sorted(labs.LABS.glob("*/texts.json"))
-        for english, chinese in json.loads(path.read_text(encoding="utf-8")).items()
-    }
+    return {text: TEXTS[CHINESE][f"verdict.{name}"] for name, text in FINDINGS.items()} | labs.texts()
 
 
 def joined_in(language: str, sentences: Iterable[str]) -> str:

@@ -3,13 +3,15 @@
 A lab has any of ``shop.py`` with `init_app(app)`, ``guards/`` with a guard in each module, ``commands.py`` with click
 commands, ``scenarios.py`` with faults, ``board.py`` with `init_app(app, settings)`, see `app.board`, ``up.py`` with
 further ``OPTIONS`` of the command `up` and `init_stack(stack, options)`, which gets the values of all. ``texts.json``
-has the Chinese for the sentences of its scenarios, see `loadtest.language`.
+has the Chinese for the texts of its scenarios, see `loadtest.language`.
 """
 
 from __future__ import annotations
 
+import json
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
@@ -24,6 +26,16 @@ def modules(part: str) -> Iterator[ModuleType]:
     for path in sorted(LABS.glob(f"*/{part}.py")):
         if path.stem != "__init__":
             yield import_module(".".join(path.relative_to(LABS.parent).with_suffix("").parts))
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The texts of the labs' scenarios: the Chinese by the English."""
+    return {
+        english: chinese
+        for path in sorted(LABS.glob("*/texts.json"))
+        for english, chinese in json.loads(path.read_text(encoding="utf-8")).items()
+    }
 
 
 def classes(package: str, part: str, base: type[Any]) -> Iterator[type[Any]]:

@@ -55,9 +55,12 @@ def test_a_fault_and_buyers_that_gave_up(look: Look) -> None:
     record = recorded("etcd")
     verdict = "UNDERSOLD by 2, gave up: 20"
     record["stock"] += 2
-    record["verdict"] |= {"verdict": verdict, "stock_left": 2, "outcomes": {"lock_timeout": 20}}
+    record["verdict"] |= {"findings": {"undersold": 2, "gave_up": 20}, "kind": "undersold", "exact": False}
+    record["verdict"] |= {"stock_left": 2, "outcomes": {"lock_timeout": 20}}
     times = [record["sections"][number]["entered_ms"] for number in (5, 10)]
-    record["events"] = [{"at_ms": at_ms, "text": "an instance is frozen or thawed"} for at_ms in times]
+    record["events"] = [
+        {"at_ms": at_ms, "text": "{shop} is frozen or thawed", "values": {"shop": "an instance"}} for at_ms in times
+    ]
     looker = look()
     open_record(looker, record)
     looker.wait_text("#word", f"^{verdict}$")

@@ -54,7 +54,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     rush, fault = kept(directory / "a"), directory / "fault.json"
     record = Record.read(DATA / "rush-none.json")
     record.kind, record.scenario = "fault", "pause-holder"
-    record.verdict["verdict"] = "OVERSOLD by 18, 1 duplicate, 1 sold but denied"
+    record.verdict["findings"] = {"oversold": 18, "duplicates": 1, "contradicted": 1}
     record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
     sources = {"rush": rush, "fault": fault}

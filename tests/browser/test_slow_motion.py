@@ -92,10 +92,11 @@ def record(make: Make, sale: Sale, tmp_path: Path) -> Callable[..., Path]:
 
         at_once(len(buyers) + 1, act)
         now = sale.snapshot()
+        verdict = now.judge()
         made = Record(
             "rush", guard, "none", 10, 2, hold_ms, started, {},
-            {"verdict": now.judge().sentence, "orders": now.orders, "stock_left": now.stock,
-             "lost_updates": now.judge().lost_updates},
+            {"findings": verdict.findings, "kind": verdict.kind.value, "exact": verdict.exact, "orders": now.orders,
+             "stock_left": now.stock, "lost_updates": verdict.lost_updates},
         )  # fmt: skip
         answers: list[Answer] = []
         made.take(start, answers=answers, ledger=(Entry(**each) for each in ledger(sale)), sections=reader.poll())

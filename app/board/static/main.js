@@ -8,7 +8,7 @@ import { openPlayer } from "./slow/player.js";
 import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
-import { fillTexts, language, text } from "./texts.js";
+import { fillTexts, language, setLabTexts, text } from "./texts.js";
 import { Timeline } from "./timeline.js";
 import { sentenceOf } from "./verdict.js";
 
@@ -184,6 +184,7 @@ ask("/setup")
     order = setup.guards.map((guard) => guard.name);
     controls.setUp(setup);
     showLinks(setup.links);
+    setLabTexts(setup.lab_texts);
   })
   .catch(() => controls.tell(text("problem.no_board"), false));
 live.start();

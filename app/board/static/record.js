@@ -1,7 +1,7 @@
 // Recorded runs, as the panels show them at any moment: of a file, or one that the board has kept.
 
 import { countBy } from "./dom.js";
-import { text } from "./texts.js";
+import { messageText, text } from "./texts.js";
 
 const FORMAT = "stock-flash-sale/record";
 const NOBODY = { holder: null, waiters: [], waiting: 0 };
@@ -14,6 +14,7 @@ export function open(content, name) {
   if (data?.format !== FORMAT) throw new Error(text("problem.no_record"));
   if (data.version !== 1) throw new Error(text("problem.version", { version: data.version }));
   const { guard, scenario, stock: initial, verdict } = data;
+  const events = data.events.map((event) => ({ ...event, text: messageText(event) }));
   const ended = {
     stock: verdict.stock_left,
     lost_updates: verdict.lost_updates,
@@ -21,7 +22,7 @@ export function open(content, name) {
     kind: verdict.kind,
     findings: verdict.findings,
   };
-  return { name: [scenario, guard].filter(Boolean).join(", ") || name, record: data, ...replay({ ...data, initial, ended }) };
+  return { name: [scenario, guard].filter(Boolean).join(", ") || name, record: data, ...replay({ ...data, events, initial, ended }) };
 }
 
 // A run that the board has kept, as { end, at(ms) }. Of its orders the board has only counts, but each is a section that sold.

@@ -376,11 +376,22 @@ export const count = (number) => (number == null ? "?" : whole.format(number));
 
 export const sentences = (parts) => parts.filter(Boolean).join(language === "zh" ? "" : " ");
 
-// The text of a key with its values; numbers are written with separators.
-export function text(key, values = {}) {
-  const forms = TEXTS[language][key].split("|");
+// A text with its values; numbers are written with separators. Of "one|many", n chooses.
+function filled(written, values) {
+  const forms = written.split("|");
   const form = values.n === 1 ? forms[0] : forms.at(-1);
   return form.replace(/\{(\w+)\}/g, (_, name) => (typeof values[name] === "string" ? values[name] : count(values[name])));
+}
+
+export const text = (key, values = {}) => filled(TEXTS[language][key], values);
+
+let labTexts = {}; // the Chinese by the English
+export const setLabTexts = (texts) => (labTexts = texts);
+
+// The sentence of a message in a record: a text with values, which may be messages.
+export function messageText({ text: written, values = {} }) {
+  const shown = Object.entries(values).map(([name, value]) => [name, value?.text ? messageText(value) : String(value)]);
+  return filled(language === "zh" ? (labTexts[written] ?? written) : written, { ...Object.fromEntries(shown), n: values.n ?? 0 });
 }
 
 // The text of a name that others gave, such as an outcome; itself if there is none.

@@ -13,6 +13,7 @@ from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
 from app.board.sources.reports import read_reports
+from app.contract import labs
 from app.guards import guards
 from app.web.responses import json_response, problem_response
 
@@ -34,6 +35,7 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler, *, links: Se
                 "token_needed": not settings.on_loopback or settings.shop.admin_token is not None,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
                 "links": links,
+                "lab_texts": labs.texts(),
             }
         )
 

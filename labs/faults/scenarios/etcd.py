@@ -84,7 +84,7 @@ class EtcdUnneeded(Scenario):
 
     def review(self, context: ScenarioContext, record: Record) -> None:
         refused = sum(answer.outcome is Outcome.UNAVAILABLE for answer in record.answers)
-        context.require(refused == 0, f"{refused} buyers were refused without etcd")
+        context.require(refused == 0, "{n} buyers were refused without etcd", n=refused)
 
 
 class EtcdMember(Scenario):

@@ -26,16 +26,18 @@ def create_app(settings: Settings | None = None) -> Flask:
     from app.config.settings import Settings
     from app.contract import labs
     from app.services import Services
-    from app.web import access, error_handlers, health, routes
+    from app.web import access, error_handlers
+    from app.web.health import probes
+    from app.web.routes import sale
 
     settings = settings or Settings.from_environment()
     app = Flask("app", static_folder=None)
     error_handlers.init_app(app)
     app.config["INSTANCE"] = settings.instance
     app.extensions["services"] = Services(settings)
-    access.init_app(app, names={*settings.names, settings.host}, setting="FLASHSALE_NAMES")
-    routes.init_app(app)
-    health.init_app(app)
+    access.init_app(app, names=frozenset({*settings.names, settings.host}), setting="FLASHSALE_NAMES")
+    app.register_blueprint(sale)
+    app.register_blueprint(probes)
     for lab in labs.modules("shop"):
         lab.init_app(app)
     return app

@@ -10,7 +10,7 @@ from flask import Flask
 
 from app.config.etcd import connect_etcd
 from app.config.settings import Settings
-from app.guards import Tools, guards
+from app.guards import guards
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.advice import describe
 from app.sales.purchase import PurchaseListener
@@ -46,7 +46,7 @@ class Background(Protocol):
 
 
 class Services:
-    """Everything that the routes need; connects to no server before `warm_up` or the first request.
+    """The parts of one process, for guards, routes and labs; connects to nothing before `warm_up` or the first request.
 
     Attributes:
         probed: the sale once more, for probes: the connections of the other one are for buyers.
@@ -60,9 +60,8 @@ class Services:
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
         self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)
-        stocks = {item: Stock(self.sale, item=item) for item in self.sale.keys_of}
-        self.tools = Tools(self.sale, stocks, self.sessions, lock_timeout=settings.lock_timeout, lease_ttl=ttl)
-        self.guards = {name: guard(self.tools) for name, guard in guards().items()}
+        self.stocks = {item: Stock(self.sale, item=item) for item in self.sale.keys_of}
+        self.guards = {name: guard(self) for name, guard in guards().items()}
         self.metrics = Metrics(instance, self.guards)
         log = settings.section_log
         buys = {name: type(guard).buy for name, guard in self.guards.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from app.config.environment import Address, EnvironmentSettings, HostNames, HttpUrl, ServiceUrls, is_loopback
@@ -37,6 +37,10 @@ class BoardSettings(EnvironmentSettings):
     locust: HttpUrl = Field(default="http://127.0.0.1:8089", validation_alias="FLASHSALE_LOCUST")
     reports: Path | None = Field(default=None, validation_alias="FLASHSALE_REPORTS")
     stack: Path | None = Field(default=None, validation_alias="FLASHSALE_STACK")
+
+    @property
+    def admin_token(self) -> SecretStr | None:
+        return self.shop.admin_token
 
     @property
     def on_loopback(self) -> bool:

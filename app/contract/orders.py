@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+import msgspec
+
 Token = int | list[int]  # a create revision, or of a turn the pair [create revision, turn], as JSON has it
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+encode = msgspec.json.Encoder().encode  # an order as Redis keeps it, in bytes
 
 
 @dataclass(frozen=True)
@@ -41,5 +43,5 @@ class Order:
         return cls.of(json.loads(entry))
 
     def encode(self) -> str:
-        """The entry for Redis."""
-        return _encode(vars(self))
+        """The entry as Redis has it."""
+        return encode(self).decode()

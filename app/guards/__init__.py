@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from app.contract import labs
-from app.guards.base import Guard, Tools
+from app.guards.base import Guard
 
-__all__ = ["DEFAULT", "Guard", "Tools", "guards"]
+__all__ = ["DEFAULT", "Guard", "guards"]
 
 DEFAULT = "etcd"
 

@@ -10,35 +10,23 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from app.contract.outcomes import LossCause, Promise
-from app.locking.etcd_sessions import EtcdSessions
+from app.contract.outcomes import LossCause, Outcome, Promise
 from app.sales.purchase import Purchase, Receipt, Section
 from app.sales.redis_client import answered_until
-from app.sales.sale import Sale
-from app.sales.stock import Stock
 from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Turn
 
-__all__ = ["Guard", "Promise", "Tools", "release"]
+if TYPE_CHECKING:
+    from app.services import Services
+
+__all__ = ["Guard", "Promise", "release"]
 
 logger = logging.getLogger(__name__)
 
 SLICE_S = 1.0  # the longest a waiter for a thread lock takes to notice that the instance shuts down
-
-
-@dataclass(frozen=True)
-class Tools:
-    """The parts that a guard uses; a purchase may wait `lock_timeout` seconds, a dead holder's lock `lease_ttl`."""
-
-    sale: Sale
-    stocks: Mapping[str, Stock]
-    sessions: EtcdSessions
-    lock_timeout: float
-    lease_ttl: int
 
 
 class Guard(ABC):
@@ -60,9 +48,11 @@ class Guard(ABC):
     loses_lock: ClassVar[bool] = False
     waits_in_etcd: ClassVar[bool] = False
 
-    def __init__(self, tools: Tools) -> None:
-        self.tools = tools
-        self.sessions = tools.sessions
+    def __init__(self, shop: Services) -> None:
+        self.shop = shop
+        self.sessions = shop.sessions
+        self.stock = shop.stocks.__getitem__  # the stock of an item
+        self.lock_timeout = shop.settings.lock_timeout
 
     @abstractmethod
     def buy(self, purchase: Purchase) -> Receipt:
@@ -71,20 +61,16 @@ class Guard(ABC):
     def serve(self, purchase: Purchase) -> Receipt:
         """`buy`, unless the item is known to be sold out: before the lock, and when a wait ends early."""
         while True:
-            if self.waits_in_etcd:
-                stock = self.stock(purchase.item)
-                if sold_out := stock.known_sold_out(purchase):
-                    return sold_out
-            until = purchase.began + self.tools.lock_timeout + purchase.hold_s
+            stock = self.stock(purchase.item)
+            if self.waits_in_etcd and stock.sold_out_at is not None and (receipt := stock.known_sold_out(purchase)):
+                return receipt
+            until = purchase.began + self.lock_timeout + purchase.hold_s
             with suppress(LockCancelled), answered_until(until):  # a cancelled purchase waits again, except in a drain
                 return self.buy(purchase)
 
-    def stock(self, item: str) -> Stock:
-        return self.tools.stocks[item]
-
     def time_left(self, purchase: Purchase) -> float:
         """Seconds that the purchase may still wait."""
-        return max(purchase.began + self.tools.lock_timeout - time.monotonic(), 0.0)
+        return max(purchase.began + self.lock_timeout - time.monotonic(), 0.0)
 
     @contextmanager
     def locked(self, mutex: Mutex | CohortMutex, purchase: Purchase) -> Iterator[Section]:
@@ -93,7 +79,8 @@ class Guard(ABC):
         try:
             with purchase.critical_section(hold) as section:
                 yield section
-                if self.stock(purchase.item).note_sold_out(section):
+                is_sold_out = section.receipt is not None and section.receipt.outcome is Outcome.SOLD_OUT
+                if is_sold_out and self.stock(purchase.item).note_sold_out(section):
                     mutex.cancel()  # the waiters need no lock for that answer
         finally:
             release(hold, purchase)
@@ -106,7 +93,7 @@ class Guard(ABC):
             if line.acquire(timeout=min(self.time_left(purchase), SLICE_S)):
                 break
             if not self.time_left(purchase):
-                raise LockTimeout(f"the thread lock was not free within {self.tools.lock_timeout:g} s")
+                raise LockTimeout(f"the thread lock was not free within {self.lock_timeout:g} s")
         try:
             yield
         finally:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from app.guards.base import Guard, Promise, Tools, release
+from app.guards.base import Guard, Promise, release
 from app.sales.commit_queue import CommitQueue, Entry, Result
 from app.sales.purchase import Purchase, Receipt, Section, think_for
 from lock import LockTimeout, Turn
+
+if TYPE_CHECKING:
+    from app.services import Services
 
 
 class EtcdBatchGuard(Guard):
@@ -34,9 +38,9 @@ class EtcdBatchGuard(Guard):
     loses_lock = True
     waits_in_etcd = True
 
-    def __init__(self, tools: Tools) -> None:
-        super().__init__(tools)
-        self.queues = {item: CommitQueue() for item in tools.stocks}
+    def __init__(self, shop: Services) -> None:
+        super().__init__(shop)
+        self.queues = {item: CommitQueue() for item in shop.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
         queue = self.queues[purchase.item]

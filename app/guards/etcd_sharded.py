@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from app.guards.base import Guard, Promise, Tools
+from app.guards.base import Guard, Promise
 from app.sales.commit_queue import Entry
 from app.sales.purchase import Purchase, Receipt, think_for
 from app.sharding.claims import Claims
 from app.sharding.shards import Shard, ShardedStock
 from app.sharding.transfer import SLOT_ERRORS
 from lock import EtcdUnavailable, LockTimeout
+
+if TYPE_CHECKING:
+    from app.services import Services
 
 POLL_S = 0.1
 
@@ -32,10 +36,10 @@ class EtcdShardedGuard(Guard):
     order = 70
     loses_lock = True
 
-    def __init__(self, tools: Tools) -> None:
-        super().__init__(tools)
-        self.stocks = {item: ShardedStock(tools.sale, item) for item in tools.stocks}
-        self.claims = Claims(tools.sale)
+    def __init__(self, shop: Services) -> None:
+        super().__init__(shop)
+        self.stocks = {item: ShardedStock(shop.sale, item) for item in shop.stocks}
+        self.claims = Claims(shop.sale)
 
     def buy(self, purchase: Purchase) -> Receipt:
         think_for(purchase.hold_s)
@@ -56,7 +60,7 @@ class EtcdShardedGuard(Guard):
         try:
             return shard.queue.buy(purchase, self.time_left, partial(self.lead, stock, shard))
         except LockTimeout:
-            self.tools.sale.read_etcd()  # if etcd does not answer, that is why no items came
+            self.shop.sale.read_etcd()  # if etcd does not answer, that is why no items came
             raise
 
     def lead(self, stock: ShardedStock, shard: Shard, leader: Entry) -> None:

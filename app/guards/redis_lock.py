@@ -28,14 +28,14 @@ class RedisLockGuard(Guard):
     loses_lock = True
 
     def buy(self, purchase: Purchase) -> Receipt:
-        stock, key = self.stock(purchase.item), self.tools.sale.keys_of[purchase.item].lock
-        lock = Lock(self.tools.sale.client, key, timeout=self.tools.lease_ttl)
+        stock, key = self.stock(purchase.item), self.shop.sale.keys_of[purchase.item].lock
+        lock = Lock(self.shop.sale.client, key, timeout=self.shop.settings.lease_ttl)
         while True:  # not one long wait, which a shutdown could not end
             self.sessions.check_open()
             if lock.acquire(blocking=False):
                 break
             if self.time_left(purchase) < lock.sleep:
-                raise LockTimeout(f"the Redis lock {key!r} was not free within {self.tools.lock_timeout:g} s")
+                raise LockTimeout(f"the Redis lock {key!r} was not free within {self.lock_timeout:g} s")
             time.sleep(lock.sleep)
         try:
             with purchase.critical_section() as section:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import time
+from typing import TYPE_CHECKING
 
 from redis.exceptions import WatchError
 
-from app.guards.base import Guard, Promise, Tools
+from app.guards.base import Guard, Promise
 from app.sales.purchase import Purchase, Receipt
 from lock import LockTimeout
+
+if TYPE_CHECKING:
+    from app.services import Services
 
 PAUSE_S = 0.004  # for each purchase of this instance that tries: about what one attempt costs it
 LONGEST_PAUSE_S = 0.8
@@ -27,8 +31,8 @@ class RedisWatchGuard(Guard):
     description = "WATCH, MULTI, EXEC: no lock, but a purchase that was overtaken begins again. Exact."
     order = 90
 
-    def __init__(self, tools: Tools) -> None:
-        super().__init__(tools)
+    def __init__(self, shop: Services) -> None:
+        super().__init__(shop)
         self._trying: set[str] = set()
 
     def buy(self, purchase: Purchase) -> Receipt:
@@ -41,7 +45,7 @@ class RedisWatchGuard(Guard):
                 except WatchError:
                     pause = random.uniform(0, min(len(self._trying) * PAUSE_S, LONGEST_PAUSE_S))
                 if pause > self.time_left(purchase):
-                    raise LockTimeout(f"others were faster, again and again, for {self.tools.lock_timeout:g} s")
+                    raise LockTimeout(f"others were faster, again and again, for {self.lock_timeout:g} s")
                 time.sleep(pause)
         finally:
             self._trying.discard(purchase.order)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
-from app.guards.base import Guard, Promise, Tools
+from app.guards.base import Guard, Promise
 from app.sales.purchase import Purchase, Receipt
+
+if TYPE_CHECKING:
+    from app.services import Services
 
 
 class ThreadGuard(Guard):
@@ -16,9 +20,9 @@ class ThreadGuard(Guard):
     description = "A threading.Lock in each instance: the instances still race each other. It oversells."
     order = 20
 
-    def __init__(self, tools: Tools) -> None:
-        super().__init__(tools)
-        self._locks = {item: threading.Lock() for item in tools.stocks}
+    def __init__(self, shop: Services) -> None:
+        super().__init__(shop)
+        self._locks = {item: threading.Lock() for item in shop.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, lock = self.stock(purchase.item), self._locks[purchase.item]

@@ -58,6 +58,9 @@ class EtcdSessions:
             EtcdUnavailable: no session could be made.
             ShuttingDown: `drain` was called.
         """
+        mutex = self._mutexes.get(item)
+        if mutex is not None and not mutex.session.lost.is_set() and not self._draining:
+            return mutex
         return self._shared(self._mutexes, item, Mutex)
 
     def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:

@@ -100,7 +100,7 @@ class CommitQueue:
         """
         with self._lock:
             group = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
-        sections = [entry.purchase.enter(hold) for entry in group]
+        sections = [entry.purchase.critical_section(hold) for entry in group]
         interrupted = InDoubt("the thread that committed this purchase was interrupted")
         results: Sequence[Result | None] = [interrupted] * len(group)
         try:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Protocol
 
-from app.contract.clock import now_ns
 from app.contract.keys import DEFAULT_ITEM
-from app.contract.orders import Order
+from app.contract.orders import Order, encode
 from app.contract.outcomes import LossCause, Outcome
 from lock import CohortToken
 
@@ -102,33 +100,22 @@ class Purchase:
     hold_s: float = 0.0
     key: str | None = None
     instance: str = ""
-    order: str = field(default_factory=lambda: uuid.uuid4().hex)
+    order: str = field(default_factory=partial(secrets.token_hex, 16))
     listener: PurchaseListener = field(default=NOBODY, repr=False)
     began: float = field(default_factory=time.monotonic)
     generation: str = ""
     section: Section | None = None
     loss: LossCause | None = None
 
-    @contextmanager
-    def critical_section(self, hold: Held | None = None) -> Iterator[Section]:
-        """The critical section; all the time before it was waiting. Leave it before the lock is released.
+    def critical_section(self, hold: Held | None = None) -> Section:
+        """Begin the critical section; all the time before it was waiting.
+
+        Use it in a `with` statement, which ends before the lock is released; or else call `Section.leave`.
 
         Args:
             hold: of the lock in etcd, if there is one; the section has its token.
         """
-        section = self.enter(hold)
-        error = None
-        try:
-            yield section
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            section.leave(error)
-
-    def enter(self, hold: Held | None = None) -> Section:
-        """Begin the critical section, for a thread that serves others; then `Section.leave` it."""
-        self.section = section = Section(self, hold)
+        self.section = section = Section(self, hold, None if hold is None else hold.token)
         self.listener.locked(section)
         return section
 
@@ -140,7 +127,7 @@ class Purchase:
     def entry(self, token: Token | None = None) -> str:
         """The entry of the ledger for this order."""
         at_ms = time.time_ns() // 1_000_000
-        return Order(self.order, self.buyer, self.instance, self.guard, token, at_ms, self.item).encode()
+        return encode(Order(self.order, self.buyer, self.instance, self.guard, token, at_ms, self.item)).decode()
 
 
 @dataclass(slots=True)
@@ -149,6 +136,7 @@ class Section:
 
     Attributes:
         hold: of the lock in etcd; None under a guard without one.
+        token: its fencing token; None under a guard without one.
         entered, left: seconds of `time.monotonic`; None before.
         stock: what was read; None before.
         read_s, commit_s: duration of read and write, in seconds.
@@ -158,6 +146,7 @@ class Section:
 
     purchase: Purchase
     hold: Held | None = None
+    token: Token | None = None
     entered: float = field(default_factory=time.monotonic)
     left: float | None = None
     stock: int | None = None
@@ -167,11 +156,16 @@ class Section:
     commit_at: int | None = None
     receipt: Receipt | None = None
 
-    @property
-    def token(self) -> Token | None:
-        """The fencing token of the lock; None under a guard without one."""
-        token: Token | None = None if self.hold is None else self.hold.token
-        return token
+    def __enter__(self) -> Section:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self.left = time.monotonic()
+        self.purchase.listener.left(self, error)
+
+    def leave(self, error: BaseException | None = None) -> None:
+        """End it, with the error that ended it if there is one."""
+        self.__exit__(None, error, None)
 
     def ensure(self) -> None:
         """Raise `lock.LockLost` unless the lock is still ours, by all that is known here."""
@@ -181,23 +175,10 @@ class Section:
     def think(self) -> None:
         """The buyer's think time, between the read and the write."""
         self.purchase.listener.think(self)
-        think_for(self.purchase.hold_s)
-
-    @contextmanager
-    def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
-        began = time.monotonic()
-        setattr(self, f"{part}_at", now_ns())
-        try:
-            yield
-        finally:
-            setattr(self, f"{part}_s", time.monotonic() - began)
+        if self.purchase.hold_s:
+            think_for(self.purchase.hold_s)
 
     @property
     def held_s(self) -> float:
         """Seconds inside the critical section."""
         return (self.left or time.monotonic()) - self.entered
-
-    def leave(self, error: BaseException | None = None) -> None:
-        """End it, with the error that ended it if there is one."""
-        self.left = time.monotonic()
-        self.purchase.listener.left(self, error)

@@ -21,12 +21,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 from redis.client import Pipeline
 
+from app.contract.clock import now_ns
 from app.contract.keys import DEFAULT_ITEM
 from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase, Receipt, Section, Token
@@ -45,6 +47,7 @@ from app.sales.sale import Sale
 from app.sales.slots import Slot
 from lock import CohortToken
 
+REFUSED = ("fenced", "damaged")
 STALE = "the sale was reset while this purchase was waiting"
 PENDING = "pending"  # the outcome in the claim of a key; see `app.sharding.claims`
 READ, WRITE, SELL = (Script(LUA / f"{name}.lua") for name in ("read", "write", "sell"))
@@ -78,15 +81,17 @@ class Stock:
         Raises:
             FencedOff: a higher token was here before.
         """
-        with section.timing("read"):
+        began, section.read_at = time.monotonic(), now_ns()
+        try:
             status, found, generation = self._look(section.purchase, fence, pipe)
+        finally:
+            section.read_s = time.monotonic() - began
         if status == "open":
             section.stock = int(found)
-            reading = Reading(stock=section.stock, generation=generation)
         else:
-            reading = Reading(_settle(section, status, found))
+            section.receipt = receipt_of(section.purchase, status, found, token=section.token)
         section.purchase.listener.read(section)
-        return reading
+        return Reading(section.receipt, int(found) if status == "open" else 0, generation)
 
     def write(
         self, section: Section, reading: Reading, *, fence: Token | None = None, pipe: Pipeline | None = None
@@ -99,20 +104,31 @@ class Stock:
             InDoubt: the answer was lost.
             redis.WatchError: what `pipe` watches has changed since the read; nothing was written.
         """
-        purchase, left = section.purchase, reading.stock - 1
+        purchase = section.purchase
         purchase.listener.write(section)
-        asked: list[str | int] = [reading.generation, fence_text(fence), purchase.key or ""]
-        asked += [purchase.entry(section.token), left]
-        with section.timing("commit"), sending():
-            if pipe:
-                pipe.multi()
-            queued_or_told = WRITE.run(pipe or self._client, self._keys, asked)
-            status, *found = pipe.execute()[0] if pipe else queued_or_told
-        raise_refusal(status, found[0], fence)
+        args: list[str | int] = [reading.generation, fence_text(fence), purchase.key or ""]
+        args += [purchase.entry(section.token), reading.stock - 1]
+        began, section.commit_at = time.monotonic(), now_ns()
+        try:
+            with sending():
+                status, *found = (
+                    self._run_queued(WRITE, args, pipe) if pipe else WRITE.run(self._client, self._keys, args)
+                )
+        finally:
+            section.commit_s = time.monotonic() - began
         if status == "generation":
             is_reset = found[0] and int(found[0]) > int(reading.generation)
             raise SaleReset("the sale was reset while this purchase was being made") if is_reset else SaleLost
-        return _settle(section, status, found[0])
+        if status in REFUSED:
+            raise refusal(status, found[0], fence)
+        section.receipt = receipt = receipt_of(purchase, status, found[0], token=section.token)
+        return receipt
+
+    def _run_queued(self, script: Script, args: list[str | int], pipe: Pipeline) -> Any:
+        """The script's answer, in a transaction that fails if what `pipe` watches has changed."""
+        pipe.multi()
+        script.run(pipe, self._keys, args)
+        return pipe.execute()[0]
 
     @contextmanager
     def watching(self) -> Iterator[Pipeline]:
@@ -145,18 +161,21 @@ class Stock:
             section.purchase.listener.write(section)
         while True:
             generation, begun_at = self._sale.generation, self._sale.begun_at
-            asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
+            args = [generation, fence_text(fence), generation if sold_out is None else sold_out]
             current = [each for each in sections if _belongs(each.purchase, generation, begun_at)]
-            asked += [text for each in current for text in (each.purchase.key or "", each.purchase.entry(each.token))]
-            sent = time.monotonic()
-            with ExitStack() as timing, sending():
+            args += [text for each in current for text in (each.purchase.key or "", each.purchase.entry(each.token))]
+            began, at = time.monotonic(), now_ns()
+            try:
+                with sending():
+                    status, *found = SELL.run(self._client, self._keys, args)
+            finally:
                 for section in current:
-                    timing.enter_context(section.timing("commit"))
-                status, *found = SELL.run(self._client, self._keys, asked)
-            raise_refusal(status, found[0] if found else "", fence)
+                    section.commit_at, section.commit_s = at, time.monotonic() - began
+            if status in REFUSED:
+                raise refusal(status, found[0], fence)
             if status != "generation":
                 break
-            self._sale.follow(generation, found[0], found[1], sent)
+            self._sale.follow(generation, found[0], found[1], began)
         decisions = iter(zip(found[::2], found[1::2], strict=True))
         return [
             _one_of_many(each, next(decisions)) if _belongs(each.purchase, generation, begun_at) else SaleReset(STALE)
@@ -173,12 +192,12 @@ class Stock:
             return None
         if purchase.began < seen and not purchase.key:
             return Receipt(Outcome.SOLD_OUT, purchase.guard, stock=0)
-        asked = time.monotonic()
+        sent = time.monotonic()
         status, found, _ = self._look(purchase)
         receipt = None if status == "open" else receipt_of(purchase, status, found)
         if receipt is None:
             self.sold_out_at = None
-        self._note_empty(receipt, asked)
+        self._note_empty(receipt, sent)
         return receipt
 
     def _look(
@@ -188,26 +207,22 @@ class Stock:
         key = purchase.key or ""
         while True:
             generation, sent = self._sale.generation, time.monotonic()
-            require_current(self._sale, purchase)
-            asked = [generation, fence_text(fence), key, purchase.entry() if key else ""]
-            status, *found = READ.run(pipe or self._client, self._keys, asked)
-            raise_refusal(status, found[0], fence)
+            if purchase.began < self._sale.begun_at:
+                raise SaleReset(STALE)
+            args = [generation, fence_text(fence), key, purchase.entry() if key else ""]
+            status, *found = READ.run(pipe or self._client, self._keys, args)
+            if status in REFUSED:
+                raise refusal(status, found[0], fence)
             if status != "generation":
                 return status, found[0], generation
             self._sale.follow(generation, found[0], found[1], sent)
 
-    def _note_empty(self, receipt: Receipt | None, asked: float) -> bool:
-        """Note a look at the stock, not sent before `asked`, if it has found nothing; whether it has."""
+    def _note_empty(self, receipt: Receipt | None, sent: float) -> bool:
+        """Note a look at the stock, not sent before this time, if it has found nothing; whether it has."""
         is_sold_out = receipt is not None and receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed
         if is_sold_out:
-            self.sold_out_at = asked
+            self.sold_out_at = sent
         return is_sold_out
-
-
-def require_current(sale: Sale, purchase: Purchase) -> None:
-    """Raise `SaleReset` if the purchase was clicked before the sale was reset to the generation of now."""
-    if purchase.began < sale.begun_at:
-        raise SaleReset(STALE)
 
 
 def _belongs(purchase: Purchase, generation: str, begun_at: float) -> bool:
@@ -217,15 +232,13 @@ def _belongs(purchase: Purchase, generation: str, begun_at: float) -> bool:
 
 def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError | None:
     """An error that concerns one purchase of a group, and not the others."""
+    if decision[0] == "empty":
+        return None
     try:
-        return None if decision[0] == "empty" else _settle(section, *decision)
+        section.receipt = receipt_of(section.purchase, *decision, token=section.token)
     except PurchaseError as error:
         return error
-
-
-def _settle(section: Section, status: str, found: str) -> Receipt:
-    section.receipt = receipt = receipt_of(section.purchase, status, found, token=section.token)
-    return receipt
+    return section.receipt
 
 
 def receipt_of(purchase: Purchase, status: str, found: str, *, token: Token | None = None) -> Receipt:
@@ -274,12 +287,9 @@ def fence_text(token: Token | None) -> str:
     return f"{token:020d}"
 
 
-def raise_refusal(status: str, found: str, fence: Token | None) -> None:
-    """Raise what a script's status says, if it refuses the purchase for good: ``fenced`` or ``damaged``."""
-    if status == "fenced":
-        raise fenced_off(fence, found)
-    if status == "damaged":
-        raise SaleDamaged(found)
+def refusal(status: str, found: str, fence: Token | None) -> PurchaseError:
+    """The error for a status that refuses the purchase for good, one of `REFUSED`."""
+    return fenced_off(fence, found) if status == "fenced" else SaleDamaged(found)
 
 
 def fenced_off(token: Token | None, fence: str) -> FencedOff:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Script
-from app.sales.refusals import REDIS_ERRORS, Unfinished
+from app.sales.refusals import REDIS_ERRORS, SaleReset, Unfinished
 from app.sales.sale import Sale
-from app.sales.stock import PENDING, raise_refusal, replayed, require_current
+from app.sales.stock import PENDING, REFUSED, STALE, refusal, replayed
 
 CLAIM = Script(Path(__file__).with_name("claim.lua"))
 
@@ -38,9 +38,11 @@ class Claims:
         """
         while True:
             generation, sent = self._sale.generation, time.monotonic()
-            require_current(self._sale, purchase)
+            if purchase.began < self._sale.begun_at:
+                raise SaleReset(STALE)
             status, *found = self._keep(purchase, generation, PENDING, 0)
-            raise_refusal(status, found[0] if found else "", None)
+            if status in REFUSED:
+                raise refusal(status, found[0], None)
             if status != "generation":
                 break
             self._sale.follow(generation, found[0], found[1], sent)

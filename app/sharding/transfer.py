@@ -40,7 +40,7 @@ from app.sales.purchase import Token
 from app.sales.redis_client import Call, Client, Script
 from app.sales.refusals import REDIS_ERRORS, SaleDamaged, SaleLost, SaleReset, again
 from app.sales.sale import Sale
-from app.sales.stock import fence_text, raise_refusal
+from app.sales.stock import REFUSED, fence_text, refusal
 
 T = TypeVar("T")
 Args = tuple[str | int, ...]
@@ -152,7 +152,8 @@ class Transfers:
             if status == "generation":
                 self._sale.follow(self.generation, found[0], found[1], self._began)
                 raise SaleReset("the sale was reset while items were moved")
-            raise_refusal(status, str(found[0]) if found else "", self._fence)
+            if status in REFUSED:
+                raise refusal(status, str(found[0]), self._fence)
         except SLOT_ERRORS as error:
             self.failed[place] = error
             return False

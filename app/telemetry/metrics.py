@@ -5,8 +5,9 @@ All labels come from closed sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from flask import Response
 from prometheus_client import (
@@ -19,12 +20,22 @@ from prometheus_client import (
     generate_latest,
 )
 
-from app.contract.outcomes import ANSWERS, LossCause
+from app.contract.outcomes import ANSWERS, LossCause, Outcome
 from app.sales.purchase import Purchase, Receipt
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter has a second series
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Series(NamedTuple):
+    """What is counted under one guard."""
+
+    purchases: Mapping[Outcome, Counter]
+    replays: Counter
+    lost: Mapping[LossCause, Counter]
+    waited: Histogram
+    held: Histogram
 
 
 class Metrics:
@@ -41,26 +52,27 @@ class Metrics:
         self.held = histogram("flashsale_held_seconds", "Time inside the critical section.")
         self.in_progress = gauge("flashsale_purchases_in_progress", "Purchases that have begun and not ended.")
         gauge("flashsale_instance", "The instance that answers.", ("name",)).labels(instance).set(1)
-        for guard in guards:
-            self.add(guard)
-
-    def add(self, guard: str) -> None:
-        """Make all series of a guard, from the start: a rate would miss the first step of a late one."""
-        for each in (self.replays, self.waited, self.held):
-            each.labels(guard)
-        for counted, values in ((self.purchases, ANSWERS), (self.lost, LossCause)):
-            for value in values:
-                counted.labels(guard, value.value)
+        # All series exist from the start: a rate would miss the first step of a late one.
+        self._series = {
+            guard: Series(
+                {outcome: self.purchases.labels(guard, outcome.value) for outcome in ANSWERS},
+                self.replays.labels(guard),
+                {cause: self.lost.labels(guard, cause.value) for cause in LossCause},
+                self.waited.labels(guard),
+                self.held.labels(guard),
+            )
+            for guard in guards
+        }
 
     def count(self, purchase: Purchase, receipt: Receipt) -> None:
         """Count a purchase that has ended; a replayed answer is not a purchase."""
-        guard = purchase.guard
-        (self.replays.labels(guard) if receipt.replayed else self.purchases.labels(guard, receipt.outcome.value)).inc()
-        self.waited.labels(guard).observe(purchase.waited_s)
+        series = self._series[purchase.guard]
+        (series.replays if receipt.replayed else series.purchases[receipt.outcome]).inc()
+        series.waited.observe(purchase.waited_s)
         if purchase.section is not None:
-            self.held.labels(guard).observe(purchase.section.held_s)
+            series.held.observe(purchase.section.held_s)
         if purchase.loss is not None:
-            self.lost.labels(guard, purchase.loss.value).inc()
+            series.lost[purchase.loss].inc()
 
     def outcomes(self) -> dict[str, int]:
         """Purchases of this process by outcome, under all guards."""

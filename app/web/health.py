@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import redis
-from flask import Flask, Response, current_app
+from flask import Blueprint, Response, current_app
 
 from app import services
 from app.sales.advice import describe
@@ -14,22 +14,26 @@ from app.sales.refusals import PurchaseError
 from app.web.responses import json_response, problem_response
 from lock import EtcdError
 
+probes = Blueprint("probes", __name__)
 
+
+@probes.get("/livez")
 def livez() -> Response:
-    """``GET /livez``: asks no server."""
+    """Whether the process runs; asks no server."""
     return json_response({"status": "alive"})
 
 
+@probes.get("/readyz")
 def readyz() -> Response:
-    """``GET /readyz``: asks etcd and Redis, which has to take writes, one second each.
+    """Whether etcd can be reached, Redis takes writes and has the sale; one second each.
 
     As ``/livez`` it waits for a free thread: while all threads sell, neither answers before a purchase ends.
     """
-    made = services.of(current_app)
+    probed = services.of(current_app).probed
     states = {
-        "etcd": _state(made.probed.read_etcd, EtcdError),
-        "redis": _state(made.probed.require_writable, redis.RedisError),
-        "sale": _state(made.probed.check, PurchaseError),
+        "etcd": _state(probed.read_etcd, EtcdError),
+        "redis": _state(probed.require_writable, redis.RedisError),
+        "sale": _state(probed.check, PurchaseError),
     }
     unusable = [name for name, state in states.items() if state != "ok"]
     if not unusable:
@@ -37,18 +41,17 @@ def readyz() -> Response:
     return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
 
 
-def _state(ask: Callable[[], object], told: type[Exception]) -> str:
-    """What the error that `ask` raises says, if it is of the class `told`; others are told by the other states."""
+def _state(probe: Callable[[], object], kind: type[Exception]) -> str:
+    """What the error that `probe` raises says, if it is of this kind: the others are those of the other states."""
     with suppress(EtcdError, PurchaseError, redis.RedisError):
         try:
-            ask()
-        except told as error:
+            probe()
+        except kind as error:
             return describe(error)
     return "ok"
 
 
-def init_app(app: Flask) -> None:
-    """Register what machines ask: the probes and the metrics."""
-    app.add_url_rule("/livez", view_func=livez, methods=["GET"])
-    app.add_url_rule("/readyz", view_func=readyz, methods=["GET"])
-    app.add_url_rule("/metrics", view_func=services.of(app).metrics.expose, methods=["GET"])
+@probes.get("/metrics")
+def metrics() -> Response:
+    """The metrics of this process, for Prometheus."""
+    return services.of(current_app).metrics.expose()

@@ -25,7 +25,8 @@ class Parameters:
     """
 
     def __init__(self, request: Request, *names: str) -> None:
-        given = [*_body(request).items(), *request.args.items(multi=True)]
+        body = _body(request) if request.content_length else {}
+        given = [*body.items(), *request.args.items(multi=True)]
         self._values: dict[str, Any] = dict(given)
         if unknown := self._values.keys() - set(names):
             raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {', '.join(names)}.")
@@ -37,7 +38,13 @@ class Parameters:
 
     def whole(self, name: str, default: int, *, least: int = 0, most: int, why: str = "") -> int:
         """A whole number from `least` to `most`; the error message adds `why`."""
-        return _whole(name, self._values.get(name, default), least, most, why)
+        value = self._values.get(name, default)
+        # str.isdigit also accepts the digits of other scripts, and bool is an int.
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+            value = int(value)
+        if type(value) is not int or not least <= value <= most:
+            raise BadRequest(f"{name} is {_shown(value)}: give a whole number from {least} to {most}{why}.")
+        return value
 
     def text(self, name: str, default: str) -> str:
         """Any text of 1 to `LONGEST_TEXT` characters."""
@@ -57,15 +64,6 @@ def checked_text(name: str, value: Any) -> str:
             value.encode()
             return value
     raise BadRequest(f"{name} is {_shown(value)}: give a text of 1 to {LONGEST_TEXT} characters.")
-
-
-def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
-    # str.isdigit also accepts the digits of other scripts, and bool is an int.
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
-        value = int(value)
-    if type(value) is not int or not least <= value <= most:
-        raise BadRequest(f"{name} is {_shown(value)}: give a whole number from {least} to {most}{why}.")
-    return value
 
 
 def _body(request: Request) -> dict[str, Any]:

@@ -8,11 +8,9 @@ and ``sold_out`` are kept for a key, until the sale is reset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from flask import Flask, Response, request
+from flask import Blueprint, Response, current_app, request
 from werkzeug.exceptions import UnprocessableEntity
 
 from app import services
@@ -20,7 +18,7 @@ from app.config.settings import MOST_ITEMS
 from app.contract.keys import DEFAULT_ITEM
 from app.contract.outcomes import Outcome
 from app.guards import DEFAULT
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, Section
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.web.access import require_admin
 from app.web.params import Parameters, checked_text
@@ -29,105 +27,40 @@ from app.web.responses import json_response, problem_response
 LONGEST_HOLD_MS = 60_000
 ITEMS_SET = ", as set by FLASHSALE_ITEMS"
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
-STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
 
 
-@dataclass(frozen=True)
-class Routes:
-    """The routes of the sale, and what those of a lab share with them."""
-
-    shop: services.Services
-
-    def reduce(self) -> Response:
-        """``POST /stock/reduce``: buy one item."""
-        asked = Parameters(request, "guard", "item", "hold_ms", "buyer")
-        guard = asked.choice("guard", DEFAULT, self.shop.guards)
-        return self.sell(self.shop.guards[guard].serve, self.purchase(asked, guard, self._item(asked)))
-
-    def sell(self, serve: Callable[[Purchase], Receipt], purchase: Purchase) -> Response:
-        """The answer to a purchase: what `serve` returns, or the refusal for what it raises; counted."""
-        try:
-            with self.shop.metrics.in_progress.track_inprogress():
-                receipt = serve(purchase)
-        except EXPECTED as error:
-            receipt = refuse(purchase, error)
-        except KeyReused as error:
-            raise UnprocessableEntity(f"{error}: use a new key for a new purchase.") from error
-        self.shop.metrics.count(purchase, receipt)
-        return _answered(purchase, receipt)
-
-    def purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
-        key = request.headers.get("Idempotency-Key")
-        return Purchase(
-            buyer=asked.text("buyer", "anonymous"),
-            guard=guard,
-            item=item,
-            hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
-            key=None if key is None else checked_text("Idempotency-Key", key),
-            instance=self.shop.settings.instance,
-            listener=self.shop.listener,
-        )
-
-    def _item(self, asked: Parameters) -> str:
-        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self.shop.settings.items, why=ITEMS_SET))
-
-    def stock(self) -> Response:
-        """``GET /stock``: counters and ledger of an item, and the verdict."""
-        return self._stock_of(self._item(Parameters(request, "item")))
-
-    def _stock_of(self, item: str) -> Response:
-        now = self.shop.sale.snapshot(item)
-        verdict = now.judge()
-        counted = {name: getattr(now, name) for name in ("initial", "stock", "lucky", "orders", "in_transit")}
-        judged = {"verdict": verdict.sentence, "kind": verdict.kind.value, "exact": verdict.exact}
-        shards = [each._asdict() for each in now.shards]
-        return json_response(
-            {"item": item, **counted, "lost_updates": verdict.lost_updates, **judged, "shards": shards}
-        )
-
-    def reset(self) -> Response:
-        """``POST /stock/reset``: reset the sale of all items; answers as ``GET /stock`` for the first one."""
-        self.require_admin("resets")
-        self.shop.sale.reset(Parameters(request, "stock").whole("stock", self.shop.settings.stock, most=MOST_ITEMS))
-        return self._stock_of(DEFAULT_ITEM)
-
-    def require_admin(self, what: str) -> None:
-        """Accept only the administrator; see `app.web.access`."""
-        require_admin(self.shop.settings.admin_token, on_loopback=self.shop.settings.on_loopback, what=what)
-
-    def guards(self) -> Response:
-        """``GET /guards``: the guards that a purchase may name, in the order in which they are shown."""
-        listed = [
-            {
-                "name": guard.name,
-                "promise": guard.promise.value,
-                "description": guard.description,
-                "order": guard.order,
-                "loses_lock": guard.loses_lock,
-            }
-            for guard in self.shop.guards.values()
-        ]
-        return json_response({"guards": listed, "default": DEFAULT})
-
-    def lock(self) -> Response:
-        """``GET /lock``: the holder of an item's etcd mutex, and the waiters in order."""
-        mutex = self.shop.sessions.mutex(self._item(Parameters(request, "item")))
-        queue = [
-            {
-                "instance": contender.session,
-                "owner": contender.owner,
-                "key": contender.key,
-                "token": contender.token,
-                "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
-                "ttl_s": contender.ttl_s,
-            }
-            for contender in mutex.contenders()
-        ]
-        return json_response({"name": mutex.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+sale = Blueprint("sale", __name__)
 
 
-def _answered(purchase: Purchase, receipt: Receipt) -> Response:
-    section, waited_ms = purchase.section, _milliseconds(purchase.waited_s)
+@sale.post("/stock/reduce")
+def reduce() -> Response:
+    """Buy one item."""
+    shop, parameters = current_app.extensions["services"], Parameters(request, "guard", "item", "hold_ms", "buyer")
+    guard, key = parameters.choice("guard", DEFAULT, shop.guards), request.headers.get("Idempotency-Key")
+    purchase = Purchase(
+        buyer=parameters.text("buyer", "anonymous"),
+        guard=guard,
+        item=str(parameters.whole("item", 1, least=1, most=shop.settings.items, why=ITEMS_SET)),
+        hold_s=parameters.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
+        key=None if key is None else checked_text("Idempotency-Key", key),
+        instance=shop.settings.instance,
+        listener=shop.listener,
+    )
+    try:
+        with shop.metrics.in_progress.track_inprogress():
+            receipt = shop.guards[guard].serve(purchase)
+    except EXPECTED as error:
+        receipt = refuse(purchase, error)
+    except KeyReused as error:
+        raise UnprocessableEntity(f"{error}: use a new key for a new purchase.") from error
+    shop.metrics.count(purchase, receipt)
+    return answer(purchase, receipt)
+
+
+def answer(purchase: Purchase, receipt: Receipt) -> Response:
+    """The response to a purchase."""
+    section = purchase.section or Section(purchase)
+    waited_ms, held_ms = round(purchase.waited_s * 1000, 3), round(section.held_s * 1000, 3)
     members: dict[str, Any] = {
         "outcome": receipt.outcome.value,
         "item": purchase.item,
@@ -136,33 +69,80 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         "guard": receipt.guard,
         "token": receipt.token,
         "waited_ms": waited_ms,
-        "held_ms": _milliseconds(section.held_s if section else 0.0),
+        "held_ms": held_ms if purchase.section else 0.0,
     }
     if receipt.outcome is Outcome.SOLD:
         response = json_response(members)
     else:
         if receipt.outcome is Outcome.UNAVAILABLE:
             members["in_doubt"] = receipt.in_doubt
-        status = STATUS.get(receipt.outcome, 503)
+        status = 409 if receipt.outcome is Outcome.SOLD_OUT else 503
         response = problem_response(status, receipt.detail or SOLD_OUT, kind=receipt.outcome.value, **members)
     if receipt.replayed:
         response.headers["Idempotency-Replayed"] = "true"
-    read_s, commit_s = (section.read_s, section.commit_s) if section else (0.0, 0.0)
-    response.headers["Server-Timing"] = (
-        f"wait;dur={waited_ms}, read;dur={_milliseconds(read_s)}, commit;dur={_milliseconds(commit_s)}"
-    )
+    read_ms, commit_ms = round(section.read_s * 1000, 3), round(section.commit_s * 1000, 3)
+    response.headers["Server-Timing"] = f"wait;dur={waited_ms}, read;dur={read_ms}, commit;dur={commit_ms}"
     return response
 
 
-def _milliseconds(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+@sale.get("/stock")
+def stock() -> Response:
+    """Counters and ledger of an item, and the verdict."""
+    return _stock_of(_item())
 
 
-def init_app(app: Flask) -> None:
-    """Register the routes of the sale."""
-    routes = Routes(services.of(app))
-    app.add_url_rule("/stock/reduce", view_func=routes.reduce, methods=["POST"])
-    app.add_url_rule("/stock/reset", view_func=routes.reset, methods=["POST"])
-    app.add_url_rule("/stock", view_func=routes.stock, methods=["GET"])
-    app.add_url_rule("/guards", view_func=routes.guards, methods=["GET"])
-    app.add_url_rule("/lock", view_func=routes.lock, methods=["GET"])
+@sale.post("/stock/reset")
+def reset() -> Response:
+    """Reset the sale of all items; answers as ``GET /stock`` for the first one."""
+    shop = services.of(current_app)
+    require_admin(shop.settings, "resets")
+    shop.sale.reset(Parameters(request, "stock").whole("stock", shop.settings.stock, most=MOST_ITEMS))
+    return _stock_of(DEFAULT_ITEM)
+
+
+def _item() -> str:
+    most = services.of(current_app).settings.items
+    return str(Parameters(request, "item").whole("item", int(DEFAULT_ITEM), least=1, most=most, why=ITEMS_SET))
+
+
+def _stock_of(item: str) -> Response:
+    now = services.of(current_app).sale.snapshot(item)
+    verdict = now.judge()
+    counted = {name: getattr(now, name) for name in ("initial", "stock", "lucky", "orders", "in_transit")}
+    judged = {"verdict": verdict.sentence, "kind": verdict.kind.value, "exact": verdict.exact}
+    shards = [each._asdict() for each in now.shards]
+    return json_response({"item": item, **counted, "lost_updates": verdict.lost_updates, **judged, "shards": shards})
+
+
+@sale.get("/guards")
+def guards() -> Response:
+    """The guards that a purchase may name, in the order in which they are shown."""
+    listed = [
+        {
+            "name": guard.name,
+            "promise": guard.promise.value,
+            "description": guard.description,
+            "order": guard.order,
+            "loses_lock": guard.loses_lock,
+        }
+        for guard in services.of(current_app).guards.values()
+    ]
+    return json_response({"guards": listed, "default": DEFAULT})
+
+
+@sale.get("/lock")
+def lock() -> Response:
+    """The holder of an item's etcd mutex, and the waiters in order."""
+    mutex = services.of(current_app).sessions.mutex(_item())
+    queue = [
+        {
+            "instance": contender.session,
+            "owner": contender.owner,
+            "key": contender.key,
+            "token": contender.token,
+            "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
+            "ttl_s": contender.ttl_s,
+        }
+        for contender in mutex.contenders()
+    ]
+    return json_response({"name": mutex.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})

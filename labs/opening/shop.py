@@ -25,9 +25,9 @@ from app.config.environment import EnvironmentSettings
 from app.config.settings import MOST_ITEMS
 from app.contract.outcomes import Outcome
 from app.sales.refusals import sentence
+from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
-from app.web.routes import Routes
 from labs.opening.schedule import Closed, NotScheduled, Opener, Schedule, rfc3339
 from lock import Election
 
@@ -47,7 +47,7 @@ def init_app(app: Flask) -> None:
     shop.background.append(
         Opener(schedule, shop.sessions.session, instance=shop.settings.instance, is_fenced=opener == "fenced")
     )
-    routes = ScheduleRoutes(Routes(shop), schedule)
+    routes = ScheduleRoutes(shop, schedule)
     app.add_url_rule("/sale", view_func=routes.show, methods=["GET"])
     app.add_url_rule("/sale/schedule", view_func=routes.set, methods=["POST"])
     app.add_url_rule("/sale/schedule", view_func=routes.cancel, methods=["DELETE"])
@@ -65,7 +65,7 @@ class OpeningSettings(EnvironmentSettings):
 class ScheduleRoutes:
     """The routes of the schedule, and what becomes of purchases before the opening."""
 
-    routes: Routes
+    shop: services.Services
     schedule: Schedule
 
     def refuse_early(self) -> Response | None:
@@ -100,7 +100,7 @@ class ScheduleRoutes:
 
     def show(self) -> Response:
         """``GET /sale``: open, scheduled or closed, and the leader."""
-        shop = self.routes.shop
+        shop = self.shop
         stock = shop.sale.snapshot().initial  # opens the sale if it never was
         leader = Election(shop.sessions.session(), self.schedule.election).leader()
         lead = {"leader": leader and leader.value}
@@ -114,9 +114,9 @@ class ScheduleRoutes:
 
     def set(self) -> Response:
         """``POST /sale/schedule``: close the sale until a set time."""
-        self.routes.require_admin("schedules")
+        require_admin(self.shop.settings, "schedules")
         parameters = Parameters(request, "stock", "opens_at", "opens_in_s")
-        stock = parameters.whole("stock", self.routes.shop.settings.stock, most=MOST_ITEMS)
+        stock = parameters.whole("stock", self.shop.settings.stock, most=MOST_ITEMS)
         try:
             self.schedule.set(stock, _opens_at_ms(parameters, self.schedule.sale.now_us() // 1000))
         except NotScheduled as error:
@@ -125,7 +125,7 @@ class ScheduleRoutes:
 
     def cancel(self) -> Response:
         """``DELETE /sale/schedule``: leave the sale closed until it is reset or scheduled again."""
-        self.routes.require_admin("schedules")
+        require_admin(self.shop.settings, "schedules")
         try:
             self.schedule.cancel()
         except NotScheduled as error:

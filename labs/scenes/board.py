@@ -93,7 +93,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     shows: list[Show] = []
 
     def authorize() -> None:
-        require_admin(settings.shop.admin_token, on_loopback=settings.on_loopback, what="scenes on the board")
+        require_admin(settings, "scenes on the board")
 
     add_page(app, "/scenes", STATIC / "scenes.html")
 

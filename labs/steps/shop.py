@@ -24,9 +24,9 @@ from app.guards.base import Guard
 from app.sales.purchase import Purchase, PurchaseListener, Receipt, Section
 from app.sales.refusals import EXPECTED, refuse
 from app.telemetry.guard_lines import GuardLines
+from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response
-from app.web.routes import Routes
 from lock import LockTimeout
 
 logger = logging.getLogger(__name__)
@@ -176,7 +176,7 @@ class SteppedPurchase(PurchaseListener):
         patience = self._until - time.monotonic()
         purchase = Purchase(self._buyer, self._guard.name, instance=self._instance, listener=self)
         # A guard lets a purchase wait for `lock_timeout` seconds since it began. This one has its own limit.
-        purchase.began += patience - self._guard.tools.lock_timeout
+        purchase.began += patience - self._guard.lock_timeout
         try:
             self._check()
             return self._guard.serve(purchase)
@@ -229,7 +229,7 @@ class Steps:
 def init_app(app: Flask) -> None:
     """Register the routes; who may step is who may reset."""
     shop = services.of(app)
-    routes, steps = Routes(shop), Steps(shop)
+    steps = Steps(shop)
     shop.background.append(steps)
 
     def shown() -> Response:
@@ -241,20 +241,20 @@ def init_app(app: Flask) -> None:
 
     @app.post(PATH)
     def add_stepped() -> Response:
-        routes.require_admin("steps")
+        require_admin(shop.settings, "steps")
         asked = Parameters(request, "guard", "buyer")
         made = steps.add(asked.choice("guard", "none", shop.guards), asked.text("buyer", "anonymous"))
         return json_response(made.show())
 
     @app.post(f"{PATH}/<id>")
     def step(id: str) -> Response:
-        routes.require_admin("steps")
+        require_admin(shop.settings, "steps")
         stepped = steps.of(id)
         stepped.step()
         return json_response(stepped.show())
 
     @app.delete(PATH)
     def end_steps() -> Response:
-        routes.require_admin("steps")
+        require_admin(shop.settings, "steps")
         steps.end()
         return shown()

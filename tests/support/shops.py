@@ -91,7 +91,7 @@ class Token:
 
 def section_of(purchase: Purchase, token: Any = None) -> Section:
     """The critical section of a purchase, under a token if one is given."""
-    return purchase.enter(None if token is None else Token(token))
+    return purchase.critical_section(None if token is None else Token(token))
 
 
 def snapshot_of(example: dict[str, Any]) -> Snapshot:

@@ -5,7 +5,7 @@ Only its own page and programs may use the stream and the controls. `app.contrac
 
 from __future__ import annotations
 
-from collections.abc import Container, Set
+from collections.abc import Set
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import UnsupportedMediaType
@@ -24,7 +24,7 @@ HEADERS = {
 }
 
 
-def init_app(app: Flask, *, names: Container[str], pages: Set[str]) -> None:
+def init_app(app: Flask, *, names: frozenset[str], pages: Set[str]) -> None:
     """Check every request; `names` are host names of the board, `pages` paths that other sites may link to."""
     open_to_links = access.PROBES | pages
     access.init_app(app, names=names, setting="FLASHSALE_BOARD_NAMES")
@@ -45,4 +45,4 @@ def init_app(app: Flask, *, names: Container[str], pages: Set[str]) -> None:
 
 def authorize(settings: BoardSettings) -> None:
     """Accept the request if it may change the sale; see `app.web.access.require_admin`."""
-    require_admin(settings.shop.admin_token, on_loopback=settings.on_loopback, what="controls on the board")
+    require_admin(settings, "controls on the board")

@@ -50,7 +50,7 @@ def test_locks_of_different_items_do_not_wait_for_each_other(
     make: Make, crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, guard: str
 ) -> None:
     """While the locks of items 1 and 3 are held, item 2 is bought; so the names do not nest either."""
-    app, inside, go_on, enter = make(items=3), threading.Semaphore(0), threading.Event(), Purchase.enter
+    app, inside, go_on, enter = make(items=3), threading.Semaphore(0), threading.Event(), Purchase.critical_section
 
     def enter_and_stay(purchase: Purchase, hold: Any) -> Section:
         section = enter(purchase, hold)
@@ -59,7 +59,7 @@ def test_locks_of_different_items_do_not_wait_for_each_other(
             go_on.wait(WAIT_S)
         return section
 
-    monkeypatch.setattr(Purchase, "enter", enter_and_stay)
+    monkeypatch.setattr(Purchase, "critical_section", enter_and_stay)
     slow = [crowd.submit(buy, app, guard, item=item) for item in (1, 3)]
     assert inside.acquire(timeout=WAIT_S)
     assert inside.acquire(timeout=WAIT_S)
@@ -124,7 +124,7 @@ def test_a_lost_lock_writes_nothing(
     app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, loss: str
 ) -> None:
     """A lock lost before the write is lock_lost, and one loss in the metrics; the next purchase is sold."""
-    kind, step = (Section, "think") if guard in IN_TWO_STEPS else (Purchase, "enter")
+    kind, step = (Section, "think") if guard in IN_TWO_STEPS else (Purchase, "critical_section")
     session, details, original = services.of(app).sessions.session(), list[str](), getattr(kind, step)
 
     def lose() -> None:

@@ -43,7 +43,7 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
     app = Flask("labs.room.phones", static_folder=None)
     app.config["INSTANCE"] = "room"
     error_handlers.init_app(app, addresses="Open the page at /.")
-    access.init_app(app, names={settings.host}, setting="--address")
+    access.init_app(app, names=frozenset({settings.host}), setting="--address")
     of_address, of_phone = Bounds(burst=800, per_s=300), Bounds(burst=20, per_s=8)
     wrong_of_address, wrong_of_all = Bounds(burst=60, per_s=0.1), Bounds(burst=240, per_s=0.5)
 

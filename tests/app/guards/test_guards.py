@@ -52,7 +52,7 @@ def test_locks_of_different_items_do_not_wait_for_each_other(
     """While the locks of items 1 and 3 are held, item 2 is bought; so the names do not nest either."""
     app, inside, go_on, enter = make(items=3), threading.Semaphore(0), threading.Event(), Purchase.critical_section
 
-    def enter_and_stay(purchase: Purchase, hold: Any) -> Section:
+    def enter_and_stay(purchase: Purchase, hold: Any = None) -> Section:
         section = enter(purchase, hold)
         if purchase.item != "2":
             inside.release()

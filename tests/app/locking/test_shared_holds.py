@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from flask import Flask
@@ -102,7 +101,7 @@ def test_a_group_is_committed_together(
 def test_buyers_of_a_group_think_together(queue_up: QueueUp, stranger: Mutex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Buyers of a group think at the same time, and not one after the other."""
     thought = list[float]()
-    monkeypatch.setattr(etcd_batch, "time", Mock(sleep=thought.append))
+    monkeypatch.setattr(etcd_batch, "think_for", thought.append)
     with stranger.acquire(timeout=WAIT_S):
         buyers = queue_up("etcd-batch", 3, hold_ms=200) + queue_up("etcd-batch", 1)
     assert told(buyers) == ["sold"] * 4

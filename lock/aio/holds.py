@@ -20,8 +20,8 @@ AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 class Lost:
     """That a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
 
-    def __init__(self, held: sync.Hold | sync.Permit | sync.MultiHold) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, held: sync.Hold | sync.Permit | sync.MultiHold, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._event = asyncio.Event()
         self._lost = held.lost
         if not held.add_listener(self._set):
@@ -68,13 +68,14 @@ class AsyncHold(Releasing, Generic[HeldT]):
     def __init__(self, held: HeldT, owner: object) -> None:
         self._held = held
         self._owner = owner  # the task that called `acquire`, whichever runs it
+        self._loop = asyncio.get_running_loop()
         self._lost: Lost | None = None
 
     @property
     def lost(self) -> Lost:
         """Set as soon as it is known that the lock is not ours any more; can be awaited."""
         if self._lost is None:
-            self._lost = Lost(self._held)
+            self._lost = Lost(self._held, self._loop)  # also where another thread asks first
         return self._lost
 
     @property
@@ -99,6 +100,12 @@ class AsyncHold(Releasing, Generic[HeldT]):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._held.__reduce_ex__(protocol)
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if exc_info[0] is GeneratorExit:  # the loop of the task was closed: nothing can be awaited any more
+            self._held.give_up()
+        else:
+            await super().__aexit__(*exc_info)
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         try:

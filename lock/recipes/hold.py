@@ -29,22 +29,7 @@ HeldT = TypeVar("HeldT", bound="HeldKey")
 logger = logging.getLogger(__name__)
 
 
-class Releasing(ABC):
-    """What leaving ``with`` releases."""
-
-    @abstractmethod
-    def release(self) -> None:
-        """Give it back."""
-
-    def __exit__(self, *exc_info: object) -> None:
-        try:
-            self.release()
-        except LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
-
-
-class Releasable(Releasing):
+class Releasable(ABC):
     """What is held, until it is released or lost."""
 
     released = False
@@ -61,6 +46,38 @@ class Releasable(Releasing):
             with contextlib.suppress(LockError):
                 self.release()
             raise
+
+    def __exit__(self, *exc_info: object) -> None:
+        pending = [threading.current_thread()]
+        try:
+            self._release_once(pending)
+        except LockError:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
+        except BaseException:  # an interrupt, which may have come before the release had begun
+            with contextlib.suppress(LockError):
+                self._release_once(pending)
+            raise
+
+    def release(self) -> None:
+        """Give it back."""
+        self._release_once([threading.current_thread()])
+
+    def _release_once(self, pending: list[threading.Thread]) -> None:
+        self._session.client.check_process()
+
+        def release() -> None:
+            try:
+                owner = pending.pop()
+            except IndexError:  # it has begun, in a thread that an interrupt does not stop
+                return
+            self._release(owner)
+
+        run_uninterrupted(release)
+
+    @abstractmethod
+    def _release(self, owner: threading.Thread) -> None:
+        """Give it back on behalf of this thread."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is one hold, to be released once")
@@ -119,10 +136,10 @@ class HeldKey(Releasable):
     @property
     def lost(self) -> Any:
         """A threading.Event, set as soon as it is known that the lock is not ours any more."""
-        return self._engine.lost_event(self._ticket)
+        return run_uninterrupted(self._engine.lost_event, self._ticket)
 
     def add_listener(self, listener: Callable[[], object]) -> bool:
-        return self._engine.on_ticket_lost(self._ticket, listener)
+        return run_uninterrupted(self._engine.on_ticket_lost, self._ticket, listener)
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless its key is deleted by hand; 0.0 once it is lost."""
@@ -175,8 +192,7 @@ class HeldKey(Releasable):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        self._session.client.check_process()
-        run_uninterrupted(self._release, threading.current_thread())
+        super().release()
 
     def end(self, owner: object) -> Ticket | None:
         """For the recipes: it counts as released from now on; the ticket to release, None where it is held on."""

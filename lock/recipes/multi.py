@@ -48,9 +48,7 @@ class MultiLock(Acquirable["MultiHold"]):
 
     def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
         check_keywords(_wrong)
-        held = self._acquire(cancel, deadline(timeout), explains=True)
-        assert held is not None
-        return held
+        return self._acquire(cancel, deadline(timeout), explains=True)  # type: ignore[return-value]  # or it raises
 
     acquire.__doc__ = Acquirable.acquire.__doc__
 
@@ -109,9 +107,7 @@ class MultiHold(Releasable):
         self._loss = _Loss()
         self.lost = self._loss.event
         self._holds_of_all = holds
-        for hold in holds:
-            if not hold.add_listener(self._loss.tell):
-                self._loss.tell()
+        run_uninterrupted(self._listen)
 
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""
@@ -127,12 +123,11 @@ class MultiHold(Releasable):
         return [hold.is_owner() for hold in self._holds_of_all]
 
     def add_listener(self, listener: Callable[[], object]) -> bool:
-        return self._loss.add_listener(listener)
+        return run_uninterrupted(self._loss.add_listener, listener)
 
     def release(self) -> None:
         """Free all of them; raises as `Hold.release`, when all are free."""
-        self._session.client.check_process()
-        run_uninterrupted(self._release)
+        super().release()
 
     def end(self) -> list[Hold]:
         """For the recipes: it counts as released from now on; the holds to release."""
@@ -144,10 +139,16 @@ class MultiHold(Releasable):
 
     def give_up(self) -> None:
         """For the recipes: as `HeldKey.give_up`."""
-        self.forget()
-        give_up_all(self._holds_of_all)
+        if not self.released:
+            self.forget()
+            give_up_all(self._holds_of_all)
 
-    def _release(self) -> None:
+    def _listen(self) -> None:
+        for hold in self._holds_of_all:
+            if not hold.add_listener(self._loss.tell):
+                self._loss.tell()
+
+    def _release(self, owner: threading.Thread) -> None:
         failures = release_all(self.end())
         if failures:
             raise failures[0]

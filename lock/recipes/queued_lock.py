@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import ref
@@ -17,7 +17,7 @@ from lock.model import Contender, Declaration
 from lock.queue.admission import Admission, Frontier
 from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import HeldKey, Hold, Releasable, Releasing
+from lock.recipes.hold import HeldKey, Hold, Releasable
 from lock.runtime.clock import check_number, deadline, now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
@@ -29,7 +29,7 @@ PLAIN = Terms()
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-class Acquirable(Releasing, Generic[HeldT]):
+class Acquirable(ABC, Generic[HeldT]):
     """What any thread acquires. ``with x as hold:``, ``with x.acquire(timeout=5) as hold:`` and `release` all work."""
 
     def __init__(self, session: Session, label: str) -> None:
@@ -64,13 +64,25 @@ class Acquirable(Releasing, Generic[HeldT]):
     def release(self) -> None:
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
         self.session.client.check_process()
-        holds = self.holds_here()
-        if not holds:
-            raise NotHeld(f"this thread holds {self._label} by no acquisition of this object")
-        holds[-1].release()
+        self._last().release()
 
     def __enter__(self) -> HeldT:
         return self.acquire()
+
+    def __exit__(self, *exc_info: object) -> None:
+        try:
+            held = self._last()
+        except NotHeld:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
+        else:
+            held.__exit__(*exc_info)
+
+    def _last(self) -> HeldT:
+        holds = self.holds_here()
+        if not holds:
+            raise NotHeld(f"this thread holds {self._label} by no acquisition of this object")
+        return holds[-1]
 
     def holds_here(self) -> list[HeldT]:
         """For the recipes: those of this thread that are not released."""
@@ -112,12 +124,8 @@ class QueuedLock(Acquirable[HoldT]):
         """For the recipes: acquire it; `value` is what the key says, if not who we are."""
         check_keywords(wrong)
         until, owner = deadline(timeout), threading.current_thread()
-        held = self.enter_again(owner)
-        if held is None:
-            acquisition = self.start(owner, until, value=value, tries=timeout == 0, explains=True)
-            held = self._finish_waiting(acquisition, owner, cancel, self.holds_here())
-            assert held is not None
-        return held
+        options = {"value": value, "tries": timeout == 0, "explains": True}  # so that it holds, or raises
+        return self.enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]
 
     def try_acquire(self) -> HoldT | None:
         """The lock if it is free at this moment, else None; nothing is written where it is taken.
@@ -129,8 +137,7 @@ class QueuedLock(Acquirable[HoldT]):
             EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
         """
         owner = threading.current_thread()
-        held = self.enter_again(owner)
-        return held or self._finish_waiting(self.start(owner, now(), tries=True), owner, None, self.holds_here())
+        return self.enter_again(owner) or self._queue(owner, now(), None, tries=True)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -185,25 +192,30 @@ class QueuedLock(Acquirable[HoldT]):
         failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
         self._engine.core.cancel(acquisition.ticket, failure, moment)
 
+    def _queue(self, owner: object, until: float, cancel: CancelToken | None, **options: Any) -> HoldT | None:
+        return self._finish_waiting(self.start(owner, until, **options), owner, cancel, self.holds_here())
+
     def _finish_waiting(
         self, acquisition: Acquisition, owner: object, cancel: CancelToken | None, holds: list[Any]
     ) -> HoldT | None:
         """Wait in this thread; the hold, kept in `holds`, or None where a try found it taken."""
         held: HoldT | None = None
         try:
-            if cancel is not None:
-                cancel.add(acquisition, lambda: self.cancel_all([acquisition]))
-            if not self._engine.acquire(acquisition):
+            try:
+                if cancel is not None:
+                    cancel.add(acquisition, lambda: self.cancel_all([acquisition]))
+                is_held = self._engine.acquire(acquisition)
+            finally:
+                self.stop(acquisition)
+                if cancel is not None:
+                    cancel.discard(acquisition)
+            if not is_held:
                 return None
             held = self.finish(acquisition, owner, holds)
             return held  # noqa: RET504 (an interrupt may come between the two lines)
         except BaseException:  # KeyboardInterrupt may come after the last step, too
             self._abandon(acquisition, held)
             raise
-        finally:
-            self.stop(acquisition)
-            if cancel is not None:
-                cancel.discard(acquisition)
 
     def _abandon(self, acquisition: Acquisition, held: HoldT | None) -> None:
         self._engine.abandon(acquisition)

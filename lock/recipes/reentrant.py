@@ -60,8 +60,13 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
         if hold is None or hold.entries == 0:
             return None
         hold.ensure()  # if it is lost, the owner has to leave first
-        hold.entries += 1
-        return hold
+        entries = hold.entries
+        try:
+            hold.entries += 1
+            return hold
+        except BaseException:  # an interrupt
+            hold.entries = entries
+            raise
 
     def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
         hold = super().finish(acquisition, owner, holds)

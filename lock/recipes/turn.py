@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from lock.errors import NotHeld
 from lock.recipes.hold import Hold, Releasable
 from lock.runtime.clock import now
-from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent
 from lock.session.session import Session
 
 
@@ -61,8 +61,10 @@ class Turn(Releasable):
 
     def release(self) -> None:
         """End the turn; raises `NotHeld` if it was ended before, `LockLost` if the hold was found lost at its end."""
-        self._session.client.check_process()
-        run_uninterrupted(self.turns.end, self)
+        super().release()
+
+    def _release(self, owner: threading.Thread) -> None:
+        self.turns.end(self)
 
 
 @dataclass(eq=False)

@@ -33,26 +33,31 @@ class _KeptThread:
     """Makes one call after the other, until the process ends."""
 
     def __init__(self) -> None:
-        self.is_busy = False
+        self._works = False
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()  # in C: nothing in it can be interrupted halfway
         threading.Thread(target=self._work, name="main-thread-calls", daemon=True).start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call has not ended, perhaps one whose caller was interrupted."""
+        return self._works or not self._jobs.empty()
 
     def run(self, call: Callable[[], T]) -> T:
         """What `call` returns or raises."""
         outcome: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
-        self.is_busy = True
         self._jobs.put((call, outcome))
         return outcome.get().result()
 
     def _work(self) -> None:
         while True:
             call, outcome = self._jobs.get()
+            self._works = True
             future: Future[Any] = Future()
             try:
                 future.set_result(call())
             except BaseException as error:
                 future.set_exception(error)
-            self.is_busy = False
+            self._works = False
             outcome.put(future)
             del call, outcome, future  # or what they refer to would live on until the next call
 

@@ -148,6 +148,26 @@ def test_a_closed_loop_leaves_no_key(
     assert not task.done()
 
 
+@pytest.mark.parametrize("make", [lambda s, n: aio.Mutex(s, n), lambda s, n: aio.MultiLock(s, [f"{n}/a", f"{n}/b"])])
+def test_a_loop_that_is_closed_in_a_critical_section_frees_the_lock(
+    client: Client, session: Session, name: str, make: Callable[[Session, str], Any]
+) -> None:
+    """When its task is discarded: `async with` cannot wait any more, so the session releases."""
+    loop, inside = asyncio.new_event_loop(), asyncio.Event()
+
+    async def hold() -> None:
+        async with make(session, name).acquire(timeout=WAIT_S):
+            inside.set()
+            await asyncio.get_running_loop().create_future()
+
+    task = loop.create_task(hold())
+    loop.run_until_complete(inside.wait())
+    loop.close()
+    assert keys(client, name)
+    task.get_coro().close()
+    await_keys(client, name, 0)
+
+
 @in_a_loop
 async def test_a_loss_can_be_awaited(client: Client, session: Session, name: str) -> None:
     """The key is deleted by hand: tasks that wait for the loss wake up."""

@@ -21,6 +21,7 @@ import pytest
 import lock
 from lock import Client, CohortMutex, Hold, LockCancelled, MultiLock, Mutex, NotHeld, ReentrantMutex, Session, Turn
 from lock.core import following
+from lock.core.queue import Stage
 from lock.runtime.interrupts import InterruptSafeEvent
 from tests.support.lock import WAIT_S, keys, lock_threads
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
@@ -47,6 +48,29 @@ def test_an_interrupt_at_any_call_leaves_no_key(
             locks[-1].release()
     wait_until(lambda: not keys(client, name))
     wait_until(lambda: not session._engine.core.tickets)
+
+
+@pytest.mark.usefixtures("no_garbage_collector")
+@pytest.mark.parametrize(
+    "make", [Mutex, ReentrantMutex, lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"])]
+)
+def test_an_interrupt_at_any_line_leaves_no_hold(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | MultiLock], monkeypatch: Patch
+) -> None:
+    """All of it is given back, but where the first line of `__enter__` or `__exit__` has not run: see docs/lock.md."""
+    monkeypatch.setattr(session._engine.core.reconciler, "_period", 0.05)  # what finds an acquisition without a caller
+    tickets, left = session._engine.core.tickets, list[str]()
+    for number in itertools.count(1):
+        lock = make(session, f"{name}/{number}")
+        function = interrupted_at_line(partial(lock_and_release, lock), at=number)
+        if function is None:
+            break
+        wait_until(lambda: all(each.stage is Stage.HELD and each.waiter is None for each in tickets.values()))
+        if tickets:
+            left.append(function)
+            lock.release()
+    assert number > 50
+    assert left == ["__enter__", "__exit__", "__exit__"]
 
 
 @pytest.mark.parametrize("make", [Mutex, CohortMutex])
@@ -159,6 +183,27 @@ def interrupted(call: Callable[[], object], *, at: int, inside: tuple[str, ...])
     finally:
         sys.settrace(before)
     return next(entered) > at
+
+
+def interrupted_at_line(call: Callable[[], object], *, at: int) -> str | None:
+    """Call it, interrupted before the library's `at`-th line; the function that has it, None where there are fewer."""
+    lines, functions = itertools.count(1), list[str]()
+
+    def trace_lines(frame: FrameType, event: str, arg: object) -> Any:
+        if event == "line" and not is_left_out(frame) and next(lines) == at:
+            functions.append(frame.f_code.co_name)
+            raise KeyboardInterrupt
+        return trace_lines
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, *_: trace_lines if frame.f_code.co_filename.startswith(LIBRARY) else None)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return functions[0] if functions else None
 
 
 def is_left_out(frame: FrameType | None) -> bool:

@@ -65,6 +65,7 @@ def test_an_interrupt_at_any_line_leaves_no_hold(
         function = interrupted_at_line(partial(lock_and_release, lock), at=number)
         if function is None:
             break
+        session.ensure()  # what was noted is done
         wait_until(lambda: all(each.stage is Stage.HELD and each.waiter is None for each in tickets.values()))
         if tickets:
             left.append(function)

@@ -1,8 +1,23 @@
-"""The fixtures of all tests, those of the core and those of the labs."""
+"""How all tests run. Fixtures are in the conftest.py of the folders that use them."""
 
-pytest_plugins = [
-    "tests.support.fixtures",
-    "tests.support.shop_fixtures",
-    "tests.support.stack_fixtures",
-    "tests.support.browser_fixtures",
-]
+from __future__ import annotations
+
+import signal
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """No example has a deadline, and signals are as in a terminal, also if the parent process ignores some.
+
+    Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
+    """
+    for name, same in (("same", True), ("search", False)):
+        settings.register_profile(
+            name, deadline=None, derandomize=same, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+        )
+    settings.load_profile(config.getoption("--hypothesis-profile") or "same")
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +20,6 @@ from app.sales.stock import Stock
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect
 from tests.support.shops import environment
-
-
-@pytest.fixture
-def fresh_redis(tmp_path: Path) -> Iterator[Redis]:
-    """A Redis of this test's own, to be stopped, paused or changed."""
-    with Redis(tmp_path) as server:
-        yield server
 
 
 @pytest.fixture

@@ -9,6 +9,9 @@ import pytest
 from labs.room.tests.network import Network, own_network
 from labs.room.up import RoomServer
 from loadtest.stack.stack import Stack
+from tests.support.browser_fixtures import chromium_path
+from tests.support.shop_fixtures import app, browser, crowd, make, settings
+from tests.support.stack_fixtures import running_stack, stack
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from app.sales.sale import Sale
 from tests.support.commands import finished
-from tests.support.fixtures import module_of
+from tests.support.modules import module_of
 from tests.support.shops import WAYS, buy
 
 ROOT = Path(__file__).parents[3]

@@ -1,0 +1,17 @@
+"""Each test's own shop."""
+
+from __future__ import annotations
+
+from tests.support.shop_fixtures import (
+    app,
+    browser,
+    crowd,
+    env,
+    item_stock,
+    make,
+    other,
+    process,
+    sale,
+    settings,
+    stranger,
+)

@@ -1,0 +1,6 @@
+"""The stack that the tests of the rush share, and a shop without it."""
+
+from __future__ import annotations
+
+from tests.support.shop_fixtures import make, sale, settings
+from tests.support.stack_fixtures import running_stack, stack

@@ -7,9 +7,7 @@ that a learner adds included, and none needs a table of them.
 from __future__ import annotations
 
 import inspect
-import sys
 import textwrap
-import threading
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -32,15 +30,8 @@ class GuardLines:
         self._buy = inspect.unwrap(buy)
         self._code = self._buy.__code__
 
-    def line_now(self) -> int | None:
-        """The line of the file in which the calling thread is inside `buy`; None if it is not inside."""
-        return self._line_of(sys._getframe(1))
-
-    def line_in(self, thread: threading.Thread) -> int | None:
-        """The line in which another thread is, for example one that waits for the guard's lock."""
-        return self._line_of(sys._current_frames().get(thread.ident or 0))
-
-    def _line_of(self, frame: FrameType | None) -> int | None:
+    def line_of(self, frame: FrameType | None) -> int | None:
+        """The line of the file in which the thread with this frame is inside `buy`; None if it is not inside."""
         while frame is not None:
             if frame.f_code is self._code:
                 return frame.f_lineno

@@ -16,6 +16,9 @@ class MappedFile:
     a store into a hole would be a SIGBUS. It is never cut, so a reader stops at its first zero.
 
     A system call gives up the interpreter, and with many threads it takes long to get it back; a store does not.
+
+    Attributes:
+        size: bytes that were written, those of earlier processes included.
     """
 
     def __init__(self, path: Path) -> None:
@@ -24,6 +27,7 @@ class MappedFile:
         self._begin = os.fstat(self._file).st_size // CHUNK * CHUNK  # of the chunk that is mapped
         self._chunk: mmap.mmap | None = None
         self._at = 0  # in the chunk
+        self.size = self._begin
 
     def append(self, line: bytes) -> None:
         """Append a line, which ends with a newline and fits into a chunk; raises OSError, and nothing is written."""
@@ -38,18 +42,13 @@ class MappedFile:
             self._chunk.close()
             self._chunk, self._begin, self._at, end = following, self._begin + CHUNK, 0, len(line)
         self._chunk[self._at : end] = line
-        self._at = end
+        self._at, self.size = end, self._begin + end
 
     def _map(self, begin: int) -> mmap.mmap:
         """The chunk from `begin` on, filled up with zeros where the file ends inside it."""
         while (size := os.fstat(self._file).st_size) < begin + CHUNK:
             os.pwrite(self._file, bytes(begin + CHUNK - size), size)
         return mmap.mmap(self._file, CHUNK, offset=begin)
-
-    @property
-    def size(self) -> int:
-        """Bytes that were written, those of earlier processes included."""
-        return self._begin + self._at
 
     def close(self) -> None:
         """Close it, with the zeros at its end."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -61,7 +62,8 @@ class SectionLog(PurchaseListener):
         self._lock = threading.Lock()
 
     def locked(self, section: Section) -> None:
-        purchase, at, line = section.purchase, now_ns(), self._line(section)
+        purchase, at, lines = section.purchase, now_ns(), self._lines.get(section.purchase.guard)
+        line = lines.line_of(sys._getframe()) if lines else None
         self._passed[purchase.order] = at, []
         self._write(
             Enter(
@@ -95,7 +97,9 @@ class SectionLog(PurchaseListener):
         if section.commit_at is not None and points:
             answered = min(section.commit_at + int(section.commit_s * 1e9), at)
             points.append(("wrote", points[-1][1], (answered - entered) // 1000))
-        points.append(("left", self._line(section), (at - entered) // 1000))
+        lines = self._lines.get(section.purchase.guard)
+        line = lines.line_of(sys._getframe()) if lines else None
+        points.append(("left", line, (at - entered) // 1000))
         receipt = section.receipt
         outcome, cause = _verdict(receipt, error)
         self._write(
@@ -114,11 +118,9 @@ class SectionLog(PurchaseListener):
 
     def _pass(self, name: str, section: Section) -> None:
         entered, points = self._passed[section.purchase.order]
-        points.append((name, self._line(section), (now_ns() - entered) // 1000))
-
-    def _line(self, section: Section) -> int | None:
         lines = self._lines.get(section.purchase.guard)
-        return lines.line_now() if lines else None
+        line = lines.line_of(sys._getframe()) if lines else None
+        points.append((name, line, (now_ns() - entered) // 1000))
 
     def _keep_source(self, guard: str) -> None:
         self._kept.add(guard)

@@ -10,6 +10,7 @@ A purchase has `LIMIT_S` seconds in all. When they are over, or it is ended, it 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 import uuid
@@ -104,12 +105,13 @@ class SteppedPurchase(PurchaseListener):
         with self._changed:
             section, receipt = self._section, self._receipt
             moving = not self._stands and not self.is_over
+            frame = sys._current_frames().get(self._thread.ident or 0) if moving else None
             return {
                 "id": self.id,
                 "buyer": self._buyer,
                 "guard": self._guard.name,
                 "point": self._point,
-                "line": (self._lines.line_in(self._thread) if moving else None) or self._line,
+                "line": self._lines.line_of(frame) or self._line,
                 "stands": self._stands,
                 "left_s": round(max(self._until - time.monotonic(), 0.0), 1),
                 "token": section.token if section else None,
@@ -150,7 +152,7 @@ class SteppedPurchase(PurchaseListener):
 
     def _stop(self, point: str) -> None:
         with self._changed:
-            self._point, self._line = point, self._lines.line_now() or self._line
+            self._point, self._line = point, self._lines.line_of(sys._getframe()) or self._line
             self._stands = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._go or self._ended, max(self._until - time.monotonic(), 0.0))

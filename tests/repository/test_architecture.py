@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -14,11 +13,7 @@ from pathlib import Path
 import pytest
 
 import lock
-from app import create_app, services
-from app.config.settings import Settings
-from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
-from tests.support.shops import buy
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -179,27 +174,6 @@ def test_the_load_test_shares_nothing_but_the_contract() -> None:
     shared = {name for path in (ROOT / "app/contract").glob("*.py") for name in imported(path)}
     assert {name for name in shared if name.partition(".")[0] not in {*sys.stdlib_module_names, "app"}} == set()
     assert {name for name in shared if name.startswith("app") and not name.startswith("app.contract")} == set()
-
-
-FILE = re.compile(r"\[`((?:app|lock)/[\w/]+\.py)`\]")
-
-
-def test_the_click_is_told_as_it_runs(etcd: Etcd, redis_server: Redis) -> None:
-    """The architecture page lists the files to open for one click; each is in the trace, which has 14 of the shop's."""
-    shop = create_app(Settings(etcd_endpoints=etcd.endpoint, redis_url=redis_server.url, sale=uuid.uuid4().hex))
-    buy(shop)
-    files = set[str]()
-    sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
-    try:
-        assert buy(shop)["outcome"] == "sold"
-    finally:
-        sys.setprofile(None)
-        services.of(shop).close()
-    traced = {str(Path(file).relative_to(ROOT)) for file in files if Path(file).is_relative_to(ROOT)}
-    listed = set(FILE.findall(PAGE.split("\n## One click")[1].split("\n## ")[0]))
-    assert 8 <= len(listed) <= 12
-    assert listed <= traced
-    assert len([file for file in traced if file.startswith("app/")]) <= 14
 
 
 def test_no_test_imports_locust() -> None:

@@ -1,0 +1,78 @@
+"""One click, traced as `make up` runs it: how much of the shop and the lock a purchase passes through.
+
+``pytest -s`` on this file prints files, calls and lines of each top folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from flask import Flask
+
+from tests.support.shops import buy
+
+ROOT = Path(__file__).parents[2]
+LISTED = re.compile(r"\[`((?:app|lock)/[\w/]+\.py)`\]")
+MOST = {"app": (14, 70), "lock": (10, 110)}  # files and calls
+
+
+@dataclasses.dataclass
+class Trace:
+    """The calls of this repository's functions: the file of each, from the root."""
+
+    calls: list[str] = dataclasses.field(default_factory=list)
+
+    def note(self, frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT) and ".venv" not in path.parts:
+            self.calls.append(path.relative_to(ROOT).as_posix())
+
+    def of(self, folder: str) -> tuple[set[str], int, int]:
+        """Files, calls and lines of the files."""
+        calls = [file for file in self.calls if file.startswith(f"{folder}/")]
+        lines = sum(len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in set(calls))
+        return set(calls), len(calls), lines
+
+
+@contextmanager
+def traced() -> Iterator[Trace]:
+    trace = Trace()
+    sys.setprofile(trace.note)
+    try:
+        yield trace
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.fixture
+def click(make: Callable[..., Flask], tmp_path: Path) -> Trace:
+    """A purchase under etcd, not contended, of a shop that has sold before and keeps a section log."""
+    shop = make(section_log=tmp_path)
+    assert [buy(shop)["status"] for _ in range(3)] == [200] * 3
+    with traced() as trace:
+        assert buy(shop)["status"] == 200
+    return trace
+
+
+def test_a_click_passes_through_few_files_and_calls(click: Trace) -> None:
+    """Context managers in context managers, and parameters that are read again and again, would show here."""
+    for folder, (most_files, most_calls) in MOST.items():
+        files, calls, lines = click.of(folder)
+        print(f"{folder}: {len(files)} files, {calls} calls, {lines} lines")
+        assert (len(files) <= most_files, calls <= most_calls) == (True, True), sorted(files)
+    assert len(click.of("app")[0] | click.of("lock")[0]) <= 21
+
+
+def test_the_architecture_page_lists_what_a_reader_opens(click: Trace) -> None:
+    """Each file that it lists for a click is in the trace."""
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    listed = set(LISTED.findall(page.split("\n## One click")[1].split("\n## ")[0]))
+    assert 8 <= len(listed) <= 12
+    assert listed <= set(click.calls)

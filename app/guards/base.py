@@ -12,21 +12,31 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
+from app.config.settings import Settings
 from app.contract.outcomes import LossCause, Outcome, Promise
+from app.locking.etcd_sessions import EtcdSessions
 from app.sales.purchase import Purchase, Receipt, Section
 from app.sales.redis_client import answered_until
+from app.sales.sale import Sale
+from app.sales.stock import Stock
 from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Turn
 
-if TYPE_CHECKING:
-    from app.services import Services
-
-__all__ = ["Guard", "Promise", "release"]
+__all__ = ["Guard", "Parts", "Promise", "release"]
 
 logger = logging.getLogger(__name__)
 
 SLICE_S = 1.0  # the longest a waiter for a thread lock takes to notice that the instance shuts down
+
+
+class Parts(Protocol):
+    """What a guard may use of `app.services.Services`."""
+
+    settings: Settings
+    sessions: EtcdSessions
+    sale: Sale
+    stocks: dict[str, Stock]
 
 
 class Guard(ABC):
@@ -48,7 +58,7 @@ class Guard(ABC):
     loses_lock: ClassVar[bool] = False
     waits_in_etcd: ClassVar[bool] = False
 
-    def __init__(self, shop: Services) -> None:
+    def __init__(self, shop: Parts) -> None:
         self.shop = shop
         self.sessions = shop.sessions
         self.stock = shop.stocks.__getitem__  # the stock of an item

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from app.guards.base import Guard, Promise, release
+from app.guards.base import Guard, Parts, Promise, release
 from app.sales.commit_queue import CommitQueue, Entry, Result
 from app.sales.purchase import Purchase, Receipt, Section, think_for
 from lock import LockTimeout, Turn
-
-if TYPE_CHECKING:
-    from app.services import Services
 
 
 class EtcdBatchGuard(Guard):
@@ -38,7 +34,7 @@ class EtcdBatchGuard(Guard):
     loses_lock = True
     waits_in_etcd = True
 
-    def __init__(self, shop: Services) -> None:
+    def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
         self.queues = {item: CommitQueue() for item in shop.stocks}
 

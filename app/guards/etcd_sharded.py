@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from app.guards.base import Guard, Promise
+from app.guards.base import Guard, Parts, Promise
 from app.sales.commit_queue import Entry
 from app.sales.purchase import Purchase, Receipt, think_for
 from app.sharding.claims import Claims
 from app.sharding.shards import Shard, ShardedStock
 from app.sharding.transfer import SLOT_ERRORS
 from lock import EtcdUnavailable, LockTimeout
-
-if TYPE_CHECKING:
-    from app.services import Services
 
 POLL_S = 0.1
 
@@ -36,7 +32,7 @@ class EtcdShardedGuard(Guard):
     order = 70
     loses_lock = True
 
-    def __init__(self, shop: Services) -> None:
+    def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
         self.stocks = {item: ShardedStock(shop.sale, item) for item in shop.stocks}
         self.claims = Claims(shop.sale)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING
 
 from redis.exceptions import WatchError
 
-from app.guards.base import Guard, Promise
+from app.guards.base import Guard, Parts, Promise
 from app.sales.purchase import Purchase, Receipt
 from lock import LockTimeout
-
-if TYPE_CHECKING:
-    from app.services import Services
 
 PAUSE_S = 0.004  # for each purchase of this instance that tries: about what one attempt costs it
 LONGEST_PAUSE_S = 0.8
@@ -31,7 +27,7 @@ class RedisWatchGuard(Guard):
     description = "WATCH, MULTI, EXEC: no lock, but a purchase that was overtaken begins again. Exact."
     order = 90
 
-    def __init__(self, shop: Services) -> None:
+    def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
         self._trying: set[str] = set()
 

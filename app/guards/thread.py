@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
-from app.guards.base import Guard, Promise
+from app.guards.base import Guard, Parts, Promise
 from app.sales.purchase import Purchase, Receipt
-
-if TYPE_CHECKING:
-    from app.services import Services
 
 
 class ThreadGuard(Guard):
@@ -20,7 +16,7 @@ class ThreadGuard(Guard):
     description = "A threading.Lock in each instance: the instances still race each other. It oversells."
     order = 20
 
-    def __init__(self, shop: Services) -> None:
+    def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
         self._locks = {item: threading.Lock() for item in shop.stocks}
 

@@ -57,17 +57,17 @@ async def acquire(
         lock.stop(acquisition)
 
 
-async def release_held(held: HeldKey | MultiHold, owner: object) -> None:
+async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
     """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
     owner = owner or calling_task()
     if not isinstance(held, MultiHold):
-        await release(held, owner)
+        await release(held, owner, wait=wait)
         return
     holds, failures = held.end(), list[LockError]()
     try:
         for hold in reversed(holds):
             try:
-                await release(hold, owner)
+                await release(hold, owner, wait=wait)
             except LockError as error:
                 failures.append(error)
     finally:  # a cancellation may have kept some of them from it
@@ -76,18 +76,19 @@ async def release_held(held: HeldKey | MultiHold, owner: object) -> None:
         raise failures[0]
 
 
-async def release(hold: HeldKey, owner: object) -> None:
+async def release(hold: HeldKey, owner: object, *, wait: bool = True) -> None:
     """As `lock.Hold.release`; a task that is cancelled here has released it."""
     engine, ticket = hold._engine, hold.end(owner)
     if ticket is None:
         return
     until = now() + engine.client.timeout
     woken = _Wakeups(ticket)
-    request = engine.tell(engine.core.release, ticket)
-    if request is not None:
-        deletions = engine.core.deletions
-        sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
-        engine.check_deletion(ticket, await _outcome(engine, deletions, request, sent))
+    request = engine.tell(partial(engine.core.release, waits=wait), ticket)
+    if request is None:
+        return
+    deletions = engine.core.deletions
+    sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
+    engine.check_deletion(ticket, await _outcome(engine, deletions, request, sent))
     while not ticket.is_gone and now() < until:
         await woken.wait(until)
     engine.check_released(ticket)

@@ -94,9 +94,9 @@ class AsyncHold(Releasing, Generic[HeldT]):
         """Call `callback` once, from a thread of the session, when the lock is lost; at once if it is already."""
         self._held.on_lost(callback)
 
-    def release(self) -> Coroutine[Any, Any, None]:
-        """Free the lock; to be awaited. Raises as `lock.Hold.release`. A task cancelled here has released it."""
-        return driver.release_held(self._held, driver.calling_task())
+    def release(self, *, wait: bool = True) -> Coroutine[Any, Any, None]:
+        """Free the lock; to be awaited. As `lock.Hold.release`. A task cancelled here has released it."""
+        return driver.release_held(self._held, driver.calling_task(), wait=wait)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._held.__reduce_ex__(protocol)

@@ -272,17 +272,21 @@ class Core:
 
     # From a hold, or a wait, to nothing
 
-    def release(self, ticket: Ticket, now: float) -> Delete | None:
-        """The hold is over: the deletion that its driver sends now, with others that are due; None: it goes later.
+    def release(self, ticket: Ticket, now: float, *, waits: bool = True) -> Delete | None:
+        """The hold is over: the deletion that its driver sends now, with others that are due, and waits for.
+
+        None where it does not wait, or where the next holder is of this session: the deletion goes by itself.
 
         Stage: HELD. Else it raises: `LockLost` where the hold was lost, `NotHeld` where it was given up before.
         """
         self._check_held(ticket, now)
         ticket.stage = Stage.LEAVING
-        if not ticket.is_fence and self._hand_over(ticket):
-            self.deletions.add(ticket, now, may_wait=True)
-            return None
-        return self.deletions.take(ticket)
+        is_handed_over = not ticket.is_fence and self._hand_over(ticket)
+        if waits and not is_handed_over:
+            return self.deletions.take(ticket)
+        ticket.is_unattended = True
+        self.deletions.add(ticket, now, may_wait=is_handed_over)
+        return None
 
     def leave(self, ticket: Ticket, now: float) -> None:
         """A wait is over, or a hold that is not released by its owner: the key is deleted soon.

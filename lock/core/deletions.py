@@ -87,7 +87,10 @@ class Deletions:
         self._returned(request)
         for ticket, was_there in zip(request.tickets, answer.there, strict=True):
             if ticket is not None:
-                self._core.gone(ticket, was_there=was_there or ticket.deletion_in_doubt)
+                is_released = was_there or ticket.deletion_in_doubt
+                if ticket.is_unattended and not is_released:
+                    logger.warning("key %s was gone before it was released: the lock was lost unnoticed", ticket.key)
+                self._core.gone(ticket, was_there=is_released)
         if self._waiting:
             self._due = min(self._due, now)
             self._core.is_early = True

@@ -50,6 +50,7 @@ class Ticket:
         may_exist: whether its key was or may have been written.
         is_fence: whether a transaction may rely on the key, so no other may hold before it is deleted.
         deletion_in_doubt: whether a deletion was not answered, so that the next one may find nothing.
+        is_unattended: whether nobody waits for its deletion, so a key that was gone before is logged.
         was_there: whether the deletion has found the key.
         expires: when its hold is given up.
         waiter: tells what waits for it or was not told of its turn yet; where that is None, the ticket is left.
@@ -73,6 +74,7 @@ class Ticket:
     may_exist: bool = False
     is_fence: bool = False
     deletion_in_doubt: bool = False
+    is_unattended: bool = False
     was_there: bool = True
     expires: float = math.inf
     waiter: Callable[[], object] | None = None

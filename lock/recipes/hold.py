@@ -63,7 +63,7 @@ class Releasable(ABC):
         """Give it back."""
         self._release_once([threading.current_thread()])
 
-    def _release_once(self, pending: list[threading.Thread]) -> None:
+    def _release_once(self, pending: list[threading.Thread], **options: Any) -> None:
         self._session.client.check_process()
 
         def release() -> None:
@@ -71,7 +71,7 @@ class Releasable(ABC):
                 owner = pending.pop()
             except IndexError:  # it has begun, in a thread that an interrupt does not stop
                 return
-            self._release(owner)
+            self._release(owner, **options)
 
         run_uninterrupted(release)
 
@@ -182,17 +182,19 @@ class HeldKey(Releasable):
         self._session.client.check_process()
         return bool(self._engine.tell(self._engine.core.contended, self._ticket))
 
-    def release(self) -> None:
+    def release(self, *, wait: bool = True) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
 
-        Where etcd does not answer, the session goes on trying. A next one of this process holds at once.
+        Where etcd does not answer, the session goes on trying. A next one of this process holds at once; then, and
+        where it is not to `wait`, this returns as soon as the deletion is ordered. So it does not tell that the key was
+        deleted from elsewhere before (that is logged instead), nor that the lock is free for others already.
 
         Raises:
             NotHeld: it was released before.
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        super().release()
+        self._release_once([threading.current_thread()], wait=wait)
 
     def end(self, owner: object) -> Ticket | None:
         """For the recipes: it counts as released from now on; the ticket to release, None where it is held on."""
@@ -220,10 +222,10 @@ class HeldKey(Releasable):
                 return
             kv = found._replace(lease_id=lease_id)  # others may have taken the lease from it, too
 
-    def _release(self, owner: object) -> None:
+    def _release(self, owner: object, *, wait: bool = True) -> None:
         ticket = self.end(owner)
         if ticket is not None:
-            self._engine.release(ticket)
+            self._engine.release(ticket, wait=wait)
 
     def _pass_on(self, kind: type[HeldT]) -> HeldT:
         """The same key as another hold, while this one counts as released."""

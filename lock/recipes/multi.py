@@ -125,9 +125,9 @@ class MultiHold(Releasable):
     def add_listener(self, listener: Callable[[], object]) -> bool:
         return run_uninterrupted(self._loss.add_listener, listener)
 
-    def release(self) -> None:
-        """Free all of them; raises as `Hold.release`, when all are free."""
-        super().release()
+    def release(self, *, wait: bool = True) -> None:
+        """Free all of them; `wait` is that of `Hold.release`, which raises the same, here when all are done with."""
+        self._release_once([threading.current_thread()], wait=wait)
 
     def end(self) -> list[Hold]:
         """For the recipes: it counts as released from now on; the holds to release."""
@@ -148,8 +148,8 @@ class MultiHold(Releasable):
             if not hold.add_listener(self._loss.tell):
                 self._loss.tell()
 
-    def _release(self, owner: threading.Thread) -> None:
-        failures = release_all(self.end())
+    def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
+        failures = release_all(self.end(), wait=wait)
         if failures:
             raise failures[0]
 
@@ -177,12 +177,12 @@ class _Loss:
             listener()
 
 
-def release_all(holds: list[Hold]) -> list[LockError]:
+def release_all(holds: list[Hold], *, wait: bool = True) -> list[LockError]:
     """Release the last first; what went wrong."""
     failures = []
     for hold in holds[::-1]:
         try:
-            hold.release()
+            hold.release(wait=wait)
         except LockError as error:
             failures.append(error)
     return failures

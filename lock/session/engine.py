@@ -231,14 +231,18 @@ class Engine:
 
     # Holding and releasing
 
-    def release(self, ticket: Ticket) -> None:
-        """Free the lock; returns when the key is deleted, or the client's timeout is over. `LockLost`: it was lost."""
+    def release(self, ticket: Ticket, *, wait: bool = True) -> None:
+        """Free the lock; returns when the key is deleted, or the client's timeout is over. `LockLost`: it was lost.
+
+        At once where it is not to `wait`, or where the next holder is of this session.
+        """
         until = now() + self.client.timeout
-        request = self.tell(self.core.release, ticket)
-        if request is not None:
-            deletions, call = self.core.deletions, self.call_of(request)
-            ask = partial(self.client.call, call, unanswered=partial(deletions.doubt, request))
-            self.check_deletion(ticket, self.exchange(deletions, request, ask))
+        request = self.tell(partial(self.core.release, waits=wait), ticket)
+        if request is None:
+            return
+        deletions, call = self.core.deletions, self.call_of(request)
+        ask = partial(self.client.call, call, unanswered=partial(deletions.doubt, request))
+        self.check_deletion(ticket, self.exchange(deletions, request, ask))
         if not ticket.is_gone:
             gone = InterruptSafeEvent()
             ticket.wake = gone.set

@@ -1,0 +1,389 @@
+"""One process of the fuzz: it calls every public method of sessions, recipes and holds at any moment, from anywhere.
+
+``python -m tests.support.fuzzing ENDPOINT SECONDS SEED FILE``. Threads and tasks acquire and release; others call
+whatever they like on holds of any age and on shared locks; so do a signal handler, `__del__` and forked children;
+sessions are closed, drained and revoked; keys are deleted, and made where a session wants to write.
+
+What the library may raise is a `LockError`. All else is a fault, as is a call that takes too long or spins. Faults go
+to standard error, and end it with exit code 1. The oracle is outside: each exclusive hold leaves one line in FILE, with
+its token and the times between which it has passed `ensure()`: see `overlaps`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import faulthandler
+import gc
+import itertools
+import json
+import logging
+import os
+import pickle
+import random
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lock import (
+    CancelToken,
+    CohortMutex,
+    ForkedError,
+    LockError,
+    MultiLock,
+    Mutex,
+    ReadWriteLock,
+    ReentrantMutex,
+    Semaphore,
+    Session,
+    aio,
+    connect,
+)
+
+NAMES = ("fuzz/a", "fuzz/b")  # exclusive over all recipes that use them
+TTL_S = 3
+CALL_S = 30.0  # far more than any call may take: its timeout is less than a second, the client's two
+SPIN_S = 0.3  # CPU time of one thread in one call, which a call that waits does not need
+FORK_S = 20
+THREADS = 3
+
+
+class Span(NamedTuple):
+    """When one hold was surely held: it passed `ensure()` at both times and has one key in etcd for all of them."""
+
+    name: str
+    token: list[int]
+    first: float
+    last: float
+
+
+def overlaps(file: Path) -> list[tuple[Span, Span]]:
+    """The pairs of holds of one name that were both held at one moment, or whose tokens don't rise with the time."""
+    spans: dict[str, list[Span]] = {}
+    for line in file.read_text().splitlines():
+        span = Span(*json.loads(line))
+        spans.setdefault(span.name, []).append(span)
+    pairs = []
+    for of_name in spans.values():
+        of_name.sort(key=lambda span: span.first)
+        for earlier, later in itertools.pairwise(of_name):
+            if later.first < earlier.last or later.token <= earlier.token:
+                pairs.append((earlier, later))
+    return pairs
+
+
+class Fuzz:
+    """What the threads, tasks, handlers and collected objects of one process share."""
+
+    def __init__(self, endpoint: str, seconds: float, seed: int, file: Path) -> None:
+        self.chance = random.Random(seed)
+        self.ends = time.monotonic() + seconds
+        self.client = connect(endpoint)
+        self.outsider = connect(endpoint)
+        self.holds: deque[Any] = deque(maxlen=30)  # of any age
+        self.faults: list[str] = []
+        self.counts = {"holds": 0, "calls": 0}
+        self._file = os.open(file, os.O_APPEND | os.O_WRONLY)
+        self._running: dict[int, tuple[float, str]] = {}
+        self._places = itertools.count()
+        self._handles = False
+        self.renew()
+
+    def renew(self) -> None:
+        """Another session, and recipes on it."""
+        chance = self.chance
+        self.session = session = Session(self.client, ttl=TTL_S, name=f"fuzz-{os.getpid()}")
+        max_hold = chance.choice([None, 0.05, 5.0])
+        self.alone: list[Any] = [
+            Mutex(session, NAMES[0], max_hold=max_hold), CohortMutex(session, NAMES[0]),
+            ReentrantMutex(session, NAMES[1], max_hold=max_hold), ReadWriteLock(session, NAMES[1]).write,
+            MultiLock(session, NAMES),
+        ]  # fmt: skip
+        self.shared: list[Any] = [Semaphore(session, "fuzz/s", 2), ReadWriteLock(session, "fuzz/rw").read]
+        self.tasks: list[Any] = [
+            aio.Mutex(session, NAMES[0]), aio.ReentrantMutex(session, NAMES[1]), aio.MultiLock(session, NAMES),
+            aio.Semaphore(session, "fuzz/s", 2),
+        ]  # fmt: skip
+        self.token = CancelToken()
+
+    def cancels(self) -> list[Callable[[], object]]:
+        """What may be called at any moment: all but that of a `CohortMutex`, which takes a lock."""
+        return [each.cancel for each in self.alone + self.tasks if not isinstance(each, CohortMutex)]
+
+    def _token_of(self, recipe: Any) -> CancelToken | None:
+        return None if isinstance(recipe, CohortMutex) else self.token
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self.ends or bool(self.faults)
+
+    def fault(self, text: str) -> None:
+        self.faults.append(text)
+        print(text, file=sys.stderr, flush=True)
+
+    @contextlib.contextmanager
+    def watched(self, what: object) -> Iterator[None]:
+        """Any error but a `LockError` is a fault, and so is spinning; `overdue` finds what never ends."""
+        place, began, cpu = next(self._places), time.monotonic(), time.thread_time()
+        self._running[place] = began, repr(what)
+        try:
+            yield
+        except (LockError, asyncio.CancelledError):
+            pass
+        except GeneratorExit:  # of a task whose loop was closed
+            raise
+        except BaseException as error:
+            self.fault(f"{what!r} raised {error!r}")
+            raise
+        finally:
+            del self._running[place]
+            self.counts["calls"] += 1
+            spent = time.thread_time() - cpu
+            if not isinstance(what, str) and spent > SPIN_S + 0.2 * (time.monotonic() - began):
+                self.fault(f"{what!r} spun for {spent:.1f} s")
+
+    def overdue(self) -> list[str]:
+        return [what for began, what in list(self._running.values()) if time.monotonic() > began + CALL_S]
+
+    def note(self, held: Any, tokens: dict[str, Any], first: float) -> None:
+        """Write down how long a hold was surely held."""
+        last = time.monotonic()
+        held.ensure()
+        self.counts["holds"] += 1
+        for name, token in tokens.items():
+            if name in NAMES:
+                token = list(token) if isinstance(token, tuple) else [token, 0]
+                os.write(self._file, f"{json.dumps([name, token, first, last])}\n".encode())
+
+    # What is done with a hold, a lock, a session
+
+    def use(self, held: Any) -> None:
+        """In the thread that has acquired it."""
+        self.holds.append(held)
+        held.ensure()
+        first = time.monotonic()
+        time.sleep(self.chance.choice([0, 0, 0.001, 0.02]))
+        self.meddle()
+        self.note(held, tokens_of(held), first)
+
+    def meddle(self) -> None:
+        """Any method of any hold or lock; the wait of another one may end by it."""
+        chance = self.chance
+        held = chance.choice(list(self.holds)) if self.holds else None
+        with self.watched(call := chance.choice(chance.choice(self._calls(held)))):
+            call()
+
+    def _calls(self, held: Any) -> list[list[Callable[[], object]]]:
+        of_hold: list[Callable[[], object]] = [] if held is None else [
+            held.ensure, held.remaining, lambda: held.lost.is_set(), lambda: held.on_lost(nothing), lambda: repr(held),
+            lambda: held.released, lambda: refuses(copy.copy, held), lambda: refuses(pickle.dumps, held),
+            *(getattr(held, each) for each in ("contended", "is_owner", "downgrade") if hasattr(held, each)),
+            *([] if isinstance(held, aio.AsyncHold) else [held.release, lambda: enter(held)]),
+        ]  # fmt: skip
+        recipe = self.chance.choice(self.alone + self.shared)
+        of_lock = [
+            lambda: recipe.acquire(timeout=0).release(), recipe.release, recipe.cancel, recipe.locked,
+            recipe.contenders, lambda: recipe.acquire(timeout=0.01, cancel=self._token_of(recipe)).release(),
+        ]  # fmt: skip
+        of_session: list[Callable[[], object]] = [
+            self.session.ensure,
+            self.session.remaining,
+            lambda: self.session.on_lost(nothing),
+        ]
+        return [of_hold or of_lock, of_lock, of_session]
+
+    def disturb(self) -> None:
+        """What happens to a process from outside, and what ends a session."""
+        chance, session = self.chance, self.session
+        keys = [kv.key for name in NAMES for kv in self.outsider.get_prefix(f"{name}/").keys]
+        deeds: list[Callable[[], object]] = [
+            lambda: self.outsider.delete(chance.choice(keys or ["fuzz/none"])),
+            self._take_slots, self.token.cancel, self.cycle, gc.collect, self.fork, session.cancel_waiters,
+            session.close, lambda: self.outsider.revoke(session.lease_id),
+        ]  # fmt: skip
+        with self.watched(deed := chance.choice(deeds)):
+            deed()
+        if session.draining or session.lost.is_set():
+            old = session
+            self.renew()
+            old.close()
+
+    def _take_slots(self) -> None:
+        """Keys stand where the session wants to write, as after a restore: its tickets begin anew."""
+        keys = [f"{NAMES[0]}/{self.session.lease_id:x}-{slot:x}" for slot in range(1, 6)]
+        lease = self.outsider.grant(2)
+        for key in keys:
+            self.outsider.create(key, b"", lease.id)
+        time.sleep(self.chance.choice([0.0, 0.3]))
+        self.outsider.revoke(lease.id)
+
+    def cycle(self) -> None:
+        """Garbage whose `__del__` calls the library, wherever the collector runs."""
+        garbage = Garbage(self)
+        garbage.itself = garbage
+
+    def handle(self, *_: object) -> None:
+        """A signal handler: what docs/lock.md allows it."""
+        if self._handles:
+            return
+        self._handles = True
+        call = self.chance.choice([*self.cancels(), self.token.cancel])
+        with self.watched("a signal handler"):
+            call()
+        if self.token.cancelled:
+            self.token = CancelToken()
+        self._handles = False
+
+    def fork(self) -> None:
+        """A child of this process gets a `ForkedError` from all that asks or changes something."""
+        held = self.holds[-1] if self.holds else None
+        mutex, session = self.alone[0], self.session
+        calls: list[Callable[[], object]] = [session.ensure, session.close, self.client.status, mutex.acquire]
+        if held is not None:
+            calls += [held.ensure, held.remaining]
+        child = os.fork()
+        if child == 0:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(FORK_S)
+            os._exit(sum(not refuses(call, error=ForkedError) for call in calls))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code != 0:
+            self.fault(f"a forked child ended with {code}: {calls}")
+
+    # Those that acquire
+
+    def work(self) -> None:
+        """A thread."""
+        while not self.is_over():
+            recipe = self.chance.choice(self.alone + self.shared)
+            timeout = self.chance.choice([0.0, 0.05, 0.5])
+            with self.watched(recipe):
+                if self.chance.random() < 0.2 and hasattr(recipe, "try_acquire"):
+                    held = recipe.try_acquire()
+                    if held is not None:
+                        with held:
+                            self.use(held)
+                else:
+                    with recipe.acquire(
+                        timeout=timeout, cancel=self.chance.choice([None, self._token_of(recipe)])
+                    ) as held:
+                        self.use(held)
+
+    async def task(self) -> None:
+        """A task."""
+        while not self.is_over():
+            recipe = self.chance.choice(self.tasks)
+            steps = asyncio.create_task(self._task_once(recipe))
+            if self.chance.random() < 0.3:
+                await asyncio.sleep(self.chance.choice([0, 0.001, 0.05]))
+                steps.cancel()
+            await asyncio.wait([steps])
+            if not steps.cancelled():
+                steps.result()
+
+    async def _task_once(self, recipe: Any) -> None:
+        with self.watched("a task"):
+            async with recipe.acquire(timeout=self.chance.choice([0.0, 0.05, 0.5])) as held:
+                self.holds.append(held)
+                held.ensure()
+                first = time.monotonic()
+                await asyncio.sleep(self.chance.choice([0, 0.001, 0.02]))
+                self.note(held, tokens_of(held), first)
+
+    def loop(self) -> None:
+        """Tasks, in loops that are closed in the middle."""
+        while not self.is_over():
+            loop = asyncio.new_event_loop()
+            tasks = [loop.create_task(self.task()) for _ in range(3)]
+            loop.run_until_complete(asyncio.sleep(self.chance.choice([0.2, 2.0])))
+            if self.chance.random() < 0.5:
+                for each in tasks:
+                    each.cancel()
+                loop.run_until_complete(asyncio.wait(tasks))
+            else:
+                for each in tasks:
+                    each._log_destroy_pending = False  # type: ignore[attr-defined]  # left in the middle, on purpose
+            loop.close()
+
+    def patrol(self) -> None:
+        """A thread that disturbs and finds what hangs."""
+        while not self.is_over():
+            time.sleep(self.chance.choice([0.01, 0.1, 0.3]))
+            self.disturb()
+
+    def run(self) -> None:
+        """All of it; the main thread's part is a thread's, which signals interrupt."""
+        signal.signal(signal.SIGALRM, self.handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.03)
+        calls = [self.work] * THREADS + [self.loop, self.patrol]
+        threads = [threading.Thread(target=call, daemon=True) for call in calls]
+        for thread in threads:
+            thread.start()
+        self.work()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for thread in threads:
+            thread.join(CALL_S + 15)
+        late = self.overdue() or [repr(thread) for thread in threads if thread.is_alive()]
+        if late:
+            faulthandler.dump_traceback(all_threads=True)
+            self.fault(f"never ends: {late}")
+        self.session.close()
+
+
+class Garbage:
+    """Calls the library when it is collected."""
+
+    itself: Garbage
+
+    def __init__(self, fuzz: Fuzz) -> None:
+        self._fuzz = fuzz
+
+    def __del__(self) -> None:
+        fuzz = self._fuzz
+        with fuzz.watched("__del__"):
+            for cancel in fuzz.cancels():
+                cancel()
+
+
+def tokens_of(held: Any) -> dict[str, Any]:
+    """The fencing token of each name that is held alone."""
+    if hasattr(held, "tokens"):
+        return dict(held.tokens)
+    return {held.name: held.token} if hasattr(held, "token") else {}
+
+
+def nothing() -> None:
+    """A callback."""
+
+
+def enter(held: Any) -> None:
+    with held:
+        held.ensure()
+
+
+def refuses(call: Callable[..., object], *args: object, error: type[BaseException] = TypeError) -> bool:
+    """Whether calling it raises that."""
+    try:
+        call(*args)
+    except error:
+        return True
+    return False
+
+
+def main(endpoint: str, seconds: str, seed: str, file: str) -> int:
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    logging.disable(logging.ERROR)  # what is dropped, taken away or late is logged, as it should be
+    fuzz = Fuzz(endpoint, float(seconds), int(seed), Path(file))
+    fuzz.run()
+    print(json.dumps(fuzz.counts), flush=True)
+    os._exit(1 if fuzz.faults else 0)  # threads that hang would keep it
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

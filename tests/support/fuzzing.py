@@ -51,6 +51,7 @@ TTL_S = 3
 CALL_S = 30.0  # far more than any call may take: its timeout is less than a second, the client's two
 SPIN_S = 0.3  # CPU time of one thread in one call, which a call that waits does not need
 FORK_S = 20
+TASK = "a task"
 THREADS = 3
 
 
@@ -141,7 +142,7 @@ class Fuzz:
             self.fault(f"{what!r} raised {error!r}")
             raise
         finally:
-            del self._running[place]
+            self._running.pop(place, None)
             self.counts["calls"] += 1
             spent = time.thread_time() - cpu
             if not isinstance(what, str) and spent > SPIN_S + 0.2 * (time.monotonic() - began):
@@ -182,6 +183,7 @@ class Fuzz:
         of_hold: list[Callable[[], object]] = [] if held is None else [
             held.ensure, held.remaining, lambda: held.lost.is_set(), lambda: held.on_lost(nothing), lambda: repr(held),
             lambda: held.released, lambda: refuses(copy.copy, held), lambda: refuses(pickle.dumps, held),
+            *([lambda: held.release(wait=False)] if hasattr(held, "_ticket") else []),
             *(getattr(held, each) for each in ("contended", "is_owner", "downgrade") if hasattr(held, each)),
             *([] if isinstance(held, aio.AsyncHold) else [held.release, lambda: enter(held)]),
         ]  # fmt: skip
@@ -288,7 +290,7 @@ class Fuzz:
                 steps.result()
 
     async def _task_once(self, recipe: Any) -> None:
-        with self.watched("a task"):
+        with self.watched(TASK):
             async with recipe.acquire(timeout=self.chance.choice([0.0, 0.05, 0.5])) as held:
                 self.holds.append(held)
                 held.ensure()
@@ -310,6 +312,9 @@ class Fuzz:
                 for each in tasks:
                     each._log_destroy_pending = False  # type: ignore[attr-defined]  # left in the middle, on purpose
             loop.close()
+            for place, (_, what) in list(self._running.items()):
+                if what == repr(TASK):  # it never runs again
+                    self._running.pop(place)
 
     def patrol(self) -> None:
         """A thread that disturbs and finds what hangs."""

@@ -39,7 +39,7 @@ def test_a_careless_program_breaks_nothing(etcd: Etcd, client: Client, tmp_path:
             _, errors = process.communicate(timeout=seconds + 3 * CALL_S)
             assert process.returncode == 0, f"seed {seed}: {errors[-4000:]}"
     assert overlaps(spans) == []
-    assert len(spans.read_text().splitlines()) > seconds  # it has held, again and again
+    assert len(spans.read_text().splitlines()) > 10  # it has held, again and again
     with Session(client) as session:
         MultiLock(session, NAMES).acquire(timeout=WAIT_S + TTL_S).release()
     wait_until(lambda: keys(client, "fuzz") == [], timeout=WAIT_S)

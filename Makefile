@@ -8,7 +8,7 @@ PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they m
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk
 .NOTPARALLEL:
-.PHONY: help demo workshop up test test-core test-slow test-shaken test-browser lint coverage format \
+.PHONY: help demo up test test-core test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -21,9 +21,6 @@ help:
 
 demo: setup-loadtest ##1 Sell without and with locks, compare (ARGS=--all: all)
 	@$(RUN) -m loadtest demo $(ARGS)
-
-workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")
-	@$(RUN) -m loadtest workshop $(ARGS)
 
 up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)

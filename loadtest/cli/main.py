@@ -13,7 +13,7 @@ import click
 from app.contract import labs
 
 # Each is in the module of its name, which is imported when it is used: all of them take most of a second.
-CORE = ["compare", "demo", "report", "up", "workshop"]
+CORE = ["compare", "demo", "report", "up"]
 
 
 class _Commands(click.Group):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -263,38 +260,3 @@ def test_shop_and_board_know_their_names() -> None:
     asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", COMPOSE) if host not in ("etcd", "locust")}
     assert asked
     assert asked <= set(names.split(","))
-
-
-DOCKER = f"""#!{sys.executable}
-import pathlib, json, sys
-state, words = pathlib.Path(__file__).with_name("state"), sys.argv[1:]
-said = state.read_text().splitlines() if state.exists() else []
-state.write_text("\\n".join([*said, " ".join(words)]))
-names = {{"node": ["a", "b", "c"], "secret": [line.split()[2] for line in said if line.startswith("secret create")]}}
-if words[0] == "info":
-    print("a")
-elif words[1:2] == ["ls"]:
-    for name in names.get(words[0], []):
-        print(json.dumps({{"Name": name, "Hostname": name}}))
-elif words[:2] == ["stack", "deploy"]:
-    sys.exit("no such image")
-"""
-
-
-def test_a_swarm_test_that_fails_cleans_up(tmp_path: Path) -> None:
-    """A deployment that fails leaves neither labels nor secret; what docker is told is recorded by a stand-in."""
-    program = tmp_path / "docker"
-    program.write_text(DOCKER, encoding="utf-8")
-    program.chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KILL_NODE": "false", "REVIVE_NODE": "false"}
-    command = [sys.executable, str(ROOT / "deploy/swarm_test.py")]
-    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
-    told = (tmp_path / "state").read_text(encoding="utf-8").splitlines()
-    assert run.returncode == 1, run.stderr
-    assert "FAILED: docker stack: no such image" in run.stdout
-    added = [line.split()[3:] for line in told if "--label-add" in line]
-    removed = [line.split()[3:] for line in told if "--label-rm" in line]
-    assert len(added) == 4
-    assert [[label.removesuffix("=yes"), node] for label, node in added] == removed
-    (made,) = [line.split()[2] for line in told if line.startswith("secret create")]
-    assert f"secret rm {made}" in told

@@ -45,7 +45,7 @@ def a_run(guard: str) -> Run:
     answer = Answer("buyer", Outcome.SOLD_OUT, "shop", waited_ms=1.0)
     verdict = judge_rush(stock=0, stock_left=0, ledger=[], answers=[answer])
     run = Run.of(guard, guards()[guard].promise, verdict, stock_left=0, answers=[answer])
-    return run if run.promise != Promise.NONE else replace(run, verdict="OVERSOLD by 200")
+    return run if run.promise != Promise.NONE else replace(run, findings={"oversold": 200})
 
 
 def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
@@ -59,12 +59,6 @@ def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None
     assert shown[end] == "Every promise was kept. Without a lock, N of N items were sold."
     assert shown[end + 1].startswith("Report: reports/")
     assert shown[1:3] == ["$ make demo", "Ready: etcd, redis, instance-N, instance-N"]
-
-
-def test_readme_is_short() -> None:
-    """It has at most 900 words, tables and output included, descriptions of pictures left out."""
-    text = re.sub(r"<picture>.*?</picture>|<img .*?>", "", README, flags=re.DOTALL)
-    assert len(text.split()) <= 900
 
 
 def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
@@ -82,17 +76,6 @@ def test_every_route_is_described() -> None:
     text = "".join([page("http-api"), *(path.read_text(encoding="utf-8") for path in labs)])
     rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
     assert set(re.findall(r"`(GET|POST|DELETE) (/[a-zID/]*)", rows)) == rules
-
-
-@needs_labs
-def test_every_command_exists() -> None:
-    """What README tells to run can be run."""
-    makefiles = [ROOT / "Makefile", *ROOT.glob("labs/*/targets.mk")]
-    makefile = "".join(path.read_text(encoding="utf-8") for path in makefiles)
-    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
-    assert targets >= {"demo", "test", "up"}
-    for target in targets:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
 def anchors(document: Path) -> list[str]:
@@ -116,15 +99,6 @@ def test_what_a_document_names_exists(document: Path) -> None:
     assert [name for name in sorted(named - to_be_written) if not (ROOT / name).exists()] == []
 
 
-def test_troubles_are_quoted_as_they_are_said() -> None:
-    """The messages in docs/troubleshooting.md are those of the programs."""
-    files = [*ROOT.glob("loadtest/**/*.py"), *ROOT.glob("app/**/*.py")]
-    sources = "".join(path.read_text(encoding="utf-8") for path in files)
-    for message in ("already in use: ", "No shop answers at ", "There is no such sale in Redis", " was refused: "):
-        assert message.strip() in sources
-        assert message.strip(": ") in page("troubleshooting")
-
-
 IMAGES = ROOT / "docs/images"
 LARGEST = {".png": 200_000, ".svg": 200_000, ".webp": 2_000_000}  # bytes; only the moving ones are WebP
 
@@ -135,49 +109,6 @@ def test_every_picture_is_shown_and_small() -> None:
     found = [(path.parent, re.findall(named, path.read_text(encoding="utf-8"))) for path in DOCUMENTS]
     assert {(folder / name).resolve() for folder, names in found for name in names} == set(IMAGES.iterdir())
     assert {path.name for path in IMAGES.iterdir() if path.stat().st_size > LARGEST[path.suffix]} == set()
-
-
-def test_every_picture_is_described_and_every_moving_one_has_a_still() -> None:
-    """Each has a text in its place; for paper and reduced motion there is a still picture in both colour schemes."""
-    text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
-    assert all(re.search(r'alt="[^"]{30,}"', tag) for tag in re.findall(r"<img [^>]*>", text))
-    moving = [picture for picture in re.findall(r"<picture>.*?</picture>", text, re.DOTALL) if ".webp" in picture]
-    assert moving
-    for picture in moving:
-        stills = re.findall(r'media="([^"]*)" srcset="[^"]+-(dark|light)\.png"', picture[: picture.index(".webp")])
-        assert "light" in {scheme for media, scheme in stills if media.startswith("print")}
-        assert {scheme for media, scheme in stills if "prefers-reduced-motion: reduce" in media} == {"dark", "light"}
-
-
-PAIRS = [(path.with_name(path.name.replace(".zh-CN", "")), path) for path in sorted(ROOT.glob("**/*.zh-CN.md"))]
-SHAPES = {
-    "headings": r"^(#+) ",
-    "generated parts": r"<!-- (\w+: generated -->.*?)<!-- end -->",
-    "commands": r"^(?:\$ )?((?:make|curl|docker|\.venv/bin/\w+) [^#\n]*?) *(?:#.*)?$",
-    "names in code": r"`([^`\n]+)`",
-    "links": r"\]\(([^)#]+)",
-    "pictures": r'(?:src|srcset)="([^"]+)"',
-    "rows of tables": r"^(\|)",
-}
-
-
-def shape(text: str, pattern: str) -> list[str]:
-    """What matches, in order; names and links sorted, because word order differs."""
-    found = re.findall(pattern, text, re.MULTILINE | re.DOTALL if "generated" in pattern else re.MULTILINE)
-    return found if pattern == SHAPES["generated parts"] else sorted(found)
-
-
-assert {path.name for _, path in PAIRS} == {"README.zh-CN.md", "workshop.zh-CN.md"}
-
-
-@pytest.mark.parametrize("pattern", SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1].name)
-def test_both_languages_have_the_same_shape(pair: tuple[Path, Path], pattern: str) -> None:
-    """Headings, commands, generated outputs, names, links, pictures and tables are those of the original."""
-    ours, theirs = (
-        re.sub(r"^(English · .*|.* · 简体中文)$", "", path.read_text(encoding="utf-8"), flags=re.M) for path in pair
-    )
-    assert shape(theirs.replace(".zh-CN.md", ".md"), pattern) == shape(ours, pattern)
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def sale_in(language: str, buyers: int | None, stock: int) -> str:
 
 def heading_in(language: str, column: str) -> str:
     """The heading of a column of the comparison in one line."""
-    between = "" if language == CHINESE and column in ("lost_updates", "not_open") else " "
+    between = "" if language == CHINESE and column == "lost_updates" else " "
     return text_in(language, f"head.{column}").replace("-\n", "").replace("\n", between)
 
 

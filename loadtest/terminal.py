@@ -99,7 +99,6 @@ def comparison_table(
     """
     empty = {
         "failed": not any(run.failed for run in comparison.runs),
-        "not_open": not any(run.not_open for run in comparison.runs),
     }
     columns = [column for column in _CELLS if not empty.get(column)]
     names = [*guards, *(run.guard for run in comparison.runs)]
@@ -169,7 +168,6 @@ _CELLS: dict[str, Callable[[Run, str], Text]] = {
     "oversold": lambda run, _: _count(run.oversold),
     "lost_updates": lambda run, _: _count(run.lost_updates),
     "sold_out": lambda run, _: Text(str(run.outcomes["sold_out"])),
-    "not_open": lambda run, _: Text(str(run.not_open)),
     "failed": lambda run, _: _count(run.failed),
     "wall": lambda run, _: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}"),
     "waited": lambda run, _: _pair(run.waited_ms),
@@ -179,7 +177,7 @@ _CELLS: dict[str, Callable[[Run, str], Text]] = {
 }
 _WORDS = ("guard", "verdict", "promise")
 _LEFT_OUT = (  # in this order
-    *("oversold", "sold_out", "not_open", "waited", "promise"),
+    *("oversold", "sold_out", "waited", "promise"),
     *("took", "lost_updates", "wall", "failed"),
 )
 

@@ -10,7 +10,6 @@ class Outcome(str, Enum):
 
     SOLD = "sold"
     SOLD_OUT = "sold_out"
-    NOT_OPEN = "not_open"
     LOCK_TIMEOUT = "lock_timeout"
     LOCK_LOST = "lock_lost"
     UNAVAILABLE = "unavailable"

@@ -23,7 +23,6 @@ FINDINGS = {
     "out_of_order": "{n} out of order",
     "premature": "{n} told sold out too early",
     "past_fence": "{n} written past the fence",
-    "early": "{n} sold before the opening",
     "in_doubt": "{n} in doubt",
     "disturbed": "disturbed by other purchases: no verdict",
     "too_slow": "no verdict: this machine is too slow",  # it never makes a guard look wrong
@@ -58,7 +57,6 @@ class Verdict:
         in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
         strangers: orders of buyers from outside the rush; no guard is to blame.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
-        early: items sold before the opening.
     """
 
     sold: int
@@ -74,7 +72,6 @@ class Verdict:
     in_doubt: int = 0
     strangers: int = 0
     gave_up: int = 0
-    early: int = 0
 
     @property
     def exact(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -10,7 +9,7 @@ from typing import ClassVar
 
 from app.contract.outcomes import Promise
 from app.guards import guards as all_guards
-from labs.faults.context import ScenarioContext
+from labs.faults.context import SOME, ScenarioContext
 from labs.faults.shops import Setup
 from loadtest.results.record import Record
 from loadtest.shop_client.sale import Sale
@@ -36,8 +35,6 @@ class Scenario(ABC):
         order: its place among all.
         group: the word that plays it with others about the same thing; empty for none.
         setup: what it needs of its testbed.
-        opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
-        opens_at: when that is, in seconds since the epoch.
         needs_lock: whether it breaks a lock, so that a guard without one has nothing to show.
         only: the guards under which it is played, whichever are asked for; empty: any.
         without: guards that have nothing to show in it.
@@ -54,8 +51,6 @@ class Scenario(ABC):
     fenced: ClassVar[Expected] = Expected.EXACT
     unfenced: ClassVar[Expected] = Expected.EXACT
     exceptions: ClassVar[Mapping[str, Expected]] = {}
-    opens_in_s: ClassVar[int] = 0
-    opens_at: float = 0.0
     needs_lock: ClassVar[bool] = True
     only: ClassVar[Sequence[str]] = ()
     without: ClassVar[Sequence[str]] = ()
@@ -79,10 +74,12 @@ class Scenario(ABC):
         return cls.exceptions.get(guard, cls.fenced if is_exact else cls.unfenced)
 
     def begin(self, sale: Sale, stock: int) -> None:
-        """Open the sale, or have it opened; raises SaleError."""
-        if self.opens_in_s:
-            self.opens_at = time.time() + self.opens_in_s
-        sale.reset(stock, self.opens_in_s)
+        """Open the sale; raises SaleError."""
+        sale.reset(stock)
+
+    def await_start(self, context: ScenarioContext) -> None:
+        """Wait until the sale is under way; raises ScenarioError."""
+        context.wait_for("the beginning of the sale", lambda: context.monitor.orders >= SOME)
 
     @abstractmethod
     def play(self, context: ScenarioContext) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 
 from app.contract.verdict import FINDINGS, Kind
 from labs.faults.buyers import HOLD_MS
-from labs.faults.context import SOME, ScenarioContext, TrialListener
+from labs.faults.context import ScenarioContext, TrialListener
 from labs.faults.judgement import judge_trial, no_verdict
 from labs.faults.scenario import Scenario
 from labs.faults.shops import SALE
@@ -67,8 +67,7 @@ class Trial:
             try:
                 context.buyers.start()
                 with context.noting_delays():
-                    if not self.scenario.opens_in_s:
-                        context.wait_for("the beginning of the sale", lambda: context.monitor.orders >= SOME)
+                    self.scenario.await_start(context)
                     self.scenario.play(context)
                 self.testbed.heal()
                 context.buyers.drain()
@@ -106,7 +105,6 @@ class Trial:
             stock_left=stock_left,
             ledger=ledger,
             answers=answers,
-            opens_at=self.scenario.opens_at,
             slack_ms=slack_ms,
         )
         run = Run.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)

@@ -15,7 +15,9 @@ from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
+from labs.opening.clients import schedule
 from loadtest.results.record import Record
+from loadtest.shop_client.sale import Sale
 from loadtest.shop_client.shops import UNANSWERED, get_json
 from loadtest.stack.proxy import REQUESTS
 
@@ -28,11 +30,19 @@ class Opening(Scenario):
     """Buyers click from the start; the sale opens once, in time, whatever becomes of the leader."""
 
     group = "opening"
-    opens_in_s = 4
+    opens_in_s = 4  # from the reset on
+    opens_at = 0.0  # in seconds since the epoch
     harm: attrgetter[Callable[[], None]]  # what is done to the leader, and what undoes it
     mend: attrgetter[Callable[[], None]]
     harmed: str
     mended: str
+
+    def begin(self, sale: Sale, stock: int) -> None:
+        """Have a leader open the sale."""
+        self.opens_at = schedule(sale, stock, self.opens_in_s)
+
+    def await_start(self, context: ScenarioContext) -> None:
+        """The fault comes before the sale begins."""
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for("the election", lambda: self._leader(context))
@@ -51,8 +61,9 @@ class Opening(Scenario):
 
     def review(self, context: ScenarioContext, record: Record) -> None:
         sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome is Outcome.SOLD)
-        if not any(answer.outcome is Outcome.NOT_OPEN for answer in record.answers):
+        if not any(answer.status == 409 and answer.outcome is Outcome.ERROR for answer in record.answers):
             raise MistimedFault("no buyer came too early")
+        context.require(not sold or sold[0] >= context.start.since_epoch(self.opens_at * 1000), "it was sold too early")
         late_s = (sold[0] - context.start.since_epoch(self.opens_at * 1000)) / 1000 if sold else self.opens_in_s
         flaw = "the first sale was {s} s late, with a TTL of {ttl} s"
         context.require_in_time(late_s <= TTL_S + SLACK_S, flaw, s=round(late_s, 1), ttl=TTL_S)
@@ -148,4 +159,10 @@ class RandomOpening(RandomSequence):
 
     name = "random-opening"
     order = 240
-    opens_in_s = 2
+
+    def begin(self, sale: Sale, stock: int) -> None:
+        """Have a leader open the sale."""
+        schedule(sale, stock, opens_in_s=2)
+
+    def await_start(self, context: ScenarioContext) -> None:
+        """The faults come before the sale begins."""

@@ -50,18 +50,18 @@ class Buying:
         time.sleep(max(click.sale.opens_in_s, 0.0))
         pauses = itertools.chain(PAUSES_S, itertools.repeat(PAUSES_S[-1]))
         while self._crowd.enter(click):
-            bought, outcome = None, None
+            bought, word = None, ""
             try:
-                bought, outcome = self._ask(click, turn)
+                bought, word = self._ask(click, turn)
             finally:
                 self._crowd.leave(click, bought)
             if bought:
                 return
             turn += 1  # the other instance may be well
-            time.sleep(NOT_OPEN_S if outcome is Outcome.NOT_OPEN else next(pauses) * random.uniform(0.5, 1.0))
+            time.sleep(NOT_OPEN_S if word == "not_open" else next(pauses) * random.uniform(0.5, 1.0))
 
-    def _ask(self, click: Click, turn: int) -> tuple[Bought | None, Outcome | None]:
-        """One request: the answer that settles the click, if it is one; and the outcome, if there is one."""
+    def _ask(self, click: Click, turn: int) -> tuple[Bought | None, str]:
+        """One request: the answer that settles the click, if it is one; and the shop's word for the outcome."""
         try:
             urls = find(self._instances)
             connection = http.client.HTTPConnection(urlsplit(urls[turn % len(urls)]).netloc, timeout=ANSWER_S)
@@ -69,10 +69,10 @@ class Buying:
             headers = {"Content-Type": "application/json", "Idempotency-Key": click.key}
             with closing(connection):
                 connection.request("POST", "/stock/reduce", json.dumps(asked), headers)
-                told = json.load(connection.getresponse())
-            outcome = Outcome(told["outcome"])
-            if outcome is Outcome.SOLD:
-                return Bought(outcome, int(told["stock"]) + 1, str(told["order"])), outcome
-            return Bought(outcome) if outcome is Outcome.SOLD_OUT else None, outcome
+                answer = json.load(connection.getresponse())
+            word = str(answer["outcome"])
+            if word == Outcome.SOLD:
+                return Bought(Outcome.SOLD, int(answer["stock"]) + 1, str(answer["order"])), word
+            return Bought(Outcome.SOLD_OUT) if word == Outcome.SOLD_OUT else None, word
         except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):  # no answer, or none of a shop
-            return None, None
+            return None, ""

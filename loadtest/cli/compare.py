@@ -23,7 +23,6 @@ def rush_options(command: F) -> F:
     """The options of every command that runs a comparison."""
     for option in (
         language,
-        click.option("--opens-in", default=0, type=click.IntRange(0, 30), help="Seconds until the sale opens."),
         click.option("--hold-ms", default=0, type=click.IntRange(0, 60000), show_default=True, help="Think time, ms."),
         click.option("--stock", default=300, type=click.IntRange(0), show_default=True, help="Items for sale."),
         click.option("--buyers", default=500, type=click.IntRange(1), show_default=True, help="Each clicks once."),

@@ -31,7 +31,6 @@ def run_rush(
     buyers: int,
     stock: int,
     hold_ms: int,
-    opens_in: int,
     language: str,
 ) -> Comparison:
     """Let Locust run the comparison, show it, and keep it in the directory `report`.
@@ -46,7 +45,6 @@ def run_rush(
         "--spawn-rate": buyers,
         "--stock": stock,
         "--hold-ms": hold_ms,
-        "--opens-in": opens_in,
         "--language": language,
         "--report": (report / COMPARISON).resolve(),
     }

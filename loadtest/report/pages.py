@@ -98,7 +98,7 @@ def _sentence(records: Sequence[Record], language: str) -> str:
 def repeat_comparison(comparison: Comparison, language: str = ENGLISH) -> str:
     """The command of a comparison."""
     guards = [run.guard for run in comparison.runs]
-    return _demo(guards, comparison.buyers, comparison.stock, comparison.hold_ms, comparison.opens_in_s, language)
+    return _demo(guards, comparison.buyers, comparison.stock, comparison.hold_ms, language)
 
 
 def repeat_records(records: Sequence[Record], language: str = ENGLISH) -> str:
@@ -111,15 +111,12 @@ def repeat_records(records: Sequence[Record], language: str = ENGLISH) -> str:
     return _make("faults", [*scenarios, *(f"--guard {guard}" for guard in guards), *spoken])
 
 
-def _demo(
-    guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, opens_in_s: int, language: str
-) -> str:
+def _demo(guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, language: str) -> str:
     """A rush; what is None is not known."""
     options = [
         ("buyers", buyers, 500),
         ("stock", stock, 300),
         ("hold-ms", hold_ms, 0),
-        ("opens-in", opens_in_s, 0),
         ("language", language, ENGLISH),
     ]
     named = [guard for guard in guards if guard not in ("mixed", NO_GUARD)]  # as the board records them

@@ -124,13 +124,8 @@ class Run:
 
     @property
     def failed(self) -> int:
-        """Clicks that were not served: neither sold nor truly sold out, nor too early."""
-        return sum(self.outcomes.values()) - self.not_open - self.outcomes["sold"] - self.outcomes["sold_out"]
-
-    @property
-    def not_open(self) -> int:
-        """Clicks before the opening of buyers that never came back."""
-        return self.outcomes.get(Outcome.NOT_OPEN.value, 0)
+        """Clicks that were not served: neither sold nor truly sold out."""
+        return sum(self.outcomes.values()) - self.outcomes["sold"] - self.outcomes["sold_out"]
 
 
 def _kept(promise: str, verdict: Verdict) -> bool | None:
@@ -156,7 +151,6 @@ class Comparison:
         versions: of what took part.
         hold_ms: think time inside the critical section.
         machine: where the buyers were; see `loadtest.results.machine`.
-        opens_in_s: seconds from the reset of each sale to its scheduled opening; 0: it was open at once.
     """
 
     stock: int
@@ -166,7 +160,6 @@ class Comparison:
     runs: list[Run] = field(default_factory=list)
     hold_ms: int = 0
     machine: dict[str, Any] = field(default_factory=dict)
-    opens_in_s: int = 0
 
     @property
     def kept(self) -> bool:

@@ -17,7 +17,6 @@ def judge_rush(
     stock_left: int,
     ledger: Sequence[Entry],
     answers: Sequence[Answer],
-    opens_at: float = 0.0,
     slack_ms: float = SLACK_MS,
     past_fence: int = 0,
 ) -> Verdict:
@@ -28,7 +27,6 @@ def judge_rush(
         stock_left: what the counters say at the end, with the items that are on their way between two shards.
         ledger: the orders of all ledgers.
         answers: one for each click; a buyer who retries has several, and the last one counts.
-        opens_at: when a scheduled sale opens at the earliest, in seconds since the epoch.
         slack_ms: by how much the buyers' clocks may differ.
         past_fence: writes under a token that was fenced off by then, where sections were recorded.
     """
@@ -44,7 +42,7 @@ def judge_rush(
         stock=stock,
         stock_left=stock_left,
         sold=len(ledger),
-        wanted=sum(_wants(answer, opens_at) for answer in answers),
+        wanted=len(answers),
         gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in answers),
         duplicates=_duplicates(ledger),
         missing=len(acknowledged - entries),
@@ -54,13 +52,7 @@ def judge_rush(
         past_fence=past_fence,
         in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
         strangers=sum(entry.buyer not in buyers for entry in ledger),
-        early=sum(answer.outcome is Outcome.SOLD and answer.answered_ms < opens_at * 1000 for answer in answers),
     )
-
-
-def _wants(answer: Answer, opens_at: float) -> bool:
-    """Whether the buyer could have had an item: one that came before the opening, and never again, could not."""
-    return answer.outcome is not Outcome.NOT_OPEN or answer.sent_ms >= opens_at * 1000
 
 
 def _duplicates(ledger: Sequence[Entry]) -> int:

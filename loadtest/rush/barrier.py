@@ -7,7 +7,6 @@ the next round or the next test.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
@@ -19,7 +18,6 @@ from gevent.queue import SimpleQueue
 from loadtest.results.answer import Answer
 
 _BATCH = 25  # arrivals or answers in a message: progress is visible, and messages cost nothing
-LEADS_S = (math.inf, 0.2, 0.0)  # of buyers that click early, too early and on time
 
 
 @dataclass(eq=False)
@@ -31,7 +29,7 @@ class Round:
         expected: buyers of this process that take part, those included that come before the burst.
         unannounced: buyers that arrived and that the master was not told of.
         gate: the barrier; open from the burst on.
-        opens_at: when a scheduled sale opens, in seconds since the epoch; 0.0: it is open.
+        starts_at: when the sale begins, in seconds since the epoch; 0.0: it has begun.
     """
 
     number: int
@@ -43,19 +41,15 @@ class Round:
     answered: int = 0
     answers: list[Answer] = field(default_factory=list)
     gate: Event = field(default_factory=Event)
-    opens_at: float = 0.0
+    starts_at: float = 0.0
 
 
 @dataclass(eq=False)
 class Slot:
-    """A buyer's slot in the pool: a name, an instance to buy from, and the rounds to come.
-
-    Of a scheduled sale, the buyer clicks `lead_s` seconds before the opening.
-    """
+    """A buyer's slot in the pool: a name that ends with its number, an instance to buy from, the rounds to come."""
 
     buyer: str
     host: str
-    lead_s: float = 0.0
     rounds: SimpleQueue[Round] = field(default_factory=SimpleQueue)
 
 
@@ -87,7 +81,7 @@ class BuyerPool:
     def add(self, hosts: Sequence[str]) -> Slot:
         """A slot for another buyer; buyers take the hosts in turn."""
         name = f"buyer-{self._test}-{self._runner.worker_index}-{self._added}"
-        slot = Slot(name, hosts[self._added % len(hosts)], LEADS_S[self._added % len(LEADS_S)])
+        slot = Slot(name, hosts[self._added % len(hosts)])
         self._added += 1
         self._slots.add(slot)
         if self._round is not None and not self._round.gate.is_set():
@@ -108,7 +102,7 @@ class BuyerPool:
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
         if self._round is not None:
-            self._round.opens_at = msg.data["opens_at"]
+            self._round.starts_at = msg.data["starts_at"]
             self._round.gate.set()
 
     def wait_for_everyone(self, round: Round, buyer: str) -> None:

@@ -40,21 +40,26 @@ ANSWERS_TIMEOUT_S = 2 * CLICK_TIMEOUT_S + 10.0  # from the opening; twice: a buy
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compare; only `trusted` hosts may be told the admin token.
-
-    With `opens_in_s` each sale is scheduled, and a leader opens it.
-    """
+    """What to compare; only `trusted` hosts may be told the admin token."""
 
     guards: Sequence[str]
     stock: int
     hold_ms: int
     hosts: Sequence[str]
     trusted: Sequence[str]
-    opens_in_s: int = 0
+
+
+def reset(sale: Sale, plan: Plan) -> float:
+    """Open the sale of a round; when it begins, in seconds since the epoch, 0.0 for at once. Raises SaleError."""
+    sale.reset(plan.stock)
+    return 0.0
+
+
+Prepare = Callable[[Sale, Plan], float]
 
 
 class Conductor:
-    """Conducts the rounds of a test. `runner` is Locust's local or master runner.
+    """Conducts the rounds of a test. `runner` is Locust's local or master runner, `prepare` opens each sale.
 
     Attributes:
         comparison: that of the last test, or of the running one as far as it is.
@@ -62,9 +67,10 @@ class Conductor:
         notice: one line: what the rush waits for, or why there is no comparison.
     """
 
-    def __init__(self, runner: Any, terminal: Terminal) -> None:
+    def __init__(self, runner: Any, terminal: Terminal, prepare: Prepare = reset) -> None:
         self._runner = runner
         self._terminal = terminal
+        self._prepare = prepare
         self.comparison: Comparison | None = None
         self.records: list[Record] = []
         self.notice = ""
@@ -93,9 +99,7 @@ class Conductor:
             raise SaleError("There are no buyers: give --users a number from 1.")
         sale = Sale.from_environment(plan.hosts, trusted=plan.trusted)
         promises = sale.shops.require_guards(plan.guards)
-        self.comparison = Comparison(
-            plan.stock, buyers, utc_now(), sale.versions(), [], plan.hold_ms, about_machine(), plan.opens_in_s
-        )
+        self.comparison = Comparison(plan.stock, buyers, utc_now(), sale.versions(), [], plan.hold_ms, about_machine())
         self._terminal.begins(self.comparison, plan.guards)
         for guard in plan.guards:
             self.comparison.runs.append(self._round(sale, plan, guard, promises[guard], buyers))
@@ -106,14 +110,13 @@ class Conductor:
         self._let_all_end(sale)
         self._terminal.round_begins(guard)
         self._assemble(guard, plan.hold_ms, buyers)
-        opens_at = time.time() + plan.opens_in_s if plan.opens_in_s else 0.0
-        sale.reset(plan.stock, plan.opens_in_s)
+        starts_at = self._prepare(sale, plan)
         start, started = Start.now(), utc_now()
         section_log = SectionReader.from_environment(start)
         samples: list[Sample] = []
         monitor = gevent.spawn(self._observe, sale, start, samples)
         try:
-            answers = self._burst(buyers, opens_at, timeout=plan.opens_in_s + ANSWERS_TIMEOUT_S)
+            answers = self._burst(buyers, starts_at)
             if any(answer.in_doubt for answer in answers):
                 self._let_all_end(sale, ignore_dead=True)
         finally:
@@ -125,7 +128,6 @@ class Conductor:
             stock_left=stock_left,
             ledger=ledger,
             answers=answers,
-            opens_at=opens_at,
             slack_ms=slack_ms,
             past_fence=len(past_fence(sections)) if promise == Promise.EXACT else 0,
         )
@@ -161,13 +163,14 @@ class Conductor:
                 f"Only {came} of {pluralize(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s{TOO_SLOW}"
             )
 
-    def _burst(self, buyers: int, opens_at: float, *, timeout: float) -> list[Answer]:
-        """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
+    def _burst(self, buyers: int, starts_at: float) -> list[Answer]:
+        """One click of every buyer, all at once, and its answer."""
         sent = time.time()
-        self._runner.send_message("open", {"opens_at": opens_at})
+        timeout = max(starts_at - sent, 0.0) + ANSWERS_TIMEOUT_S
+        self._runner.send_message("open", {"starts_at": starts_at})
         if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, timeout):
             raise SaleError(
-                f"Only {len(self._answers)} of {pluralize(buyers, 'answer')} came within {timeout:g} s{TOO_SLOW}"
+                f"Only {len(self._answers)} of {pluralize(buyers, 'answer')} came within {timeout:.0f} s{TOO_SLOW}"
             )
         for buyer in self._lost():
             self._answers.append(Answer.read(buyer, "lost worker", 0, None, sent=sent, received=time.time()))

@@ -18,7 +18,7 @@ from loadtest.ports import is_occupied
 from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.record import Record
 from loadtest.rush.barrier import BuyerPool
-from loadtest.rush.conductor import DEFAULT_GUARDS, Conductor, Plan
+from loadtest.rush.conductor import DEFAULT_GUARDS, Conductor, Plan, Prepare, reset
 from loadtest.rush.locust_page import LocustWebExtension
 from loadtest.rush.progress import Terminal
 from loadtest.shop_client.shops import SaleError, Shops, hosts_of
@@ -34,11 +34,13 @@ class LocustHooks:
 
     Attributes:
         offered_guards: names that the page's form offers; None for the command line, which takes any.
+        prepare: opens the sale of a round; a locustfile that builds on this one may replace it before a test starts.
     """
 
     def __init__(self, events: Any, buyer_pool: BuyerPool) -> None:
         self._pool = buyer_pool
         self.offered_guards: list[str] | None = None
+        self.prepare: Prepare = reset
         self._chosen_guards: list[str] = []  # on the command line
         self._environment: Any = None
         self._trusted: list[str] = []  # hosts configured at the start, not typed into the page's form
@@ -70,7 +72,7 @@ class LocustHooks:
         if not isinstance(runner, MasterRunner):
             self._pool.listen(runner)
         if not isinstance(runner, WorkerRunner):
-            self._conductor = Conductor(runner, self._terminal)
+            self._conductor = Conductor(runner, self._terminal, lambda sale, plan: self.prepare(sale, plan))
             environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
         if web_ui and self._conductor:
             port = environment.parsed_options.web_port
@@ -161,7 +163,7 @@ class LocustHooks:
         options = self._environment.parsed_options
         (buyer,) = self._environment.user_classes
         asked = options.guards, options.stock, options.hold_ms, hosts_of(buyer.host)
-        return Plan(*asked, trusted=self._trusted, opens_in_s=options.opens_in)
+        return Plan(*asked, trusted=self._trusted)
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.

@@ -145,6 +145,6 @@ def _check_form(form: Mapping[str, str]) -> None:
     """Raise SaleError for a value that cannot be read."""
     if form.get("host"):
         hosts_of(form["host"])
-    for name in ("stock", "hold_ms", "opens_in"):
+    for name in ("stock", "hold_ms"):
         if not re.fullmatch(r"-?\d+", form.get(name, "0")):
             raise SaleError(f"{name} is {form[name]!r}: give a whole number.")

@@ -39,6 +39,7 @@ class Sale:
 
     Attributes:
         shops: the instances.
+        generation: of the sale to be judged, since a `reset`; None: of the one that is there when it is read.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Sale:
         self._etcd = etcd
         self._ledgers = Ledgers(redis_url, name, timeout=TIMEOUT_S, shards=shards)
         self._queue = f"{queue_name(name)}/".encode()
-        self._generation: str | None = None
+        self.generation: str | None = None
 
     @classmethod
     def from_environment(cls, hosts: Sequence[str], *, trusted: Container[str]) -> Sale:
@@ -73,11 +74,10 @@ class Sale:
     def close(self) -> None:
         self._ledgers.close()
 
-    def reset(self, stock: int, opens_in_s: int = 0) -> None:
-        """Begin again with `stock` items and an empty ledger, at once or in so many seconds; raises SaleError."""
-        self.shops.reset(stock, opens_in_s)
-        generation = self._read().generation
-        self._generation = None if opens_in_s else generation  # the opening makes another one
+    def reset(self, stock: int) -> None:
+        """Begin again with `stock` items and an empty ledger; raises SaleError."""
+        self.shops.reset(stock)
+        self.generation = self._read().generation
 
     def ledger(self) -> tuple[list[Entry], int]:
         """The orders, in each ledger as they were written, and how many items are left by all counters.
@@ -86,7 +86,7 @@ class Sale:
             SaleError: they cannot be read, or the sale was reset again since `reset`.
         """
         found = self._read(whole=True)
-        if self._generation not in (None, found.generation):
+        if self.generation not in (None, found.generation):
             raise SaleError(
                 "The sale was reset during the rush; start again, and use this stack for nothing else meanwhile."
             )

@@ -24,7 +24,7 @@ LOOK_S = 0.2
 _IDLE_TIMEOUT_S = 130.0  # two of the longest think times: more buyers than threads come in turns
 _ADDRESSES = "each as http://HOST:PORT, separated by commas"
 _FRESH_S = 2.0  # so long the addresses of a name are believed
-RESET, SCHEDULE = "/stock/reset", "/sale/schedule"
+RESET = "/stock/reset"
 _JSON = {"Content-Type": "application/json"}
 UNANSWERED = (OSError, ValueError, HTTPException)
 _IN_PROGRESS = re.compile(r"^flashsale_purchases_in_progress (\S+)$", re.MULTILINE)
@@ -39,7 +39,7 @@ class Shops:
 
     Args:
         hosts: their base URLs, as `hosts_of` gives them.
-        admin_token: sent with a reset or a schedule alone, and only to `trusted`.
+        admin_token: sent where it is needed alone, and only to `trusted`.
         trusted: those that may be told the token; all of `hosts` if not given.
     """
 
@@ -48,12 +48,9 @@ class Shops:
         self._admin_token = admin_token
         self._trusted = hosts if trusted is None else trusted
 
-    def reset(self, stock: int, opens_in_s: int = 0) -> None:
-        """Open the sale anew with `stock` items, at once or in so many seconds; raises SaleError."""
-        if opens_in_s:
-            self.ask("POST", SCHEDULE, {"stock": stock, "opens_in_s": opens_in_s})
-        else:
-            self.ask("POST", RESET, {"stock": stock})
+    def reset(self, stock: int) -> None:
+        """Open the sale anew with `stock` items; raises SaleError."""
+        self.ask("POST", RESET, {"stock": stock}, as_admin=True)
 
     def promises(self) -> dict[str, str]:
         """What each guard promises, by its name, in the order in which they are shown; raises SaleError."""
@@ -69,13 +66,13 @@ class Shops:
             raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
         return {guard: promises[guard] for guard in guards}
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, *, as_admin: bool = False) -> Any:
         """The JSON answer of the first instance that answers; raises SaleError."""
         data = None if body is None else json.dumps(body).encode()
         for configured, host in [(each, host) for each in self._hosts for host in find([each])]:
             headers = dict(_JSON)
             # The token is for hosts that were configured, not for one typed into a form.
-            if path in (RESET, SCHEDULE) and self._admin_token and configured in self._trusted:
+            if as_admin and self._admin_token and configured in self._trusted:
                 headers["Authorization"] = f"Bearer {self._admin_token}"
             try:
                 return get_json(urllib.request.Request(host + path, data, headers, method=method))

@@ -110,7 +110,7 @@ class Run:
             return self.snapshot.judge()
         told = {each: self._outcomes[each.value] for each in ANSWERS}
         gave_up = told[Outcome.LOCK_TIMEOUT]
-        served = told[Outcome.SOLD] + told[Outcome.SOLD_OUT] + told[Outcome.NOT_OPEN]
+        served = told[Outcome.SOLD] + told[Outcome.SOLD_OUT]
         failed = self._outcomes.total() - served - gave_up + self.unanswered
         return self.snapshot.judge(gave_up=gave_up, failed=failed)
 

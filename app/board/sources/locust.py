@@ -64,7 +64,7 @@ class Locust:
     def start(self, *, guard: str, buyers: int, stock: int, hold_ms: int) -> None:
         """Start a rush; raises LocustBusy if Locust refuses."""
         users = {"user_count": buyers, "spawn_rate": buyers}
-        form = {**users, "guards": guard, "stock": stock, "hold_ms": hold_ms, "opens_in": 0}
+        form = {**users, "guards": guard, "stock": stock, "hold_ms": hold_ms}
         try:
             answer = self._ask("/swarm", urllib.parse.urlencode(form).encode())
         except TimeoutError:  # it has the form; what comes of it, its state will tell

@@ -62,12 +62,11 @@ def test_percentiles_are_those_of_what_was_measured() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
-    """Sold out is an answer like sold, and too early is counted apart; the other outcomes are failures."""
+    """Sold out is an answer like sold; the other outcomes are failures."""
     answer = Answer("buyer-0", outcome, "shop", answered_ms=1000.0)
     verdict = judge_rush(stock=1, stock_left=1, ledger=[], answers=[answer])
     run = Run.of("etcd", "exact", verdict, stock_left=1, answers=[answer])
-    assert run.failed == (outcome not in (Outcome.SOLD, Outcome.SOLD_OUT, Outcome.NOT_OPEN))
-    assert run.not_open == (outcome is Outcome.NOT_OPEN)
+    assert run.failed == (outcome not in (Outcome.SOLD, Outcome.SOLD_OUT))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,7 @@ def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
     comparison.write(path)
     assert Comparison.read(path) == comparison
     written = json.loads(path.read_text())
-    assert list(written) == ["stock", "buyers", "started", "versions", "runs", "hold_ms", "machine", "opens_in_s"]
+    assert list(written) == ["stock", "buyers", "started", "versions", "runs", "hold_ms", "machine"]
     assert " ".join(written["runs"][0]) == (
         "guard promise outcomes orders stock_left oversold undersold lost_updates duplicates verdict findings "
         "kind exact "

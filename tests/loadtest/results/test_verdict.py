@@ -28,8 +28,7 @@ def sold(number: int) -> Answer:
 
 def refused(number: int, outcome: Outcome = Outcome.SOLD_OUT) -> Answer:
     """The answer to a buyer without an order; an error is in doubt."""
-    early = -1.0 if outcome is Outcome.NOT_OPEN else 0.0
-    return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR, sent_ms=early)
+    return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR)
 
 
 def entry(number: int) -> Entry:
@@ -57,24 +56,9 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
         sold_out=example["sold_out"],
         lock_timeout=example["gave_up"],
         unavailable=example["failed"],
-        not_open=example.get("not_open", 0),
     )
     assert (verdict.sentence, verdict.lost_updates) == (example["verdict"], example["lost_updates"])
     assert verdict.exact == (example["verdict"] == "EXACT")
-
-
-def test_a_sale_before_the_opening_is_a_flaw() -> None:
-    """However exact the rest is; `answered_ms` is compared, since a click may be sent a moment before."""
-    answers = [replace(sold(number), answered_ms=99_000 + 1000 * number) for number in range(2)]
-    verdict = judge_rush(stock=2, stock_left=0, ledger=[entry(n) for n in range(2)], answers=answers, opens_at=100.0)
-    assert (verdict.sentence, verdict.exact) == ("1 sold before the opening", False)
-
-
-@pytest.mark.parametrize(("opens_at", "verdict"), [(100.0, "EXACT"), (99.0, "UNDERSOLD by 1"), (0.0, "UNDERSOLD by 1")])
-def test_a_buyer_before_the_opening_wants_nothing(opens_at: float, verdict: str) -> None:
-    """It was rightly told to come back, and did not; once the sale is open, that answer does not excuse it."""
-    answers = [replace(refused(0, Outcome.NOT_OPEN), sent_ms=99_000.0)]
-    assert judge_rush(stock=1, stock_left=1, ledger=[], answers=answers, opens_at=opens_at).sentence == verdict
 
 
 @pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])

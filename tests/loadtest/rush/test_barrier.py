@@ -71,7 +71,7 @@ def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runn
     pool.remove(gone := pool.add(HOSTS))
     runner.announce(1)
     early = pool.add(HOSTS)
-    runner.hear("open", opens_at=0.0)
+    runner.hear("open", starts_at=0.0)
     late = pool.add(HOSTS)
     (first,) = invited(early)
     assert (invited(late), invited(gone), first.number, first.expected) == ([], [], 1, 1)

@@ -27,7 +27,6 @@ from loadtest.rush.progress import Terminal
 from loadtest.shop_client.shops import SaleError, Shops, in_progress
 from loadtest.stack.stack import Stack
 from tests.loadtest.rush.test_barrier import Runner
-from tests.support.labs import needs_labs
 from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment
 from tests.support.selling import open_sale
 from tests.support.waiting import wait_until
@@ -36,19 +35,6 @@ pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 
 BUYERS, STOCK = 60, 20
 SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
-
-
-@needs_labs
-def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
-    """Buyers click early, too early and on time: all learn when it opens, and the sale is exact."""
-    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "etcd", "--opens-in=3")
-    (run,) = rush.runs().values()
-    assert rush.comparison is not None
-    assert rush.comparison.opens_in_s == 3
-    assert (run.verdict, run.outcomes["sold"], run.outcomes["sold_out"]) == ("EXACT", STOCK, BUYERS - STOCK)
-    early, failures = rush.requests()["etcd", "not_open"]
-    assert early >= BUYERS // 3
-    assert failures <= early - BUYERS // 3, "an early click is told the truth; a click on time may find it opening"
 
 
 def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) -> None:
@@ -184,9 +170,6 @@ def test_buyers_of_a_worker_that_went_down_are_not_waited_for(plan: Plan) -> Non
         ({}, {"hosts": ["http://127.0.0.1:1"]}, None, "No shop answers at http://127.0.0.1:1: start it with make up"),
         ({"FLASHSALE_SALE": "another"}, {}, None, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and"),
         ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, {}, None, "The ledger cannot be read: "),
-        pytest.param(
-            {}, {"opens_in_s": -1}, None, "POST http://.*/sale/schedule was refused: opens_in_s is ", marks=needs_labs
-        ),
         ({}, {"guards": ["hope"]}, None, "The shop has no guard hope: choose from none, "),
         ({}, {}, None, "shop-a refused a purchase: The moon is not full."),
         (

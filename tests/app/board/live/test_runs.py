@@ -77,7 +77,6 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
     now = snapshot_of(example)
     run = Run("1000000000", now)
     given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "unavailable": "failed"}
-    given["not_open"] = "not_open"
     outcomes = Counter({outcome: example.get(name, 0) for outcome, name in given.items()})
     run.add_orders(order("etcd") for _ in range(example["sold"]))
     run.answered(Counter(), in_hand=1, lost=0)

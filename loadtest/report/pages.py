@@ -105,7 +105,7 @@ def repeat_records(records: Sequence[Record], language: str = ENGLISH) -> str:
     """The command of at least one record."""
     first, guards = records[0], list(dict.fromkeys(record.guard for record in records))
     if first.kind != "fault":
-        return _demo(guards, first.buyers, first.stock, first.hold_ms, 0, language)
+        return _demo(guards, first.buyers, first.stock, first.hold_ms, language)
     scenarios = dict.fromkeys(record.name for record in records)
     spoken = [] if language == ENGLISH else [f"--language {language}"]
     return _make("faults", [*scenarios, *(f"--guard {guard}" for guard in guards), *spoken])

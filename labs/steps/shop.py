@@ -52,6 +52,14 @@ class SteppedPurchase(PurchaseListener):
     Args:
         inner: the instance's ordinary listener, which hears of all as well.
         limit_s: seconds until the purchase ends by itself.
+
+    Attributes:
+        point: "start", the last one it came to, or "over".
+        stands: whether it waits there to be told to go on.
+        stops: how often it came to a point.
+        section: its last critical section, if it came to one.
+        receipt: what its buyer is told, once that is decided.
+        thread: in which it is made.
     """
 
     def __init__(self, guard: Guard, buyer: str, *, instance: str, inner: PurchaseListener, limit_s: float) -> None:
@@ -60,32 +68,42 @@ class SteppedPurchase(PurchaseListener):
         self._lines = GuardLines(type(guard).buy)
         self._until = time.monotonic() + limit_s
         self._changed = threading.Condition()
-        self._point, self._line = "start", self._lines.source.first_line
-        self._stands = self._go = self._ended = False
-        self._section: Section | None = None
-        self._receipt: Receipt | None = None
+        self.point, self._line = "start", self._lines.source.first_line
+        self.stands = self._go = self._ended = False
+        self.stops = 0
+        self.section: Section | None = None
+        self.receipt: Receipt | None = None
         # The name stands in the queue in etcd, by which a purchase that waits tells behind which one.
-        self._thread = threading.Thread(target=self._run, name=f"steps-{self.id}", daemon=True)
+        self.thread = threading.Thread(target=self._run, name=f"steps-{self.id}", daemon=True)
 
     def start(self) -> None:
         """Begin, and return when it stands before the guard."""
-        self._thread.start()
+        self.thread.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._stands, ANSWER_S)
+            self._changed.wait_for(lambda: self.stands, ANSWER_S)
 
     def step(self) -> None:
-        """Let it go on, and wait a moment for its next point.
+        """`go`, and wait a moment for the next point; raises Conflict."""
+        self.go()
+        self.wait_settled(ANSWER_S)
+
+    def go(self) -> None:
+        """Let it go on.
 
         Raises:
             Conflict: it does not stand at a point.
         """
         with self._changed:
-            if not self._stands:
+            if not self.stands:
                 over = "is over" if self.is_over else "has not come to its next point: it waits"
                 raise Conflict(f"Purchase {self.id} of {self._buyer} {over}.")
-            self._go, self._stands = True, False
+            self._go, self.stands = True, False
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._stands or self.is_over, ANSWER_S)
+
+    def wait_settled(self, timeout: float) -> None:
+        """Wait until it stands at a point or is over, for `timeout` seconds at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stands or self.is_over, timeout)
 
     def end(self) -> None:
         """Have it write nothing and leave its lock; `join` waits for it."""
@@ -94,25 +112,25 @@ class SteppedPurchase(PurchaseListener):
             self._changed.notify_all()
 
     def join(self, timeout: float) -> None:
-        self._thread.join(timeout)
+        self.thread.join(timeout)
 
     @property
     def is_over(self) -> bool:
-        return self._point == "over"
+        return self.point == "over"
 
     def show(self) -> dict[str, Any]:
         """The purchase for the page; its `line` is counted as in the file of its `source`."""
         with self._changed:
-            section, receipt = self._section, self._receipt
-            moving = not self._stands and not self.is_over
-            frame = sys._current_frames().get(self._thread.ident or 0) if moving else None
+            section, receipt = self.section, self.receipt
+            moving = not self.stands and not self.is_over
+            frame = sys._current_frames().get(self.thread.ident or 0) if moving else None
             return {
                 "id": self.id,
                 "buyer": self._buyer,
                 "guard": self._guard.name,
-                "point": self._point,
+                "point": self.point,
                 "line": self._lines.line_of(frame) or self._line,
-                "stands": self._stands,
+                "stands": self.stands,
                 "left_s": round(max(self._until - time.monotonic(), 0.0), 1),
                 "token": section.token if section else None,
                 "stock_read": section.stock if section else None,
@@ -123,7 +141,7 @@ class SteppedPurchase(PurchaseListener):
             }
 
     def locked(self, section: Section) -> None:
-        self._section = section
+        self.section = section
         self._inner.locked(section)
         self._stop("locked")
 
@@ -144,20 +162,20 @@ class SteppedPurchase(PurchaseListener):
 
     def left(self, section: Section, error: BaseException | None) -> None:
         if isinstance(error, EXPECTED) and not isinstance(error, NotStepped):
-            self._receipt = refuse(section.purchase, error)
+            self.receipt = refuse(section.purchase, error)
         elif section.receipt is not None:
-            self._receipt = section.receipt
+            self.receipt = section.receipt
         self._stop("left")
         self._inner.left(section, error)
 
     def _stop(self, point: str) -> None:
         with self._changed:
-            self._point, self._line = point, self._lines.line_of(sys._getframe()) or self._line
-            self._stands = True
+            self.point, self._line = point, self._lines.line_of(sys._getframe()) or self._line
+            self.stands, self.stops = True, self.stops + 1
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._go or self._ended, max(self._until - time.monotonic(), 0.0))
             self._ended |= not self._go
-            self._stands = self._go = False
+            self.stands = self._go = False
 
     def _check(self) -> None:
         if self._ended:
@@ -171,7 +189,7 @@ class SteppedPurchase(PurchaseListener):
         except Exception:
             logger.exception("the purchase %s failed", self.id)
         with self._changed:
-            self._receipt, self._point, self._stands = receipt, "over", False
+            self.receipt, self.point, self.stands = receipt, "over", False
             self._changed.notify_all()
 
     def _buy(self) -> Receipt:

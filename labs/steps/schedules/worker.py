@@ -1,0 +1,206 @@
+"""Instances without HTTP whose purchases stop at every point, made by fork as they are needed.
+
+``python -m labs.steps.schedules.worker SOCKET`` listens there. Each connection is served by a new process, which has
+session, connections and threads like an instance. Requests and answers are lines of JSON; the first request has the
+settings of the instance.
+
+A pause of an instance has to last beyond its lease. Nobody waits for that: the clock by which `lock` counts is moved on
+when the instance is thawed. A lease that is revoked while that clock stands still would pass checks that fail after a
+real pause.
+"""
+
+from __future__ import annotations
+
+import time
+
+_OFFSET = [0.0]
+
+
+def _move_clock() -> None:
+    """Have `lock`, which is imported later, read a clock that can be moved."""
+    real = time.clock_gettime
+
+    def clock_gettime(clock: int) -> float:
+        return real(clock) + _OFFSET[0]
+
+    time.clock_gettime = clock_gettime
+
+
+if __name__ == "__main__":
+    _move_clock()
+
+import contextlib  # noqa: E402
+import gc  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
+import socket  # noqa: E402
+import sys  # noqa: E402
+import threading  # noqa: E402
+import traceback  # noqa: E402
+from collections import Counter  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+from app import create_app, services  # noqa: E402
+from app.config.settings import Settings  # noqa: E402
+from app.guards import base  # noqa: E402
+from app.sales.commit_queue import CommitQueue  # noqa: E402
+from labs.steps.shop import SteppedPurchase  # noqa: E402
+from lock import CohortMutex, LockError  # noqa: E402
+
+LIMIT_S = 600.0  # of a purchase, more than any schedule takes
+END_S = 5.0
+SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
+
+
+class Worker:
+    """One instance, and its purchases by their buyers."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        os.environ.update(environment)
+        self._attempts: Counter[int | None] = Counter()  # by thread
+        time.sleep = self._counted(time.sleep)
+        base.SLICE_S = SLICE_S
+        self._shop = services.of(create_app(Settings.from_environment()))
+        self._shop.sessions.check_open = self._counted(self._shop.sessions.check_open)  # type: ignore[method-assign]
+        self._shop.warm_up()
+        self._purchases: dict[str, SteppedPurchase] = {}
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Of a wait that polls, one of these calls is in each attempt."""
+
+        def counted(*args: Any) -> Any:
+            self._attempts[threading.get_ident()] += 1
+            return call(*args)
+
+        return counted
+
+    def reset(self, stock: int) -> None:
+        self._shop.sale.reset(stock)
+
+    def add(self, guard: str, buyer: str) -> str:
+        """A purchase that stands before the guard; its id, which is in the name of its thread."""
+        shop = self._shop
+        purchase = SteppedPurchase(
+            shop.guards[guard], buyer, instance=shop.settings.instance, inner=shop.listener, limit_s=LIMIT_S
+        )
+        self._purchases[buyer] = purchase
+        purchase.start()
+        return purchase.id
+
+    def go(self, buyer: str) -> None:
+        """Let it go on to its next point."""
+        self._purchases[buyer].go()
+
+    def step(self, buyer: str, wait_s: float) -> dict[str, dict[str, Any]]:
+        """`go`, and `look`."""
+        self.go(buyer)
+        return self.look(wait_s)
+
+    def thaw(self, seconds: float, buyer: str) -> None:
+        """Go on after a pause of so many seconds, with this purchase first, if one is named."""
+        _OFFSET[0] += seconds
+        if buyer:
+            self.go(buyer)
+        with contextlib.suppress(LockError):  # its lease is lost, as its lease thread would soon find
+            self._shop.sessions.session().ensure()
+
+    def look(self, wait_s: float) -> dict[str, dict[str, Any]]:
+        """All purchases, as soon as each stands or is over, or after so many seconds."""
+        until = time.monotonic() + wait_s
+        for purchase in self._purchases.values():
+            purchase.wait_settled(max(until - time.monotonic(), 0.0))
+        return {buyer: self._show(purchase) for buyer, purchase in self._purchases.items()}
+
+    def where(self, buyer: str) -> str:
+        """The innermost lines in which a purchase is."""
+        frame = sys._current_frames().get(self._purchases[buyer].thread.ident or 0)
+        lines = traceback.extract_stack(frame)[-4:]
+        return ", ".join(f"{Path(each.filename).name}:{each.lineno}" for each in reversed(lines))
+
+    def end(self) -> None:
+        """Forget all purchases, and have a session for the next ones."""
+        for purchase in self._purchases.values():
+            purchase.end()
+        for purchase in self._purchases.values():
+            purchase.join(END_S)
+        self._purchases.clear()
+        until = time.monotonic() + END_S
+        while time.monotonic() < until:
+            with contextlib.suppress(LockError):
+                self._shop.sessions.session().ensure()
+                return
+            time.sleep(0.002)
+
+    def _show(self, purchase: SteppedPurchase) -> dict[str, Any]:
+        receipt, section, thread = purchase.receipt, purchase.section, purchase.thread
+        return {
+            "point": purchase.point,
+            "stands": purchase.stands,
+            "stops": purchase.stops,
+            "attempts": self._attempts[thread.ident],
+            "queued": not purchase.stands and self._is_queued(thread),
+            "token": section.token if section else None,
+            "outcome": receipt.outcome.value if receipt else None,
+            "order": receipt.order if receipt else None,
+            "in_doubt": bool(receipt and receipt.in_doubt),
+            "detail": receipt.detail if receipt else "",
+        }
+
+    def _is_queued(self, thread: threading.Thread) -> bool:
+        """Whether it waits in a commit queue or a cohort, of which another purchase of this instance has the turn."""
+        frame = sys._current_frames().get(thread.ident or 0)
+        while frame is not None:
+            if frame.f_code is CommitQueue.buy.__code__ and "entry" in frame.f_locals:
+                entry, queue = frame.f_locals["entry"], frame.f_locals["self"]
+                return entry.result is None and queue._leader not in (None, entry)
+            if frame.f_globals.get("__name__") == CohortMutex.__module__:
+                return True
+            frame = frame.f_back
+        return False
+
+
+def serve(connection: socket.socket) -> None:
+    """Be the worker of this connection until it ends."""
+    with connection, connection.makefile("rwb") as stream:
+        worker: Worker | None = None
+        for line in stream:
+            name, arguments = json.loads(line)
+            try:
+                if worker is None:
+                    worker, result = Worker(arguments), os.getpid()
+                else:
+                    result = getattr(worker, name)(*arguments)
+                answer: dict[str, Any] = {"result": result}
+            except Exception as error:  # told to the explorer, which ends with it
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            stream.write(json.dumps(answer).encode() + b"\n")
+            stream.flush()
+
+
+def main(path: str, *modules: str) -> None:
+    """Make a worker for each connection, until this process is killed."""
+    for name in modules:
+        import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children need nobody to wait for them
+    with socket.socket(socket.AF_UNIX) as listener:
+        unfinished = f"{path}.unfinished"
+        listener.bind(unfinished)
+        listener.listen()
+        Path(unfinished).rename(path)
+        gc.freeze()
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                serve(connection)
+                os._exit(0)
+            connection.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

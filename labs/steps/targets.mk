@@ -1,0 +1,4 @@
+.PHONY: schedules
+
+schedules: setup-loadtest ##2 Try every order of two purchases (ARGS="--guard etcd")
+	@$(RUN) -m loadtest schedules $(ARGS)

@@ -1,0 +1,89 @@
+"""Guards with one flaw each, which only some schedules show. Importing this module adds them to the shop's guards."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from app.contract.clock import now_ns
+from app.guards import guards
+from app.guards.base import Guard, Promise
+from app.guards.etcd import EtcdGuard
+from app.sales.purchase import Purchase, Receipt
+from app.sales.redis_client import Script
+from app.sales.stock import Reading, fence_text, receipt_of, refusal, sending
+
+WRITE = Script(Path(__file__).with_name("write_fence.lua"))
+ONE_ORDER = "ABABBBA"  # of the notes of two purchases
+
+
+class WriteFenceGuard(EtcdGuard):
+    """The write alone raises the fence: a late one lands between the next holder's read and its write."""
+
+    name = "fence-at-the-write"
+    description = "An etcd mutex and a fence that only the write raises."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
+        with self.locked(mutex, purchase) as section:
+            reading = stock.read(section)
+            if reading.receipt is None:
+                section.think()
+                section.ensure()
+                purchase.listener.write(section)
+                k, token = self.shop.sale.keys_of[purchase.item], section.token
+                asked: list[str | int] = [
+                    reading.generation,
+                    fence_text(token),
+                    purchase.entry(token),
+                    reading.stock - 1,
+                ]
+                keys = [k.stock, k.lucky, k.orders, k.fence, k.generation]
+                section.commit_at = now_ns()
+                with sending():
+                    status, found, *_ = WRITE.run(self.shop.sale.client, keys, asked)
+                if status == "fenced":
+                    raise refusal(status, found, token)
+                section.receipt = receipt_of(purchase, status, found, token=token)
+                return section.receipt
+            return reading.receipt
+
+
+class OneOrderGuard(Guard):
+    """Each purchase notes its steps in Redis. In one single order of them, one writes what it believes is left."""
+
+    name = "one-order"
+    promise = Promise.EXACT
+    description = "One atomic script, but for one order of the steps."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        stock, keys, client = self.stock(purchase.item), self.shop.sale.keys_of[purchase.item], self.shop.sale.client
+        generation = str(client.get(keys.generation))
+        notes = f"{keys.prefix}notes:{generation}"
+        client.append(notes, purchase.buyer)
+        try:
+            with purchase.critical_section() as section:
+                client.append(notes, purchase.buyer)
+                purchase.listener.write(section)
+                client.append(notes, purchase.buyer)
+                if client.get(notes) == ONE_ORDER:
+                    return stock.write(section, Reading(stock=1, generation=generation))
+                return stock.sell(section)
+        finally:
+            client.append(notes, purchase.buyer)
+
+
+class SilentGuard(Guard):
+    """B waits for something that nobody can see."""
+
+    name = "silent"
+    promise = Promise.EXACT
+    description = "Waits where nothing can be seen."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        threading.Event().wait(15.0 if purchase.buyer == "B" else 0.0)
+        with purchase.critical_section() as section:
+            return self.stock(purchase.item).sell(section)
+
+
+guards().update({guard.name: guard for guard in (WriteFenceGuard, OneOrderGuard, SilentGuard)})

@@ -11,14 +11,9 @@ up, and never guessed by a sleep. A purchase waits if
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import socket
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -31,12 +26,11 @@ from app.contract.keys import Keys, queue_name
 from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
-from loadtest.ports import free_port
+from labs.steps.schedules.instances import TTL_S, Hatchery, Instance
 from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
 from loadtest.shop_client.sale import Sale
-from loadtest.stack.apps import App
 from loadtest.stack.process import Resource, ServerError
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd, Redis
@@ -45,98 +39,14 @@ from lock import Contender, LockError, connect
 SALE = "schedules"
 BUYERS = "ABCD"
 INSTANCES = 2
-TTL_S = 120  # of leases and of the Redis lock: none ends by itself while a schedule is tried
 SETTLE_S = 5.0
 LOOK_S = 0.002
-ANSWER_S = 20.0  # of an instance
 INSIDE = ("locked", "read", "think", "write", "left")
 AGAIN = 2  # attempts of a wait that polls: the first of them may have begun before all others stood
 
 
 class Unsettled(ServerError):
     """A purchase neither came to a point nor was seen to wait: there is no verdict."""
-
-
-class Hatchery(App):
-    """The program that makes the instances; ready when it listens."""
-
-    def __init__(self, directory: Path, env: Mapping[str, str], modules: Sequence[str]) -> None:
-        super().__init__("instances", directory, free_port(), env)
-        self.socket = directory / "instances.socket"
-        self._modules = modules
-
-    def command(self) -> list[str]:
-        return [sys.executable, "-m", "labs.steps.schedules.worker", str(self.socket), *self._modules]
-
-    def is_ready(self) -> bool:
-        return self.socket.exists()
-
-
-class Instance:
-    """One process with purchases; `ask` calls a method of its `Worker`."""
-
-    def __init__(self, hatchery: Hatchery, name: str, environment: Mapping[str, str], proxy: Proxy | None) -> None:
-        self.name = name
-        self.proxy = proxy
-        self.frozen = False
-        self._hatchery = hatchery
-        self._pid: int | None = None
-        self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.settimeout(ANSWER_S)
-        self._connection.connect(str(hatchery.socket))
-        self._stream = self._connection.makefile("rwb")
-        self._send("", {**environment, "FLASHSALE_INSTANCE": name})
-
-    def ready(self) -> Instance:
-        """Wait until it has connected to its servers; raises ServerError."""
-        self._pid = int(self._receive())
-        return self
-
-    def ask(self, name: str, *arguments: Any) -> Any:
-        self._send(name, arguments)
-        return self._receive()
-
-    def freeze(self) -> None:
-        self._signal(signal.SIGSTOP)
-        self.frozen = True
-
-    def thaw(self, buyer: str = "") -> None:
-        """Let it go on, after a pause beyond its lease; this purchase takes a step at once, if one is named."""
-        self._send("thaw", (TTL_S, buyer))
-        self._signal(signal.SIGCONT)
-        self.frozen = False
-        self._receive()
-
-    def kill(self) -> None:
-        """Kill -9; one that is not ready yet ends with its connection."""
-        self._signal(signal.SIGKILL)
-        with suppress(OSError):
-            self._stream.close()
-        self._connection.close()
-        if self.proxy:
-            self.proxy.stop()
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            if self._pid is not None:
-                os.kill(self._pid, number)
-
-    def _send(self, name: str, arguments: Any) -> None:
-        try:
-            self._stream.write(json.dumps([name, arguments]).encode() + b"\n")
-            self._stream.flush()
-        except OSError as error:
-            raise ServerError(f"{self.name} has ended: {error}") from error
-
-    def _receive(self) -> Any:
-        try:
-            line = self._stream.readline()
-        except OSError as error:
-            raise ServerError(f"{self.name} does not answer: {error}") from error
-        answer = json.loads(line) if line else {"error": f"it ended; {self._hatchery.reason()}"}
-        if "error" in answer:
-            raise ServerError(f"{self.name}: {answer['error']}")
-        return answer["result"]
 
 
 @dataclass

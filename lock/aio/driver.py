@@ -16,15 +16,16 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from lock.core.acquisition import Acquisition, Ask
-from lock.core.deletions import Deletions
-from lock.core.messages import Create, Delete, ListQueues, TimeToLive
+from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive
 from lock.core.queue import Ticket
+from lock.core.together import Together, release_together
 from lock.errors import EtcdError, EtcdUnavailable, LockError
-from lock.recipes.hold import HeldKey
-from lock.recipes.multi import MultiHold, give_up_all
+from lock.recipes.hold import HeldKey, Hold
+from lock.recipes.multi import MultiHold, MultiLock, end_all
 from lock.recipes.queued_lock import HoldT, QueuedLock
 from lock.runtime.clock import now
 from lock.session.engine import Engine
+from lock.session.together import check_all
 
 T = TypeVar("T")
 
@@ -57,23 +58,51 @@ async def acquire(
         lock.stop(acquisition)
 
 
+async def acquire_together(lock: MultiLock, owner: object, until: float, taken: list[Any]) -> bool:
+    """Whether all of its names were free, so that they are held now and kept in `taken`; else nothing is."""
+    engine, loop, together = lock.session._engine, asyncio.get_running_loop(), Together()
+    try:
+        lock.start_all(together, owner, until)
+        for acquisition in together.acquisitions:
+            acquisition.ticket.waiter = partial(_unless_closed, loop, ref(acquisition))
+        step = engine.tell(together.begin)
+        if step is not None:
+            await _send(engine, together, step.request, step.timeout)
+        return together.is_held() and lock.finish_all(together, owner, taken)
+    finally:
+        lock.stop_all(together)
+
+
 async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
     """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
     owner = owner or calling_task()
     if not isinstance(held, MultiHold):
         await release(held, owner, wait=wait)
         return
-    holds, failures = held.end(), list[LockError]()
-    try:
-        for hold in reversed(holds):
-            try:
-                await release(hold, owner, wait=wait)
-            except LockError as error:
-                failures.append(error)
-    finally:  # a cancellation may have kept some of them from it
-        give_up_all(holds)
+    failures = await release_all(held.end(), owner, wait=wait)
     if failures:
         raise failures[0]
+
+
+async def release_all(holds: list[Hold], owner: object, *, wait: bool = True) -> list[LockError]:
+    """As `lock.session.together.release_all`; all is sent before anything is awaited."""
+    if not holds:
+        return []
+    engine, tickets = holds[0]._engine, end_all(holds, owner)
+    until, deletions = now() + engine.client.timeout, engine.core.deletions
+    failures: list[LockError]
+    groups, attended, failures = engine.tell(partial(release_together, engine.core, tickets, waits=wait))
+    woken = _Wakeups(*attended)
+    errors: list[EtcdError | None] = []
+    answers = []
+    for request in groups:
+        sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
+        answers.append(_done(sent, partial(_exchange, errors, engine, deletions, request, sent)))
+    for answer in answers:
+        await answer
+    while not all(ticket.is_gone for ticket in attended) and now() < until and not engine.client.closed:
+        await woken.wait(until)
+    return failures + check_all(engine, attended, next(filter(None, errors), None))
 
 
 async def release(hold: HeldKey, owner: object, *, wait: bool = True) -> None:
@@ -116,11 +145,12 @@ async def call(blocking: Callable[[], T]) -> T:
 class _Wakeups:
     """Waits of a task for changes of a ticket."""
 
-    def __init__(self, ticket: Ticket, abandon: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, *tickets: Ticket, abandon: Callable[[], object] = lambda: None) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._abandon = abandon  # what the task waits for, which will never run again
-        ticket.wake = self.wake
+        for ticket in tickets:
+            ticket.wake = self.wake
 
     def wake(self) -> None:
         """Wake the task, from any thread."""
@@ -140,7 +170,7 @@ class _Wakeups:
 
 
 async def _run(engine: Engine, acquisition: Acquisition) -> bool:
-    woken = _Wakeups(acquisition.ticket, partial(engine.abandon, acquisition))
+    woken = _Wakeups(acquisition.ticket, abandon=partial(engine.abandon, acquisition))
     acquisition.ticket.waiter = partial(_unless_closed, asyncio.get_running_loop(), ref(acquisition))
     while True:
         step = engine.tell(acquisition.next)
@@ -154,16 +184,18 @@ async def _run(engine: Engine, acquisition: Acquisition) -> bool:
             await _send(engine, acquisition, step.request, step.timeout)
 
 
-async def _send(engine: Engine, acquisition: Acquisition, request: Create | ListQueues, timeout: float) -> None:
-    unanswered = acquisition.unanswered if isinstance(request, Create) else None
+async def _send(
+    engine: Engine, asker: Acquisition | Together, request: Create | CreateAll | ListQueues, timeout: float
+) -> None:
+    unanswered = None if isinstance(request, ListQueues) else asker.unanswered
     sent: Future[Any] | None = None
     try:
         async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
             sent = engine.client.send(engine.call_of(request), timeout, unanswered)
-            await _outcome(engine, acquisition, request, sent)
+            await _outcome(engine, asker, request, sent)
     except BaseException as error:
         if sent is None:  # the task was cancelled in line: no answer will ever come
-            engine.tell(acquisition.failed, request, EtcdUnavailable(f"was not sent: {error!r}"))
+            engine.tell(asker.failed, request, EtcdUnavailable(f"was not sent: {error!r}"))
         raise
 
 
@@ -181,13 +213,15 @@ async def _ask_ttl(engine: Engine, acquisition: Acquisition, request: TimeToLive
         engine.tell(acquisition.failed, request, error)
 
 
-async def _outcome(
-    engine: Engine, asker: Acquisition | Deletions, request: Create | ListQueues | Delete, sent: Future[Any]
-) -> EtcdError | None:
+async def _outcome(engine: Engine, asker: Any, request: Any, sent: Future[Any]) -> EtcdError | None:
     """Wait until `asker` was told the answer, by the thread that gets it; why there is none."""
-    failures: list[EtcdError | None] = []
-    await _done(sent, lambda: failures.append(engine.exchange(asker, request, sent.result)))
-    return failures[0]
+    errors: list[EtcdError | None] = []
+    await _done(sent, partial(_exchange, errors, engine, asker, request, sent))
+    return errors[0]
+
+
+def _exchange(errors: list[EtcdError | None], engine: Engine, asker: Any, request: Any, sent: Future[Any]) -> None:
+    errors.append(engine.exchange(asker, request, sent.result))
 
 
 def _done(sent: Future[Any], take: Callable[[], object] = lambda: None) -> asyncio.Future[None]:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import lock as sync
 from lock.aio import driver
 from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Releasing, WriteHold
+from lock.core.together import MOST
 from lock.recipes.election import encode
 from lock.recipes.multi import give_up_all
 from lock.recipes.queued_lock import QueuedLock, check_keywords
@@ -185,17 +186,18 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
     async def _take(self, owner: Any, until: float, **options: Any) -> MultiHold | None:
         holds: list[sync.Hold] = []
         try:
-            for mutex in self._recipe.mutexes:
-                hold = await driver.acquire(mutex, owner, [], until, **options)
-                if hold is None:
-                    for taken in reversed(holds):
-                        await driver.release(taken, owner)
-                    return None
-                holds.append(hold)
-            return MultiHold(self._recipe.finish(holds, self._holds(owner)), owner)
+            if not await self._take_at_once(owner, until, holds):
+                for mutex in self._recipe.mutexes:
+                    if await driver.acquire(mutex, owner, holds, until, **options) is None:
+                        await driver.release_all(holds, owner)
+                        return None
+            return MultiHold(self._recipe.finish(list(holds), self._holds(owner)), owner)
         except BaseException:
             give_up_all(holds)
             raise
+
+    async def _take_at_once(self, owner: Any, until: float, taken: list[Any]) -> bool:
+        return len(self._recipe.mutexes) <= MOST and await driver.acquire_together(self._recipe, owner, until, taken)
 
 
 class Election:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lock.core.core import Core
-from lock.core.messages import Create, ListQueues, TimeToLive, Written
+from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive, Written
 from lock.core.queue import Stage
 from lock.errors import (
     AdmissionConflict,
@@ -45,7 +45,7 @@ class Terms:
 class Ask(NamedTuple):
     """A request to send, whose answer goes to `answered` or `failed`; it may take `timeout` seconds."""
 
-    request: Create | ListQueues | TimeToLive
+    request: Create | CreateAll | ListQueues | TimeToLive
     timeout: float
 
 

@@ -32,6 +32,15 @@ class Create(NamedTuple):
     if_free: bool = False
 
 
+class CreateAll(NamedTuple):
+    """Write all keys if nothing stands under any of their prefixes, else none; the answer is a `Written` for each.
+
+    Where they stand there already, bound to the lease and created in one step, that was this request's first sending.
+    """
+
+    creates: tuple[Create, ...]
+
+
 class Written(NamedTuple):
     """The answer: the key as it stands now, None if it was not written; how many keys the prefix has; the list."""
 
@@ -128,5 +137,5 @@ class Renew(NamedTuple):
     """Renew the lease now: there is a sign that it may be gone."""
 
 
-Request = Create | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
+Request = Create | CreateAll | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
 Order = Request | Follow | Reopen | Unfollow | Renew

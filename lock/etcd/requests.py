@@ -96,6 +96,17 @@ class Requests:
         request = rpc.TxnRequest(compare=[absent], success=[put, *look], failure=[get, *look])
         return Call(_txn, request, partial(self._read_created, wanted))
 
+    def create_all(self, wanted: messages.CreateAll) -> Call[list[messages.Written]]:
+        """Write all keys if nothing stands under any of their prefixes, else none."""
+        free, puts, gets = [], [], []
+        for create in wanted.creates:
+            key, (start, end) = self._encode(create.key), self.range(create.prefix)
+            free.append({**_created(start, 0), "range_end": end})
+            puts.append({"request_put": {"key": key, "value": create.value, "lease": create.lease_id}})
+            gets.append({"request_range": {"key": key}})
+        request = rpc.TxnRequest(compare=free, success=puts, failure=gets)
+        return Call(_txn, request, partial(self._read_all_created, wanted.creates))
+
     def delete_keys(self, wanted: messages.Delete) -> Call[messages.Deleted]:
         """Delete each key; each by a transaction inside the transaction, of which etcd takes up to 127."""
         deletions = [self._deletion(*key) for key in wanted.keys]
@@ -181,6 +192,17 @@ class Requests:
         queue = response.responses[1].response_range
         keys = self._read_list(queue, revision).keys if wanted.lists else None
         return messages.Written(kv, queue.count, keys, revision)
+
+    def _read_all_created(self, wanted: Iterable[messages.Create], response: Any) -> list[messages.Written]:
+        revision = response.header.revision
+        if response.succeeded:
+            kvs = [KeyValue(each.key, each.value, revision, revision, each.lease_id) for each in wanted]
+            return [messages.Written(kv, 1, None, revision) for kv in kvs]  # each alone, for its queue was free
+        found = [self.decode(kv) for each in response.responses for kv in each.response_range.kvs]
+        is_ours = [kv.lease_id for kv in found] == [each.lease_id for each in wanted]
+        if not is_ours or len({kv.create_revision for kv in found}) > 1:  # an answer to a repetition has all, or none
+            return [messages.Written(None, None, None, revision) for _ in wanted]
+        return [messages.Written(kv, 1, None, revision) for kv in found]
 
     def _read_list(self, response: Any, revision: int = 0) -> Snapshot:
         keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)

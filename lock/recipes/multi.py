@@ -4,6 +4,8 @@ Why it cannot deadlock. Names are locked in sorted order, whatever the order giv
 waiting by keys of that name or of names below it, none of which sorts before it; and their owners wait, if at all,
 for names that sort after those. So along any chain of waiting the names only rise, and no chain closes.
 
+Where all are free, one transaction takes all of them, and nothing was held meanwhile.
+
 Error handling: whatever goes wrong on the way, the locks taken so far are released. The time given is for all of them.
 """
 
@@ -14,6 +16,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lock.core.queue import Ticket
+from lock.core.together import MOST, Together
 from lock.errors import InvalidName, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
@@ -25,6 +29,7 @@ from lock.recipes.queued_lock import Acquirable, check_keywords
 from lock.runtime.clock import deadline, now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
+from lock.session.together import attempt, release_all
 
 
 class MultiLock(Acquirable["MultiHold"]):
@@ -72,16 +77,46 @@ class MultiLock(Acquirable["MultiHold"]):
     def _acquire(self, cancel: CancelToken | None, until: float, *, explains: bool) -> MultiHold | None:
         owner, taken = threading.current_thread(), list[Hold]()  # which alone says what this attempt has taken
         try:
-            for mutex in self.mutexes:
-                tries = now() >= until
-                acquisition = mutex.start(owner, max(until, now()), tries=tries, explains=explains)
-                if mutex._finish_waiting(acquisition, owner, cancel, taken) is None:
-                    run_uninterrupted(release_all, taken)
-                    return None
+            may_try = len(self.mutexes) <= MOST and (cancel is None or not cancel.cancelled)
+            if not (may_try and self._take_at_once(owner, until, taken)):
+                for mutex in self.mutexes:
+                    tries = now() >= until
+                    acquisition = mutex.start(owner, max(until, now()), tries=tries, explains=explains)
+                    if mutex._finish_waiting(acquisition, owner, cancel, taken) is None:
+                        run_uninterrupted(release_holds, taken, owner)
+                        return None
             return self.finish(list(taken), self.holds_here())
         except BaseException:  # an interrupt, too
             run_uninterrupted(give_up_all, taken)
             raise
+
+    def _take_at_once(self, owner: object, until: float, taken: list[Any]) -> bool:
+        """Whether all were free, so that they are held now and kept in `taken`; else nothing is."""
+        together = Together()
+        try:
+            self.start_all(together, owner, until)
+            attempt(self.session._engine, together)
+            return together.is_held() and self.finish_all(together, owner, taken)
+        finally:
+            self.stop_all(together)
+
+    def start_all(self, together: Together, owner: object, until: float) -> None:
+        """For the recipes: add an acquisition of each name."""
+        for mutex in self.mutexes:
+            together.acquisitions.append(mutex.start(owner, until, tries=True))
+
+    def finish_all(self, together: Together, owner: object, taken: list[Any]) -> bool:
+        """For the recipes: make holds of them, kept in `taken`; True."""
+        for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=True):
+            mutex.finish(acquisition, owner, taken)
+        return True
+
+    def stop_all(self, together: Together) -> None:
+        """For the recipes: the attempt is over; what has not become a hold is left."""
+        for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=False):
+            mutex.stop(acquisition)
+            if acquisition.ticket.waiter is not None:
+                self.session._engine.abandon(acquisition)
 
     def finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
         """For the recipes: the hold of all."""
@@ -149,7 +184,7 @@ class MultiHold(Releasable):
                 self._loss.tell()
 
     def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
-        failures = release_all(self.end(), wait=wait)
+        failures = release_holds(self.end(), owner, wait=wait)
         if failures:
             raise failures[0]
 
@@ -177,15 +212,15 @@ class _Loss:
             listener()
 
 
-def release_all(holds: list[Hold], *, wait: bool = True) -> list[LockError]:
-    """Release the last first; what went wrong."""
-    failures = []
-    for hold in holds[::-1]:
-        try:
-            hold.release(wait=wait)
-        except LockError as error:
-            failures.append(error)
-    return failures
+def release_holds(holds: list[Hold], owner: object, *, wait: bool = True) -> list[LockError]:
+    """Release all, in one step of etcd; what went wrong."""
+    return release_all(holds[0]._engine, end_all(holds, owner), wait=wait) if holds else []
+
+
+def end_all(holds: list[Hold], owner: object) -> list[Ticket]:
+    """All of them count as released from now on; the tickets to release, the last first."""
+    tickets = (hold.end(owner) for hold in holds[::-1] if not hold.released)
+    return [ticket for ticket in tickets if ticket is not None]
 
 
 def give_up_all(holds: list[Hold]) -> None:

@@ -35,6 +35,7 @@ from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
 from lock.core.core import Core
 from lock.core.deletions import Deletions
 from lock.core.queue import Stage, Ticket
+from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
@@ -135,7 +136,7 @@ class Engine:
             self.exchange(acquisition, step.request, partial(self._ask, acquisition, *step))
 
     def exchange(
-        self, asker: Core | Acquisition | Deletions, request: messages.Request, ask: Callable[[], Any]
+        self, asker: Core | Acquisition | Together | Deletions, request: messages.Request, ask: Callable[[], Any]
     ) -> EtcdError | None:
         """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered; returns that."""
         try:
@@ -144,7 +145,7 @@ class Engine:
             self.tell(asker.failed, request, error)
             return error
         except BaseException as error:  # of a machine that is out of memory; nobody knows how far it came
-            if isinstance(asker, Acquisition):
+            if isinstance(asker, Acquisition | Together):
                 asker.unanswered()
             self.tell(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             raise
@@ -186,6 +187,8 @@ class Engine:
         match request:
             case messages.Create():
                 return requests.create_key(request)
+            case messages.CreateAll():
+                return requests.create_all(request)
             case messages.Delete():
                 return requests.delete_keys(request)
             case messages.ListQueues():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from loadtest.stack.proxy import Proxy
+from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import CancelToken, Client, MultiLock, Mutex, ReentrantMutex, RuleLock, Semaphore, Session, connect
 from lock.core.queue import Stage
@@ -320,6 +321,55 @@ def test_a_release_elsewhere_takes_nothing_from_an_attempt(client: Client, sever
         releasing.result(WAIT_S)
         assert sorted(second.tokens) == several.names
         await_keys(client, name, len(several.names))
+    assert keys(client, name) == []
+
+
+def test_free_names_cost_two_round_trips(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
+    """Ten of them: all keys are created in one transaction and deleted in another one; their token is the same."""
+    names = [f"{name}/{number}" for number in range(10)]
+    with Session(counted, ttl=600) as session:
+        several = MultiLock(session, names)
+        several.acquire(timeout=WAIT_S).release()
+        calls.clear()
+        with several.acquire(timeout=WAIT_S) as hold:
+            assert sorted(hold.tokens) == names
+            assert {kv.create_revision for kv in client.get_prefix(f"{name}/").keys} == set(hold.tokens.values())
+        assert calls["Txn"] == 2
+        assert set(calls) <= {"Txn", "LeaseTimeToLive"}
+    assert keys(client, name) == []
+
+
+def test_names_that_are_taken_together_exclude_the_name_above(
+    client: Client, several: MultiLock, stranger: Session, name: str
+) -> None:
+    """Their keys stand at one place of its queue: it waits for both, and is the first to hold when both are gone."""
+    hold = several.acquire(timeout=WAIT_S)
+    above = queue_up(client, Mutex(stranger, name))
+    assert_goes_on(above, 0.1)
+    hold.release()
+    with above.result(WAIT_S):
+        below = several.try_acquire()  # which waits for nothing above it
+        assert below is not None
+        below.release()
+
+
+def test_a_creation_of_all_whose_answer_was_lost_is_made_once(
+    both: Client, client: Client, proxy: Proxy, name: str
+) -> None:
+    """The first endpoint creates all keys and its answer is lost: the repetition finds all of them its own."""
+    with Session(both, ttl=600) as session:
+        proxy.stall(ANSWERS)
+        with MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S) as hold:
+            assert {kv.create_revision for kv in client.get_prefix(f"{name}/").keys} == set(hold.tokens.values())
+            hold.ensure()
+        proxy.resume()
+        await_keys(client, name, 0)
+
+
+def test_more_names_than_a_transaction_takes(client: Client, lasting: Session, name: str) -> None:
+    """They are locked one after the other."""
+    with MultiLock(lasting, [f"{name}/{number}" for number in range(101)]).acquire(timeout=3 * WAIT_S) as hold:
+        assert len(set(hold.tokens.values())) == 101
     assert keys(client, name) == []
 
 

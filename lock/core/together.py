@@ -1,0 +1,98 @@
+"""Several locks in one step: all of their keys are created if all of their queues are free, or none is.
+
+It is an attempt and no more: one request, whose answer tells. Where it fails, for whatever reason, its tickets are
+left, and their names are locked one after the other. What is created together has one create revision, so in the queue
+of a name above them both keys stand at one place; a view takes whole revisions, so it never has one without the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lock.core.acquisition import Acquisition, Ask
+from lock.core.messages import Create, CreateAll, Delete, Written
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdError, EtcdUnavailable, LockCancelled, LockError
+
+if TYPE_CHECKING:
+    from lock.core.core import Core
+
+MOST = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
+
+
+class Together:
+    """Acquisitions that try, each on its own name, sent as one; a driver tells it what it tells one of them.
+
+    Attributes:
+        acquisitions: to be added before `begin`.
+    """
+
+    def __init__(self) -> None:
+        self.acquisitions: list[Acquisition] = []
+
+    def begin(self, now: float) -> Ask | None:
+        """The request that creates all keys; None where one of them is not to be written, as when it was cancelled."""
+        asks: list[Ask] = []
+        try:
+            for acquisition in self.acquisitions:
+                step = acquisition.next(now)
+                if not isinstance(step, Ask) or not isinstance(step.request, Create):
+                    return None
+                asks.append(step)
+        finally:
+            if len(asks) < len(self.acquisitions):
+                self._tell_failed([ask.request for ask in asks], EtcdUnavailable("was not sent"), now)
+        creates = tuple(ask.request for ask in asks if isinstance(ask.request, Create))
+        return Ask(CreateAll(creates), min(ask.timeout for ask in asks))
+
+    def is_held(self) -> bool:
+        """Whether all of them hold; raises where one was cancelled."""
+        tickets = [acquisition.ticket for acquisition in self.acquisitions]
+        for ticket in tickets:
+            failure = ticket.again()
+            if isinstance(failure, LockCancelled):
+                raise failure
+        return all(ticket.stage is Stage.HELD and ticket.failure is None for ticket in tickets)
+
+    def answered(self, request: CreateAll, answer: list[Written], now: float) -> None:
+        """What became of each key."""
+        for acquisition, create, written in zip(self.acquisitions, request.creates, answer, strict=True):
+            acquisition.answered(create, written, now)
+
+    def failed(self, request: CreateAll, error: EtcdError, now: float) -> None:
+        """Why etcd has not answered; nothing is sent again."""
+        self._tell_failed(request.creates, error, now)
+
+    def unanswered(self) -> None:
+        """One of the endpoints did not answer: it may create all keys yet."""
+        for acquisition in self.acquisitions:
+            acquisition.unanswered()
+
+    def _tell_failed(self, creates: Sequence[object], error: EtcdError, now: float) -> None:
+        for acquisition, create in zip(self.acquisitions, creates, strict=False):
+            assert isinstance(create, Create)
+            acquisition.failed(create, error, now)
+
+
+def release_together(
+    core: Core, tickets: Sequence[Ticket], now: float, *, waits: bool
+) -> tuple[list[Delete], list[Ticket], list[LockError]]:
+    """All holds are over: the deletions that the driver sends now, the tickets it waits for, and which were lost."""
+    failures: list[LockError] = []
+    attended: list[Ticket] = []
+    groups: list[Delete] = []
+    for ticket in tickets:
+        try:
+            request = core.release(ticket, now, waits=waits)
+        except LockError as error:
+            failures.append(error)
+            continue
+        if request is None:
+            continue
+        attended.append(ticket)
+        if groups and len(groups[-1].keys) + len(request.keys) <= MOST:
+            last = groups.pop()
+            request = Delete(last.keys + request.keys, last.tickets + request.tickets, last.known)
+        groups.append(request)
+    return groups, attended, failures

@@ -10,6 +10,7 @@ from flask import Flask
 
 from app.config.etcd import connect_etcd
 from app.config.settings import Settings
+from app.contract.clock import utc_now
 from app.guards import guards
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.advice import describe
@@ -49,12 +50,13 @@ class Services:
     """The parts of one process, for guards, routes and labs; connects to nothing before `warm_up` or the first request.
 
     Attributes:
+        started: when the process began, ISO 8601, UTC.
         probed: the sale once more, for probes: the connections of the other one are for buyers.
         background: work beside the requests, of the labs.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.settings, self.started = settings, utc_now()
         instance, ttl = settings.instance, settings.lease_ttl
         self.sessions = EtcdSessions(connect_etcd(settings), settings.queue_name, ttl=ttl, instance=instance)
         # One to spare: a purchase that watches needs a second connection to open the sale.

@@ -24,6 +24,7 @@ FINDINGS = {
     "premature": "{n} told sold out too early",
     "past_fence": "{n} written past the fence",
     "in_doubt": "{n} in doubt",
+    "went": "an instance went|{n} instances went",
     "disturbed": "disturbed by other purchases: no verdict",
     "too_slow": "no verdict: this machine is too slow",  # it never makes a guard look wrong
 }
@@ -57,6 +58,7 @@ class Verdict:
         in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
         strangers: orders of buyers from outside the rush; no guard is to blame.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
+        went: instances that ended, or were replaced, meanwhile; no guard is to blame if fewer items are sold by it.
     """
 
     sold: int
@@ -72,6 +74,7 @@ class Verdict:
     in_doubt: int = 0
     strangers: int = 0
     gave_up: int = 0
+    went: int = 0
 
     @property
     def exact(self) -> bool:
@@ -91,14 +94,24 @@ class Verdict:
     @property
     def ran_out_of_time(self) -> bool:
         """What was not sold was left over by buyers who gave up; nothing else is wrong."""
-        return 0 < self.undersold <= self.gave_up and len(self._flaws) == 2 and not self.strangers
+        return 0 < self.undersold <= self.gave_up and self._only_undersold
+
+    @property
+    def instance_went(self) -> bool:
+        """Items were left over while an instance went; nothing else is wrong."""
+        return self.went > 0 and self.undersold > 0 and self._only_undersold
+
+    @property
+    def _only_undersold(self) -> bool:
+        return self._flaws.keys() <= {"undersold", "gave_up"} and not self.strangers
 
     @property
     def findings(self) -> dict[str, int]:
         """What it says, by keys of `FINDINGS`: ``{"exact": 0}``, ``{"oversold": 12, "duplicates": 1}``."""
         if self.strangers:
             return {"disturbed": self.strangers}
-        return (self._flaws or {"exact": 0}) | ({"in_doubt": self.in_doubt} if self.in_doubt else {})
+        beside = {name: count for name in _NO_FLAWS if (count := getattr(self, name))}
+        return (self._flaws or {"exact": 0}) | beside
 
     @property
     def sentence(self) -> str:
@@ -116,7 +129,8 @@ class Verdict:
 
 
 _HOW = ("lost_updates", "past_fence")
-_FLAWS = FINDINGS.keys() & {each.name for each in fields(Verdict)} - {"in_doubt"}
+_NO_FLAWS = ("in_doubt", "went")
+_FLAWS = FINDINGS.keys() & {each.name for each in fields(Verdict)} - {*_NO_FLAWS}
 
 
 def sentence_of(findings: Mapping[str, int], texts: Mapping[str, str] = FINDINGS, comma: str = ", ") -> str:

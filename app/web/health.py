@@ -19,8 +19,8 @@ probes = Blueprint("probes", __name__)
 
 @probes.get("/livez")
 def livez() -> Response:
-    """Whether the process runs; asks no server."""
-    return json_response({"status": "alive"})
+    """Whether the process runs, and since when; asks no server."""
+    return json_response({"status": "alive", "started": services.of(current_app).started})
 
 
 @probes.get("/readyz")

@@ -20,8 +20,8 @@ from loadtest.results.json_files import read_object, restore, write_text_file
 BASELINE = "none"  # the guard without a lock
 # Why a lock, why a distributed one, how it is made fast, and whether it is needed at all.
 DEMO_GUARDS = (BASELINE, "thread", "etcd", "etcd-batch", "redis-lua")
-BROKEN, OUT_OF_TIME = "BROKEN", "out of time"
-_JUDGED = ("oversold", "undersold", "lost_updates", "duplicates", "gave_up", "ran_out_of_time")
+BROKEN, OUT_OF_TIME, WENT = "BROKEN", "out of time", "instance went"
+_JUDGED = ("oversold", "undersold", "lost_updates", "duplicates", "gave_up", "ran_out_of_time", "instance_went")
 BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
 
 
@@ -59,7 +59,8 @@ class Run:
         waited_ms, held_ms: for the guard's turn and inside the critical section, as the shop measured them.
         by_instance: outcomes of each instance.
         gave_up: buyers whose guard ran out of time.
-        ran_out_of_time: less was sold because of these buyers alone: the machine is too slow for a verdict.
+        ran_out_of_time: less was sold because of these buyers alone: there was not time enough for a verdict.
+        instance_went: less was sold, and an instance ended meanwhile: no verdict either.
     """
 
     guard: str
@@ -85,6 +86,7 @@ class Run:
     by_instance: dict[str, dict[str, int]]
     gave_up: int = 0
     ran_out_of_time: bool = False
+    instance_went: bool = False
 
     @classmethod
     def of(cls, guard: str, promise: str, verdict: Verdict, *, stock_left: int, answers: Sequence[Answer]) -> Run:
@@ -118,6 +120,8 @@ class Run:
         """Whether the promise was kept, in a word or two."""
         if self.kept_promise:
             return "none" if self.promise == Promise.NONE else "kept"
+        if self.instance_went:
+            return WENT
         if self.ran_out_of_time:
             return OUT_OF_TIME
         return "unknown" if self.kept_promise is None else BROKEN
@@ -133,7 +137,7 @@ def _kept(promise: str, verdict: Verdict) -> bool | None:
         return None
     if promise == Promise.NONE or verdict.exact:
         return True
-    return None if verdict.ran_out_of_time else False
+    return None if verdict.ran_out_of_time or verdict.instance_went else False
 
 
 def _outcomes(answers: Iterable[Answer]) -> dict[str, int]:
@@ -192,7 +196,10 @@ class Comparison:
             return [say("result.disturbed", guards=", ".join(self._disturbed)), say("result.again")]
         told = [say("result.broken", guards=broken)] if (broken := self._listed(BROKEN, language)) else []
         if late := self._listed(OUT_OF_TIME, language):
-            told.append(say("result.late", guards=late))
+            thinking_s = self.hold_ms * self.stock / 1000
+            told.append(say("result.late_thinking" if thinking_s else "result.late", guards=late, s=f"{thinking_s:g}"))
+        if went := self._listed(WENT, language):
+            told.append(say("result.went", guards=went))
         told = told or [say("result.kept" if self._promised else "result.nothing")]
         if self.baseline_oversold:
             told.append(say("result.oversold", sold=self.stock + self.baseline_oversold, stock=self.stock))

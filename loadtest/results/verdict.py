@@ -19,6 +19,7 @@ def judge_rush(
     answers: Sequence[Answer],
     slack_ms: float = SLACK_MS,
     past_fence: int = 0,
+    went: int = 0,
 ) -> Verdict:
     """Judge one rush in which each buyer wanted one item.
 
@@ -28,6 +29,7 @@ def judge_rush(
         ledger: the orders of all ledgers.
         answers: one for each click; a buyer who retries has several, and the last one counts.
         slack_ms: by how much the buyers' clocks may differ.
+        went: instances that ended, or were replaced, meanwhile.
         past_fence: writes under a token that was fenced off by then, where sections were recorded.
     """
     history = History(answers, slack_ms=slack_ms)
@@ -50,6 +52,7 @@ def judge_rush(
         out_of_order=len(history.out_of_order(ledger)),
         premature=len(history.premature(ledger, stock)),
         past_fence=past_fence,
+        went=went,
         in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
         strangers=sum(entry.buyer not in buyers for entry in ledger),
     )

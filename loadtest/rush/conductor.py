@@ -114,6 +114,7 @@ class Conductor:
         start, started = Start.now(), utc_now()
         section_log = SectionReader.from_environment(start)
         samples: list[Sample] = []
+        instances = sale.shops.instances()
         monitor = gevent.spawn(self._observe, sale, start, samples)
         try:
             answers = self._burst(buyers, starts_at)
@@ -130,6 +131,7 @@ class Conductor:
             answers=answers,
             slack_ms=slack_ms,
             past_fence=len(past_fence(sections)) if promise == Promise.EXACT else 0,
+            went=len(instances.items() - sale.shops.instances().items()),
         )
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())

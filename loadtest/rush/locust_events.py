@@ -138,6 +138,8 @@ class LocustHooks:
         except SaleError as error:
             self._settled = True
             conductor.notice = str(error)
+            if not conductor.verdicts:  # or Locust's empty tables would come after it
+                logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
             self._terminal.fail(conductor.notice)
         else:
             self._settled = self._complete = True

@@ -87,6 +87,14 @@ class Shops:
             f"or name its addresses with --host, {_ADDRESSES}."
         )
 
+    def instances(self) -> dict[str, str]:
+        """When each instance began, by its address; one that does not answer is left out."""
+        began = dict[str, str]()
+        for host in find(self._hosts):
+            with suppress(*UNANSWERED, KeyError):
+                began[host] = get_json(f"{host}/livez")["started"]
+        return began
+
     def until_idle(self, *, timeout: float = _IDLE_TIMEOUT_S, ignore_dead: bool = False) -> Iterator[int]:
         """Wait until no instance has a purchase in progress: it may still sell.
 

@@ -86,6 +86,7 @@ export const TEXTS = {
     "verdict.premature": "{n} told sold out too early",
     "verdict.past_fence": "{n} written past the fence",
     "verdict.in_doubt": "{n} in doubt",
+    "verdict.went": "an instance went|{n} instances went",
     "short.flawed": "flawed",
     "short.none": "no verdict",
 
@@ -266,6 +267,7 @@ export const TEXTS = {
     "verdict.premature": "{n} 次过早告知售罄",
     "verdict.past_fence": "{n} 次写入越过防护令牌",
     "verdict.in_doubt": "{n} 份存疑",
+    "verdict.went": "{n} 个实例退出",
     "short.flawed": "有差错",
     "short.none": "没有结论",
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime, timezone
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -148,7 +149,9 @@ def test_alive_and_ready(make: Make) -> None:
     """With everything there, both answer 200 with the instance's name, whose letters are sent as they are."""
     name = "Köln ☃"
     browser = make(instance=name).test_client()
-    assert browser.get("/livez").get_json() == {"status": "alive", "instance": name}
+    alive = browser.get("/livez").get_json()
+    assert datetime.fromisoformat(alive.pop("started")) <= datetime.now(timezone.utc)
+    assert alive == {"status": "alive", "instance": name}
     assert f'"instance": "{name}"' in browser.get("/livez").text
     ready = {"status": "ready", "etcd": "ok", "redis": "ok", "sale": "ok", "instance": name}
     assert browser.get("/readyz").get_json() == ready

@@ -119,7 +119,7 @@ def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
         "guard promise outcomes orders stock_left oversold undersold lost_updates duplicates verdict findings "
         "kind exact "
         "kept_promise wall_s requests_per_s send_spread_ms purchase_ms waited_ms held_ms by_instance "
-        "gave_up ran_out_of_time"
+        "gave_up ran_out_of_time instance_went"
     )
     assert list(written["runs"][0]["outcomes"]) == [outcome.value for outcome in Outcome]
     assert list(written["runs"][0]["purchase_ms"]) == ["p50", "p99", "max"]

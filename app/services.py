@@ -15,8 +15,7 @@ from app.guards import guards
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.advice import describe
 from app.sales.purchase import PurchaseListener
-from app.sales.redis_client import TIMEOUT, warm_up
-from app.sales.redis_cluster import connect
+from app.sales.redis_client import TIMEOUT, connect, warm_up
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.sales.stock import Stock
@@ -31,9 +30,8 @@ PROBE_TIMEOUT = 1.0  # seconds
 
 def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: float = TIMEOUT) -> Sale:
     """The sale of these settings, with its own client of Redis; `timeout` in seconds is that of each call."""
-    client = connect(settings.redis_url, connections=connections, timeout=timeout, replicas=settings.redis_replicas)
-    stock, items, shards = settings.stock, settings.items, settings.shards
-    return Sale(client, settings.sale, etcd=etcd, stock=stock, items=items, shards=shards, timeout=timeout)
+    client = connect(settings.redis_url, connections=connections, timeout=timeout)
+    return Sale(client, settings.sale, etcd=etcd, stock=settings.stock, items=settings.items, timeout=timeout)
 
 
 class Background(Protocol):

@@ -32,8 +32,9 @@ PROMISES = {
 
 
 def guards_table() -> str:
-    """The table of the guards."""
-    rows = [f"| `{guard.name}` | {guard.description} | {PROMISES[guard.promise]} |" for guard in guards().values()]
+    """The table of the guards, without those of labs."""
+    own = [guard for guard in guards().values() if guard.__module__.startswith("app.")]
+    rows = [f"| `{guard.name}` | {guard.description} | {PROMISES[guard.promise]} |" for guard in own]
     return "\n".join(["| guard | what it is | promises |", "|---|---|---|", *rows])
 
 

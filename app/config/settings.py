@@ -17,8 +17,6 @@ __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 
 MOST_ITEMS = 1_000_000
 MOST_KINDS = 1000
-MOST_SHARDS = 64
-MOST_REPLICAS = 5
 EVERY_ADDRESS = ("0.0.0.0", "::")  # where instances of several machines may listen alike
 
 
@@ -34,14 +32,12 @@ class Settings(EnvironmentSettings):
         etcd_ca: PEM file of the authority that signed etcd's certificate; None: etcd is spoken to in plain text.
         etcd_cert: PEM file of the shop's own certificate for etcd, together with `etcd_key`.
         redis_url: with the password, wherever that came from.
-        redis_replicas: that must have a purchase before it is answered; else it is in doubt.
         instance: the name in every answer and log line; by default host and port, or the machine's name and the port if
             it listens on all addresses.
         names: host names of the shop, besides ``localhost`` and plain addresses.
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: number of different items, each with its own stock, ledger and lock.
-        shards: parts that `etcd-sharded` divides the stock of an item into; the same on all instances.
         section_log: directory of the section log, see `app.contract.section_log`.
         threads: purchases that the instance has in hand at once; also the size of its Redis connection pool.
     """
@@ -56,7 +52,6 @@ class Settings(EnvironmentSettings):
     redis_password_file: env.SecretFile | None = None
     redis_password: SecretStr | None = Field(default_factory=lambda read: read["redis_password_file"])
     redis_url: env.RedisUrl = Field(default="redis://127.0.0.1:6379/0", repr=False)
-    redis_replicas: int = Field(default=0, ge=0, le=MOST_REPLICAS)
     host: env.Address = "127.0.0.1"
     port: int = Field(default=8080, ge=1, le=65535)
     names: env.HostNames = ()
@@ -69,7 +64,6 @@ class Settings(EnvironmentSettings):
     admin_token: SecretStr | None = Field(default_factory=lambda read: read["admin_token_file"])
     threads: int = Field(default=256, ge=1, le=1024)
     items: int = Field(default=1, ge=1, le=MOST_KINDS)
-    shards: int = Field(default=4, ge=1, le=MOST_SHARDS)
     section_log: Path | None = None
 
     @property

@@ -3,7 +3,8 @@
 A lab has any of ``shop.py`` with `init_app(app)`, ``guards/`` with a guard in each module, ``commands.py`` with click
 commands, ``scenarios.py`` with faults, ``board.py`` with `init_app(app, settings)`, see `app.board`, ``up.py`` with
 further ``OPTIONS`` of the command `up` and `init_stack(stack, options)`, which gets the values of all. ``texts.json``
-has the Chinese for the texts of its scenarios, see `loadtest.language`.
+has the Chinese for the texts of its scenarios, see `loadtest.language`. ``redis_client.py`` has other clients of
+Redis: `connect(url, *, connections, timeout)` for the shop and the board, `reader(url, timeout)` for the rush.
 """
 
 from __future__ import annotations

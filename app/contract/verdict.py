@@ -145,7 +145,7 @@ def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int =
 
     Args:
         stock: items at the beginning.
-        stock_left: what the counters say, with the items that are on their way between two shards.
+        stock_left: what the counters say, with the items that are on their way between two places.
         sold: orders in all ledgers.
         wanted: buyers that have bought, or could have; items that no buyer wanted are not undersold.
         gave_up: see `Verdict`.

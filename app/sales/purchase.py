@@ -89,7 +89,6 @@ class Purchase:
         order: the id that the order will have if there is one.
         listener: hears of the critical section.
         began: when a thread began to work on the request, in seconds of `time.monotonic`.
-        generation: of the sale in which its key is claimed, and in no other is it made; empty if it claims none.
         section: the last critical section; a guard that tries again has several.
         loss: how the lock was lost, if it was.
     """
@@ -103,7 +102,6 @@ class Purchase:
     order: str = field(default_factory=partial(secrets.token_hex, 16))
     listener: PurchaseListener = field(default=NOBODY, repr=False)
     began: float = field(default_factory=time.monotonic)
-    generation: str = ""
     section: Section | None = None
     loss: LossCause | None = None
 

@@ -3,10 +3,6 @@
 redis-py repeats a command whose answer was lost, ten times where ``Redis(...)`` makes the pool. It cannot know whether
 the first one was executed: repeating an ``RPUSH`` or the commit of a purchase would sell an item twice. Here a lost
 answer is an error, and the shop tells the buyer that the purchase is in doubt.
-
-A master answers before its replicas have what was written. If it is lost then, so is the order that a buyer has heard
-of. A client with `replicas` has each script followed by ``WAIT`` on the same connection, and takes an answer that too
-few replicas stand behind for a lost one.
 """
 
 from __future__ import annotations
@@ -30,12 +26,12 @@ from redis.connection import DefaultParser
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
+from app.contract import labs
+
 LUA = Path(__file__).parent / "lua"
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
 SHORTEST = 0.5  # that an answer is waited for, however late it is
-WAIT_MS = 500  # for the replicas; less than the time for an answer
-Call = tuple[Sequence[str], Sequence[str | int]]  # keys and arguments of a script
 REFUSAL = re.compile(
     r"(?:EXECABORT .*: )?"
     r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
@@ -148,48 +144,31 @@ class Pool(redis.BlockingConnectionPool):
         return connection
 
 
-class Client(redis.Redis):
-    """Of one Redis, or of the node that has the keys with one hash tag.
+def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Redis:
+    """A client of Redis; nothing is sent before its first command.
 
-    Attributes:
-        replicas: that must have what a script wrote, before its answer counts.
+    A lab may have another client for some addresses: its ``redis_client.py`` has `connect` with the same parameters,
+    which returns None for those that it leaves to others.
+
+    Args:
+        url: where it is, see `app.config.settings.Settings.redis_url`.
+        connections: most connections at once; one for each thread that uses the client.
+        timeout: seconds until a command without an answer fails.
+
+    Raises:
+        ValueError: it is the address of something that no lab here connects to.
     """
-
-    replicas = 0
-
-    def for_tag(self, tag: str) -> Client:
-        """The client for all keys with this hash tag, over the same connections: this one, unless it is a cluster's."""
-        return self
-
-    def node(self) -> object:
-        """The connections to the node that has its keys just now, which stand for the node; raises NotSent if none."""
-        return self.connection_pool
-
-    def execute_command(self, *command: Any, **options: Any) -> Any:
-        """As redis-py's; of a script as `execute_together`."""
-        if self.replicas and command[0] in ("EVALSHA", "EVAL"):
-            return self.execute_together(command)[0]
-        return super().execute_command(*command, **options)  # type: ignore[no-untyped-call]
-
-    def execute_together(self, *commands: tuple[Any, ...]) -> list[Any]:
-        """Send these in one trip; the answers.
-
-        Raises:
-            TimeoutError: everything was executed, but too few replicas have it, so it may be lost with its node.
-        """
-        with self.pipeline(transaction=False) as pipe:
-            for command in commands:
-                pipe.execute_command(*command)  # type: ignore[no-untyped-call]
-            if self.replicas:
-                pipe.wait(self.replicas, WAIT_MS)
-            answers = pipe.execute()
-        if self.replicas and (copies := answers.pop()) < self.replicas:
-            raise redis.TimeoutError(f"{copies} of {self.replicas} replicas have it after {WAIT_MS} ms")
-        return answers
+    for lab in labs.modules("redis_client"):
+        client: redis.Redis | None = lab.connect(url, connections=connections, timeout=timeout)
+        if client is not None:
+            return client
+    if "+" in url.partition("://")[0]:
+        raise ValueError(f"no lab here connects to {url.partition('://')[0]}: give a URL such as redis://HOST:PORT")
+    return redis.Redis(connection_pool=make_pool(url, connections=connections, timeout=timeout))
 
 
 def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
-    """The connections to one Redis; see `app.sales.redis_cluster.connect`."""
+    """The connections to one Redis; see `connect`."""
     pool = Pool.from_url(
         url,
         max_connections=connections,
@@ -208,7 +187,7 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
     return pool
 
 
-def warm_up(client: Client) -> None:
+def warm_up(client: redis.Redis) -> None:
     """Open all connections to its node now, so that the first buyers of a rush do not wait for them.
 
     Raises:
@@ -237,14 +216,3 @@ class Script:
             with suppress(NoScriptError):
                 return client.evalsha(self.sha, len(keys), *keys, *args)
         return client.eval(self.text, len(keys), *keys, *args)
-
-    def run_together(self, client: Client, calls: Sequence[Call]) -> list[Any]:
-        """Run it with all these keys and arguments in one step; the answers."""
-        if len(calls) == 1:
-            return [self.run(client, *calls[0])]
-        scripts = [("EVAL", self.text, len(keys), *keys, *args) for keys, args in calls]
-        answers: list[Any] = client.execute_together(("MULTI",), *scripts, ("EXEC",))[-1]
-        for error in answers:
-            if isinstance(error, Exception):
-                raise error
-        return answers

@@ -60,7 +60,7 @@ class InDoubt(PurchaseError):
 
 
 class Unfinished(InDoubt):
-    """The idempotency key is claimed by a purchase under this guard, which may have bought already."""
+    """The idempotency key is that of a purchase under way under this guard, which may have bought already."""
 
     def __init__(self, guard: str) -> None:
         super().__init__(guard)

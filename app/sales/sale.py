@@ -22,18 +22,17 @@ import time
 import uuid
 from typing import Any
 
+import redis
+
 from app.contract.clock import utc_now
-from app.contract.keys import DEFAULT_ITEM
+from app.contract.keys import DEFAULT_ITEM, Keys
 from app.sales.redis_client import LUA, Script
-from app.sales.redis_client import Client as RedisClient
 from app.sales.refusals import EtcdLost, SaleLost
-from app.sales.slots import Slot
-from app.sales.snapshot import Snapshot, read_slots
+from app.sales.snapshot import ItemReader, Snapshot
 from lock import Client as EtcdClient
 from lock import EtcdError
 
 RESET = Script(LUA / "reset.lua")
-OPEN_SHARDS = Script(LUA.parents[1] / "sharding/reset.lua")  # TRANSITION shards
 _POLLS, _POLL_S = 20, 0.05  # how long another process may take from the key in etcd to its reset
 
 
@@ -50,28 +49,25 @@ class Sale:
         generation: what a purchase expects in Redis; empty if it is not known yet.
         begun_at: when this generation began at the earliest, in seconds of `time.monotonic`, if there was one before.
         keys_of: the Redis keys of each item; `keys` are those of the default item.
-        slots_of: the treasury and the shards of each item, in the order of the items.
-        places: the same slots in other groups: the treasuries of all items, their first shards, and so on.
     """
 
     def __init__(
         self,
-        client: RedisClient,
-        sale: str,
+        client: redis.Redis,
+        name: str,
         *,
         etcd: EtcdClient,
         stock: int,
         items: int = 1,
-        shards: int = 4,
         timeout: float | None = None,
     ) -> None:
-        self.client = client.for_tag(sale)
-        self.slots_of = {item: Slot.all_of(client, sale, item, shards) for item in map(str, range(1, items + 1))}
-        self.places = list(zip(*self.slots_of.values(), strict=True))
-        self.keys_of = {item: treasury.keys for item, (treasury, *_) in self.slots_of.items()}
+        self.client = client
+        self.name = name
+        self.keys_of = {item: Keys(name, item) for item in map(str, range(1, items + 1))}
         self.keys = self.keys_of[DEFAULT_ITEM]
+        self._readers = {item: ItemReader(client, keys) for item, keys in self.keys_of.items()}
         self.etcd = etcd
-        self.opened_key = f"sale/{sale}/opened"  # not below flash-sale/SALE/, the queue of the mutex
+        self.opened_key = f"sale/{name}/opened"  # not below flash-sale/SALE/, the queue of the mutex
         self.generation = ""
         self.begun_at = -math.inf
         self._stock = stock
@@ -154,24 +150,12 @@ class Sale:
         keys = [self.keys.generation, self.keys.answers]
         for k in self.keys_of.values():
             keys += [k.initial, k.stock, k.lucky, k.orders, k.fence, k.previous, k.previous_orders]
-        with self.client.pipeline(transaction=True) as pipe:
-            RESET.run(pipe, keys, [items, self.generation or 0])
-            pipe.delete(*(k.transfers for k in self.keys_of.values()))  # TRANSITION shards
-            generation, _ = pipe.execute()
-        self.open_shards(generation)
+        generation = RESET.run(self.client, keys, [items, self.generation or 0])
         with self._lock:
             if self.generation:
                 self.begun_at = asked
             if int(generation) > int(self.generation or 0):  # or else a later reset was faster
                 self.generation = generation
-
-    def open_shards(self, generation: str) -> None:  # TRANSITION shards
-        for slots in self.places[1:]:
-            keys = list[str]()
-            for _, k in slots:
-                keys += [k.initial, k.stock, k.lucky, k.orders, k.fence, k.previous, k.previous_orders]
-                keys += [k.transfers, k.credited]
-            OPEN_SHARDS.run(slots[0].client, [*keys, slots[0].keys.generation, slots[0].keys.answers], [generation])
 
     def check(self) -> None:
         """Raise what would refuse each purchase: `SaleLost`, `EtcdLost`, or what cannot be reached.
@@ -192,17 +176,13 @@ class Sale:
         return revision, bool(keys)
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
-        """An item's counters and ledgers; opens the sale if it never was. Raises as `follow`."""
-        slots = self.slots_of[item]
+        """An item's counters and ledgers; opens the sale if it never was. Raises as `follow` and `ItemReader.read`."""
         while True:
             expected, asked = self.generation, time.monotonic()
-            readings = read_slots(slots)
-            found = readings[0].generation
-            if found and found == expected:
-                if not all(each.generation for each in readings):
-                    raise SaleLost
-                return Snapshot.of([each for each in readings if each.generation == found])
-            self.follow(expected, found, self.now_us(), asked)
+            reading = self._readers[item].read()
+            if reading.generation and reading.generation == expected:
+                return reading.snapshot
+            self.follow(expected, reading.generation, self.now_us(), asked)
 
     def now_us(self) -> int:
         """Redis's clock, in microseconds since the epoch."""

@@ -1,82 +1,75 @@
-"""What lies in the slots of an item just now, read and added up."""
+"""How one item of a sale stands just now: its own counters and ledger, and those of its further places."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import redis
+from redis.client import Pipeline
 
+from app.contract.keys import Keys
+from app.contract.places import PlaceKeys
 from app.contract.verdict import Verdict, judge
-from app.sales.refusals import SaleDamaged
-from app.sales.slots import Slot
+from app.sales.refusals import SaleDamaged, SaleLost
 
 _ATTEMPTS = 5
+Answers = tuple[list[str | None], int, list[str]]
 
 
-class SlotReading(NamedTuple):
-    """What stands in a slot at one moment; see `Keys`. `entries` are those of its ledger that were asked for."""
+class PlaceReading(NamedTuple):
+    """What a place has at one moment.
 
-    initial: int
+    Attributes:
+        stock: with what it has sent to other places, less what has arrived from them.
+        entries: of its ledger, those that were asked for.
+    """
+
+    generation: str
     stock: int
     lucky: int
-    generation: str
     orders: int
-    transfers: dict[str, str]
-    credited: set[str]
     entries: list[str]
 
     @classmethod
-    def of(cls, counters: list[str | None], *found: Any) -> SlotReading:
-        """From Redis's answers; the generation is empty if there is no sale."""
-        initial, stock, lucky, generation = counters
-        none = not stock or not generation
-        return cls(int(initial or 0), int(stock or 0), int(lucky or 0), "" if none else str(generation), *found)
+    def of(cls, name: str, answers: Answers) -> PlaceReading:
+        """From Redis's answers to `ask_place`; raises SaleDamaged with the `name` of the stock."""
+        (generation, *counters), orders, entries = answers
+        try:
+            stock, lucky, sent, arrived = (int(each or 0) for each in counters)
+        except ValueError as error:
+            raise SaleDamaged(name) from error
+        return cls(generation or "", stock + sent - arrived, lucky, orders, entries)
 
 
-class ShardCount(NamedTuple):
-    """What lies in a shard, and what was sold from it."""
-
-    stock: int
-    orders: int
+def ask_place(pipe: Pipeline, keys: Keys | PlaceKeys, first: int, last: int) -> None:
+    """Ask a place for what it has, and for these entries of its ledger; three answers."""
+    moved = [keys.sent, keys.arrived] if isinstance(keys, PlaceKeys) else [keys.nothing] * 2
+    pipe.mget(keys.generation, keys.stock, keys.lucky, *moved)
+    pipe.llen(keys.orders)
+    pipe.lrange(keys.orders, first, last)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What stands in Redis at one moment, in the treasury and all shards together.
-
-    Attributes:
-        in_transit: items that have left one slot and not arrived in another.
-        shards: what is theirs of it.
-    """
+    """How an item stands at one moment, in all places together."""
 
     initial: int
     stock: int
     lucky: int
     orders: int
-    in_transit: int = 0
-    shards: tuple[ShardCount, ...] = field(default=(), compare=False)
 
     @classmethod
-    def of(cls, readings: Sequence[SlotReading]) -> Snapshot:
-        """The sum of what was read, of the treasury first."""
-        arrived = {each for reading in readings for each in reading.credited}
-        left = {each: note for reading in readings for each, note in reading.transfers.items() if each not in arrived}
-        return cls(
-            initial=readings[0].initial,
-            stock=sum(reading.stock for reading in readings),
-            lucky=sum(reading.lucky for reading in readings),
-            orders=sum(reading.orders for reading in readings),
-            in_transit=sum(int(note.split()[1]) for note in left.values()),
-            shards=tuple(ShardCount(reading.stock, reading.orders) for reading in readings[1:]),
-        )
+    def of(cls, initial: int, places: Iterable[PlaceReading]) -> Snapshot:
+        """The sum of all places."""
+        found = [*places]
+        stock, lucky = sum(each.stock for each in found), sum(each.lucky for each in found)
+        return cls(initial, stock, lucky, sum(each.orders for each in found))
 
     @property
-    def unsold(self) -> int:
-        """Items that are left, wherever they are."""
-        return self.stock + self.in_transit
+    def adds_up(self) -> bool:
+        return self.orders + self.stock == self.initial
 
     def judge(self, *, gave_up: int = 0, failed: int = 0) -> Verdict:
         """The verdict, as far as ledger and counter show it.
@@ -85,37 +78,81 @@ class Snapshot:
         nor told that all is sold.
         """
         wanted = self.orders + gave_up + failed
-        return judge(stock=self.initial, stock_left=self.unsold, sold=self.orders, wanted=wanted, gave_up=gave_up)
+        return judge(stock=self.initial, stock_left=self.stock, sold=self.orders, wanted=wanted, gave_up=gave_up)
 
 
-def read_slots(slots: Sequence[Slot], spans: Sequence[tuple[int, int]] = ()) -> list[SlotReading]:
-    """Read them: those of one Redis as of one moment, those of a cluster one after the other.
+class ItemReading(NamedTuple):
+    """An item as it was read.
 
-    While items move, readings of several moments may not add up, so they are repeated then. The treasury comes first.
-    For each slot, `spans` has the first and last entry of its ledger to be read.
+    Attributes:
+        generation: empty if there is no sale.
+        further: the keys of its further places.
+        places: by the key of the ledger, that of the sale itself first.
     """
-    wanted = list(zip(slots, spans or [(1, 0)] * len(slots), strict=True))
-    for _ in range(_ATTEMPTS):
-        readings = list[SlotReading]()
-        for client, there in groupby(wanted, lambda each: each[0].client):
-            readings += _read(client, list(there))
-        now = Snapshot.of(readings)
-        if now.orders + now.unsold == now.initial or slots[0].client is slots[-1].client:
-            break
-    return readings
+
+    generation: str
+    initial: int
+    further: Mapping[str, PlaceKeys]
+    places: Mapping[str, PlaceReading]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot.of(self.initial, self.places.values())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all places belong to the sale."""
+        return all(self.places[keys.orders].generation == self.generation for keys in self.further.values())
 
 
-def _read(client: redis.Redis, slots: Sequence[tuple[Slot, tuple[int, int]]]) -> Iterator[SlotReading]:
-    with client.pipeline(transaction=True) as pipe:
-        for (_, k), span in slots:
-            pipe.mget(k.initial, k.stock, k.lucky, k.generation)
-            pipe.llen(k.orders)
-            pipe.hgetall(k.transfers)
-            pipe.smembers(k.credited)
-            pipe.lrange(k.orders, *span)
-        found = iter(pipe.execute())
-    for ((_, k), _), each in zip(slots, zip(*[found] * 5, strict=True), strict=True):
-        try:
-            yield SlotReading.of(*each)
-        except ValueError as error:
-            raise SaleDamaged(k.stock) from error
+class ItemReader:
+    """Reads one item of a sale, and changes nothing. Thread-safe."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._further: Mapping[str, PlaceKeys] = {}  # as last noted: they are read in the same step
+
+    def read(self, seen: Mapping[str, int] | None = None, *, most: int = 0) -> ItemReading:
+        """How it stands; of one moment, unless its places are on several nodes.
+
+        Args:
+            seen: how many entries of a ledger are known already, by its key.
+            most: of the next entries of each ledger to be read.
+
+        Raises:
+            SaleLost: a place that the sale has noted has lost its data.
+            SaleDamaged: a counter is not a number.
+            redis.RedisError: a place cannot be read.
+        """
+        reading = None
+        for _ in range(_ATTEMPTS):
+            known = self._further
+            found = self._read(known, seen or {}, most)
+            self._further = found.further
+            if found.further.keys() != known.keys():
+                continue
+            if found.is_whole:
+                reading = found
+            if reading and (not known or reading.snapshot.adds_up):  # items may have moved between two nodes
+                break
+        if reading is None:
+            raise SaleLost
+        return reading
+
+    def _read(self, known: Mapping[str, PlaceKeys], seen: Mapping[str, int], most: int) -> ItemReading:
+        """The item in its own place and in those that are known, and the places that it has noted."""
+        k = self._keys
+        asked: list[Keys | PlaceKeys] = [k, *known.values()]
+        with self._client.pipeline(transaction=True) as pipe:
+            pipe.hgetall(k.places)
+            pipe.mget(k.initial, k.stock)
+            for keys in asked:
+                first = seen.get(keys.orders, 0)
+                ask_place(pipe, keys, first, first + most - 1) if most else ask_place(pipe, keys, 1, 0)
+            noted, (initial, stock), *answers = pipe.execute()
+        triples = zip(asked, zip(*[iter(answers)] * 3, strict=True), strict=True)
+        places = {keys.orders: PlaceReading.of(keys.stock, each) for keys, each in triples}
+        generation = "" if stock is None else places[k.orders].generation
+        further = {prefix: PlaceKeys(prefix) for prefix, each in sorted(noted.items()) if each == generation}
+        return ItemReading(generation, int(initial or 0), further, places)

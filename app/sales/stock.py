@@ -44,12 +44,10 @@ from app.sales.refusals import (
     Unfinished,
 )
 from app.sales.sale import Sale
-from app.sales.slots import Slot
 from lock import CohortToken
 
 REFUSED = ("fenced", "damaged")
 STALE = "the sale was reset while this purchase was waiting"
-PENDING = "pending"  # the outcome in the claim of a key; see `app.sharding.claims`
 READ, WRITE, SELL = (Script(LUA / f"{name}.lua") for name in ("read", "write", "sell"))
 
 
@@ -63,13 +61,11 @@ class Reading:
 
 
 class Stock:
-    """Sells one item from one slot, by default the treasury."""
+    """Sells one item of a sale."""
 
-    def __init__(self, sale: Sale, *, item: str = DEFAULT_ITEM, slot: Slot | None = None) -> None:
+    def __init__(self, sale: Sale, *, item: str = DEFAULT_ITEM) -> None:
         self._sale = sale
-        self._item = item
-        self._slot = slot or sale.slots_of[item][0]
-        self._client, k = self._slot
+        self._client, k = sale.client, sale.keys_of[item]
         self._keys = [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers]
         self.sold_out_at: float | None = None  # when the last look was sent that found nothing (`time.monotonic`)
 
@@ -134,7 +130,7 @@ class Stock:
     def watching(self) -> Iterator[Pipeline]:
         """A pipeline for `read` and `write` that writes nothing if the stock is touched from now on."""
         with self._client.pipeline() as pipe:
-            pipe.watch(self._slot.keys.stock)  # type: ignore[no-untyped-call]
+            pipe.watch(self._keys[0])  # type: ignore[no-untyped-call]
             yield pipe
 
     def sell(self, section: Section) -> Receipt:
@@ -142,15 +138,11 @@ class Stock:
         (result,) = self.sell_group([section])
         if isinstance(result, Exception):
             raise result
-        assert result is not None  # the treasury is never only empty
         return result
 
-    def sell_group(
-        self, sections: Sequence[Section], *, fence: Token | None = None, sold_out: str | None = None
-    ) -> list[Receipt | PurchaseError | None]:
+    def sell_group(self, sections: Sequence[Section], *, fence: Token | None = None) -> list[Receipt | PurchaseError]:
         """Many purchases, read and written in one script; what came of each, in the order given.
 
-        In a shard `sold_out` is the generation of which no slot has items. In another one it is only empty: None.
         Errors that concern one purchase are its result: `KeyReused`, `SaleReset`.
 
         Raises:
@@ -161,8 +153,8 @@ class Stock:
             section.purchase.listener.write(section)
         while True:
             generation, begun_at = self._sale.generation, self._sale.begun_at
-            args = [generation, fence_text(fence), generation if sold_out is None else sold_out]
-            current = [each for each in sections if _belongs(each.purchase, generation, begun_at)]
+            args = [generation, fence_text(fence)]
+            current = [each for each in sections if each.purchase.began >= begun_at]
             args += [text for each in current for text in (each.purchase.key or "", each.purchase.entry(each.token))]
             began, at = time.monotonic(), now_ns()
             try:
@@ -178,7 +170,7 @@ class Stock:
             self._sale.follow(generation, found[0], found[1], began)
         decisions = iter(zip(found[::2], found[1::2], strict=True))
         return [
-            _one_of_many(each, next(decisions)) if _belongs(each.purchase, generation, begun_at) else SaleReset(STALE)
+            _one_of_many(each, next(decisions)) if each.purchase.began >= begun_at else SaleReset(STALE)
             for each in sections
         ]
 
@@ -225,15 +217,8 @@ class Stock:
         return is_sold_out
 
 
-def _belongs(purchase: Purchase, generation: str, begun_at: float) -> bool:
-    """Whether it was clicked in this generation, and has not claimed its key in another one."""
-    return purchase.began >= begun_at and purchase.generation in ("", generation)
-
-
-def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError | None:
+def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError:
     """An error that concerns one purchase of a group, and not the others."""
-    if decision[0] == "empty":
-        return None
     try:
         section.receipt = receipt_of(section.purchase, *decision, token=section.token)
     except PurchaseError as error:
@@ -259,13 +244,13 @@ def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
 
     Raises:
         KeyReused: the answer is for another buyer, or its entry does not name this `item`.
-        Unfinished: it is a claim.
+        Unfinished: it has no outcome yet.
     """
     first = json.loads(answer)
     entry = first["entry"]
     if (entry["buyer"], entry["item"]) != (purchase.buyer, item):
         raise KeyReused("this Idempotency-Key belongs to another purchase")
-    if first["outcome"] == PENDING:
+    if "outcome" not in first:
         raise Unfinished(entry["guard"])
     outcome = Outcome(first["outcome"])
     order = entry["order"] if outcome is Outcome.SOLD else None

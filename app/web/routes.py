@@ -108,10 +108,9 @@ def _item() -> str:
 def _stock_of(item: str) -> Response:
     now = services.of(current_app).sale.snapshot(item)
     verdict = now.judge()
-    counted = {name: getattr(now, name) for name in ("initial", "stock", "lucky", "orders", "in_transit")}
+    counted = {name: getattr(now, name) for name in ("initial", "stock", "lucky", "orders")}
     judged = {"verdict": verdict.sentence, "kind": verdict.kind.value, "exact": verdict.exact}
-    shards = [each._asdict() for each in now.shards]
-    return json_response({"item": item, **counted, "lost_updates": verdict.lost_updates, **judged, "shards": shards})
+    return json_response({"item": item, **counted, "lost_updates": verdict.lost_updates, **judged})
 
 
 @sale.get("/guards")

@@ -23,7 +23,7 @@ from loadtest.stack.proxy import REQUESTS
 
 BEFORE_S = 0.3
 SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
-OPENER = f"{key_prefix(SALE)}opener".encode()  # a key of the script that opens the treasury, after all shards
+OPENER = f"{key_prefix(SALE)}opener".encode()  # a key of the script that opens the sale
 
 
 class Opening(Scenario):

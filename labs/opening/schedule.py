@@ -106,7 +106,6 @@ class Schedule:
         )
         if not found:
             raise NotScheduled("the sale was reset or opened at the same moment: see GET /sale, and try again")
-        self.sale.open_shards(found)  # TRANSITION shards
         self.sale.follow(generation, found, now_us, sent)
 
     def read(self) -> Closed | None:
@@ -154,8 +153,6 @@ class Schedule:
         for k in self.sale.keys_of.values():
             keys += [k.initial, k.stock]
         status, *detail = OPEN.run(self.sale.client, keys, [closed.generation, fence_text(fence)])
-        if status == "opened":
-            self.sale.open_shards(detail[0])  # TRANSITION shards
         return status, str(detail[0]) if detail else ""
 
 

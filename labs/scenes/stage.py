@@ -17,7 +17,7 @@ from app.board.sources.locust import DIRECT
 from app.board.sources.stack_client import StackClient
 from app.contract.outcomes import Outcome
 from app.contract.section_log import LoggedSection, SectionTail
-from app.sales.redis_cluster import connect
+from app.sales.redis_client import connect
 
 ANSWER_S = 900.0  # of a buyer whose instance is frozen while the teacher speaks
 ASK_S = 5.0

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from app.contract.keys import key_prefix, slot_names
+from app.contract.keys import key_prefix
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
@@ -24,7 +24,7 @@ from loadtest.stack.servers import Redis
 
 SHARDED = "etcd-sharded"
 CREDITED = b":credited"  # a key of the script that lets items arrive
-SHARD = key_prefix(slot_names(SALE, 1)[1])
+SHARD = key_prefix(f"{SALE}/0")
 AWAY_S = 4.0
 PATIENT = {"repl-timeout": "60"}
 # A master soon gives up a replica that does not answer ...

@@ -27,7 +27,6 @@ from app.board.sources.stack_client import StackClient
 from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.config.etcd import connect_etcd
-from app.contract.keys import DEFAULT_ITEM
 from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
@@ -105,7 +104,7 @@ class Scheduler:
         return {"instances": instances, "sale": self._counters(), "queue": waits}
 
     def _counters(self) -> dict[str, Any]:
-        client, keys = self._sale.slots_of[DEFAULT_ITEM][0]
+        client, keys = self._sale.client, self._sale.keys
         with client.pipeline(transaction=True) as pipe:
             pipe.get(keys.stock)
             pipe.llen(keys.orders)

@@ -25,7 +25,7 @@ def judge_rush(
 
     Args:
         stock: items at the beginning.
-        stock_left: what the counters say at the end, with the items that are on their way between two shards.
+        stock_left: what the counters say at the end, with the items that are on their way between two places.
         ledger: the orders of all ledgers.
         answers: one for each click; a buyer who retries has several, and the last one counts.
         slack_ms: by how much the buyers' clocks may differ.

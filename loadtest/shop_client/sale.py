@@ -34,7 +34,6 @@ class Sale:
         redis_url: where its ledgers are.
         etcd: HOST:PORT of an etcd member; it is only asked for its version.
         name: its id.
-        shards: how many it has; None: FLASHSALE_SHARDS.
         admin_token, trusted: as `Shops` takes them.
 
     Attributes:
@@ -49,13 +48,12 @@ class Sale:
         redis_url: str,
         etcd: str,
         name: str,
-        shards: int | None = None,
         admin_token: str = "",
         trusted: Container[str] | None = None,
     ) -> None:
         self.shops = Shops(hosts, admin_token=admin_token, trusted=trusted)
         self._etcd = etcd
-        self._ledgers = Ledgers(redis_url, name, timeout=TIMEOUT_S, shards=shards)
+        self._ledgers = Ledgers(redis_url, name, timeout=TIMEOUT_S)
         self._queue = f"{queue_name(name)}/".encode()
         self.generation: str | None = None
 

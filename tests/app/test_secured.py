@@ -12,7 +12,7 @@ import pytest
 
 from app import create_app, services
 from app.config.settings import Settings
-from app.sales.redis_cluster import connect
+from app.sales.redis_client import connect
 from loadtest.shop_client.sale import Sale
 from loadtest.stack.apps import Board, Instance
 from loadtest.stack.servers import Redis
@@ -67,7 +67,7 @@ def test_shop_board_and_rush_use_secured_servers(
         monkeypatch.setenv(name, value)
     with Instance(tmp_path, env=secured) as instance:
         board_env = {**secured, "FLASHSALE_INSTANCES": instance.url}
-        for guard in ("etcd", "etcd-sharded", "redis-watch"):
+        for guard in ("etcd", "etcd-batch", "redis-watch"):
             urllib.request.urlopen(f"{instance.url}/stock/reduce?guard={guard}", b"", timeout=20).close()
         with Board(tmp_path, env=board_env) as board, urllib.request.urlopen(f"{board.url}/events", timeout=20) as seen:
             while not re.search(rb'"orders": ?3\b', told := seen.readline()):

@@ -57,21 +57,6 @@ def test_numbers_run_while_every_thread_waits(look: Look, sales: Sales) -> None:
     assert len(looker.page.evaluate("() => heard")) <= 4 + sales.selling_s() / 3
 
 
-def test_shards_are_shown_while_items_lie_there(look: Look, sales: Sales) -> None:
-    """Under etcd-sharded the page tells what is left in the treasury and in each shard."""
-    looker = look()
-    sales.reset(STOCK)
-    looker.wait_figure("counter", STOCK)
-    assert not looker("#slots").is_visible()
-    sales.buy("etcd-sharded", buyers=20)
-    looker.wait_figure("sold", 20)
-    stock = sales.stock()
-    left = [shard["stock"] for shard in stock["shards"]]
-    treasury = stock["stock"] - sum(left)
-    told = [f"treasury {treasury}", *(f"shard {number} {each}" for number, each in enumerate(left))]
-    assert looker("#slots b").all_inner_texts() == told
-
-
 def test_two_addresses_of_one_instance_are_two_rows(look: Look) -> None:
     """There are no more rows, however often they are drawn."""
     rows = look().page.evaluate(

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.config.settings import Settings
-from app.sales.redis_cluster import connect as connect_redis
+from app.sales.redis_client import connect as connect_redis
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from loadtest.stack.servers import Etcd, Redis

@@ -15,7 +15,7 @@ from flask import Flask
 from app.guards import guards
 from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
-from app.sales.snapshot import Snapshot
+from app.sales.snapshot import ItemReader, Snapshot
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
 from tests.support.waiting import wait_until
@@ -75,9 +75,9 @@ def queue_behind(mutex: Mutex, crowd: ThreadPoolExecutor, shop: Flask, guard: st
 
 
 def ledger(sale: Sale, item: str = "1") -> list[dict[str, Any]]:
-    """The entries of an item's ledger, in the treasury and in each shard."""
-    ledgers = (slot.client.lrange(slot.keys.orders, 0, -1) for slot in sale.slots_of[item])
-    return [json.loads(entry) for entries in ledgers for entry in entries]
+    """The entries of an item's ledgers, in the sale's own place and in those of labs."""
+    reading = ItemReader(sale.client, sale.keys_of[item]).read(most=1_000_000)
+    return [json.loads(entry) for place in reading.places.values() for entry in place.entries]
 
 
 @dataclass(frozen=True)
@@ -101,5 +101,4 @@ def snapshot_of(example: dict[str, Any]) -> Snapshot:
         stock=example["stock_left"],
         lucky=0,
         orders=example["sold"],
-        in_transit=example.get("in_transit", 0),
     )

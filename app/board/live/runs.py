@@ -120,8 +120,7 @@ class Run:
             "generation": self.generation,
             "guard": self.guard,
             "initial": now.initial,
-            "stock": now.unsold,
-            "slots": _slots(now),
+            "stock": now.stock,
             "orders": now.orders,
             "lost_updates": verdict.lost_updates,
             "gave_up": self._outcomes[Outcome.LOCK_TIMEOUT.value],
@@ -129,7 +128,7 @@ class Run:
             "findings": verdict.findings,
             "kind": verdict.kind.value,
             "exact": verdict.exact,
-            "over": self.over or now.unsold <= 0,
+            "over": self.over or now.stock <= 0,
             "selling_ms": self._times[1] - self._times[0] if self._times else None,
             "by_instance": dict(sorted(self._by_instance.items())),
             "cut": self.cut,
@@ -157,11 +156,3 @@ class Run:
     def ms(self, at_ns: int | None) -> float | None:
         """A time of `app.contract.clock` as milliseconds since the reset."""
         return None if at_ns is None else round((at_ns - self.began_ns) / 1e6, 3)
-
-
-def _slots(now: Snapshot) -> dict[str, Any] | None:
-    """Where the stock lies; None unless items have left the treasury for a shard."""
-    shards = [each.stock for each in now.shards]
-    if not (now.in_transit or any(each.stock or each.orders for each in now.shards)):
-        return None
-    return {"treasury": now.stock - sum(shards), "shards": shards, "in_transit": now.in_transit}

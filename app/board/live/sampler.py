@@ -33,7 +33,7 @@ from app.board.sources.stack_client import StackClient
 from app.config.etcd import connect_etcd
 from app.contract.clock import now_ns
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
-from app.sales.redis_cluster import connect as connect_redis
+from app.sales.redis_client import connect as connect_redis
 from app.sales.refusals import PurchaseError, SaleLost
 from lock import LockError
 
@@ -58,7 +58,7 @@ class Sampler(Poller[None]):
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
         self._etcd = connect_etcd(shop, timeout=TIMEOUT)
-        self._reader = LedgerReader(self._redis, shop.sale, shards=shop.shards)
+        self._reader = LedgerReader(self._redis, shop.sale)
         self._readings = SimpleQueue[LedgerReading]()
         self._newest = 0  # the highest generation that was read
         self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, PurchaseError), every_s=EVERY_S)

@@ -1,25 +1,22 @@
 """The sale in Redis, read repeatedly: counters, and the orders that are new.
 
-One reading shows one moment, unless its slots are on several nodes. A reset keeps the last sale, so the last orders of
+One reading shows one moment, unless its places are on several nodes. A reset keeps the last sale, so the last orders of
 a run are counted even if the next run follows at once.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from app.contract.keys import DEFAULT_ITEM
-from app.contract.orders import Order
-from app.sales.redis_client import Client
-from app.sales.refusals import SaleLost
-from app.sales.slots import Slot
-from app.sales.snapshot import SlotReading, Snapshot, read_slots
+import redis
 
-MOST_NEW = 5000  # orders that one reading brings of each slot; the next one brings the rest
-_PATIENCE_S = (0.02, 0.05)
+from app.contract.keys import Keys
+from app.contract.orders import Order
+from app.contract.places import PlaceKeys
+from app.sales.snapshot import ItemReader, PlaceReading, Snapshot, ask_place
+
+MOST_NEW = 5000  # orders that one reading brings of each ledger; the next one brings the rest
 
 
 @dataclass(frozen=True)
@@ -41,49 +38,55 @@ class LedgerReading:
 class LedgerReader:
     """Reads one sale, and changes nothing. Not thread-safe."""
 
-    def __init__(self, client: Client, sale: str, *, shards: int = 4) -> None:
-        self._slots = Slot.all_of(client, sale, DEFAULT_ITEM, shards)
-        self._generation: str | None = None
-        self._read = [0] * len(self._slots)  # orders that were read, of each slot
+    def __init__(self, client: redis.Redis, sale: str) -> None:
+        self._client = client
+        self._keys = Keys(sale)
+        self._reader = ItemReader(client, self._keys)
+        self._generation = ""
+        self._further: Mapping[str, PlaceKeys] = {}
+        self._seen: dict[str, int] = {}  # orders that were read, by the key of their ledger
 
     def read(self) -> LedgerReading | None:
         """The sale; None if it was never opened. Raises `redis.RedisError` or `SaleLost`."""
-        readings, ended = self._slots_now(), None
-        if readings[0].generation != self._generation:
+        reading, ended = self._reader.read(self._seen, most=MOST_NEW), None
+        if reading.generation != self._generation:
             ended = self._ended(self._generation) if self._generation else None
-            self._read = [0] * len(self._slots)
-            readings = self._slots_now()
-        self._generation = readings[0].generation or None
-        if self._generation is None:
+            self._seen = {}
+            reading = self._reader.read(most=MOST_NEW)
+        self._generation, self._further = reading.generation, reading.further
+        if not self._generation:
             return None
-        self._read = [read + len(each.entries) for read, each in zip(self._read, readings, strict=True)]
-        new = _in_order(entry for each in readings for entry in each.entries)
-        return LedgerReading(self._generation, Snapshot.of(readings), new, ended)
-
-    def _slots_now(self) -> list[SlotReading]:
-        for patience_s in (*_PATIENCE_S, 0):
-            readings = read_slots(self._slots, [(read, read + MOST_NEW - 1) for read in self._read])
-            if len({each.generation for each in readings}) == 1:
-                return readings
-            time.sleep(patience_s)  # a reset writes one slot after the other
-        raise SaleLost
+        for ledger, place in reading.places.items():
+            self._seen[ledger] = self._seen.get(ledger, 0) + len(place.entries)
+        new = _in_order(entry for place in reading.places.values() for entry in place.entries)
+        return LedgerReading(self._generation, reading.snapshot, new, ended)
 
     def _ended(self, generation: str) -> LedgerReading | None:
-        """What a generation came to, from where the reset has put it; None if it has kept another."""
-        kept, orders, rest = Counter[str](), 0, list[str]()
-        for slot, read in zip(self._slots, self._read, strict=True):
-            with slot.client.pipeline(transaction=True) as pipe:
-                pipe.hgetall(slot.keys.previous)
-                pipe.llen(slot.keys.previous_orders)
-                pipe.lrange(slot.keys.previous_orders, read, -1)
-                previous, count, entries = pipe.execute()
+        """What a generation came to, from where the reset has put it; None if it has kept another.
+
+        A further place may not have followed the reset yet: then all of it is still where it was.
+        """
+        asked: list[Keys | PlaceKeys] = [self._keys, *self._further.values()]
+        with self._client.pipeline(transaction=True) as pipe:
+            for keys in asked:
+                seen = self._seen.get(keys.orders, 0)
+                ask_place(pipe, keys, seen, -1)
+                pipe.hgetall(keys.previous)
+                pipe.llen(keys.previous_orders)
+                pipe.lrange(keys.previous_orders, seen, -1)
+            answers = iter(pipe.execute())
+        places, initial = list[PlaceReading](), 0
+        for keys, (*now, previous, orders, entries) in zip(asked, zip(*[answers] * 6, strict=True), strict=True):
             if previous.get("generation") == generation:
-                kept.update({name: int(previous[name]) for name in ("initial", "stock", "lucky")})
-                orders, rest = orders + count, rest + entries
-            elif slot is self._slots[0]:
+                counters = [generation, previous["stock"], previous.get("lucky"), None, None]
+                places.append(PlaceReading.of(keys.stock, (counters, orders, entries)))
+                initial += int(previous.get("initial", 0))
+            elif (place := PlaceReading.of(keys.stock, (now[0], now[1], now[2]))).generation == generation:
+                places.append(place)
+            elif keys is self._keys:
                 return None
-        snapshot = Snapshot(kept["initial"], kept["stock"], kept["lucky"], orders)
-        return LedgerReading(generation, snapshot, _in_order(rest))
+        entries = [entry for place in places for entry in place.entries]
+        return LedgerReading(generation, Snapshot.of(initial, places), _in_order(entries))
 
 
 def _in_order(entries: Iterable[str]) -> list[Order]:

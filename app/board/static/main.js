@@ -3,7 +3,7 @@
 import { Controls } from "./controls.js";
 import { $, duration, say } from "./dom.js";
 import { Live } from "./live.js";
-import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
+import { showInstances, showQueue, showRuns, showUnavailable, showVerdict, speak } from "./panels.js";
 import { openPlayer } from "./slow/player.js";
 import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
@@ -61,7 +61,6 @@ function show(shown) {
   showVerdict(view);
   showUnavailable(view.unavailable);
   stock.show(view.sale);
-  showSlots(view.sale);
   showRuns(view.runs);
   timeline.show(view);
   showQueue(view);

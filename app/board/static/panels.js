@@ -36,21 +36,6 @@ export function showVerdict(view) {
   });
 }
 
-// Where the items that are left lie, if they are divided over shards.
-export function showSlots(sale) {
-  const { slots, initial } = sale ?? {};
-  $("slots").hidden = !slots;
-  if (!slots) return;
-  const share = initial / slots.shards.length; // a full bar; of the treasury it is all items
-  const shards = slots.shards.map((left, number) => [text("shard", { number }), left, share]);
-  const bars = [[text("treasury"), slots.treasury, initial], ...shards];
-  if (slots.in_transit) bars.push([text("in_transit"), slots.in_transit, share]);
-  keyed($("slots"), bars, ([name]) => name, ({ firstChild: bar }, [name, left, full]) => {
-    bar.firstChild.style.width = `${Math.min(100, (100 * left) / (full || 1))}%`;
-    say(bar.lastChild, `${name} ${count(left)}`);
-  });
-}
-
 // In the place of the sentence below the verdict, so that nothing moves.
 export function showUnavailable(unavailable) {
   const lines = Object.entries(unavailable ?? {}).filter(([, why]) => why).map(([name, why]) => text("unavailable", { name, why }));

@@ -105,10 +105,6 @@ export const TEXTS = {
     "stock.each": "one square is {n} item|one square is {n} items",
     "stock.end": "end of the stock",
     "stock.beyond": "{n} sold beyond the stock",
-    slots: "Items left in the treasury and in each shard",
-    treasury: "treasury",
-    shard: "shard {number}",
-    in_transit: "in transit",
 
     runs: "Last run of each guard",
     "runs.note": "orders; the line is the stock",
@@ -286,10 +282,6 @@ export const TEXTS = {
     "stock.each": "一个方块是 {n} 件",
     "stock.end": "库存到此为止",
     "stock.beyond": "超出库存卖出 {n} 件",
-    slots: "总库和各分片剩余的商品",
-    treasury: "总库",
-    shard: "分片 {number}",
-    in_transit: "转移中",
 
     runs: "每个守卫的最近一次",
     "runs.note": "订单数；竖线是库存",

@@ -15,7 +15,7 @@ from app.board.web.security import authorize
 from app.config.etcd import connect_etcd
 from app.config.settings import MOST_ITEMS
 from app.guards import DEFAULT, guards
-from app.sales.redis_cluster import connect
+from app.sales.redis_client import connect
 from app.sales.sale import Sale
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
@@ -30,7 +30,7 @@ def init_app(
     """Register the routes that change the sale, Locust or an instance."""
     shop = settings.shop
     client, etcd = connect(shop.redis_url, connections=1), connect_etcd(shop)
-    sale = Sale(client, shop.sale, etcd=etcd, stock=shop.stock, items=shop.items, shards=shop.shards)
+    sale = Sale(client, shop.sale, etcd=etcd, stock=shop.stock, items=shop.items)
 
     @app.errorhandler(LocustBusy)
     def busy(error: LocustBusy) -> Response:

@@ -1,29 +1,26 @@
 -- Purchases read and written in one step: Redis runs one script at a time, so there is nothing to lock. All are decided, or none.
 -- KEYS     stock, lucky, orders, fence, generation, answers
--- ARGV     generation, token or '', the generation of which no other slot has items; then for each purchase: idempotency key or '',
---          ledger entry
+-- ARGV     generation, token or ''; then for each purchase: idempotency key or '', ledger entry
 -- Returns  a refusal of `enter`
 --          {'decided', ...}       and for each purchase two more, in the order given:
 --            'replay', answer       the idempotency key has its answer already, perhaps from this very group
 --            'sold', stock left
 --            'sold_out', stock      the last two are now also the answer to the idempotency key
---            'empty', 0             this is a shard to which items may come
 local before, refusal = enter(KEYS[1], KEYS[5], ARGV[1], KEYS[4], ARGV[2])
 if refusal then
   return refusal
 end
 local results, stock = {'decided'}, before
-local no_more = ARGV[3] == ARGV[1] and 'sold_out' or 'empty'
-for place = 4, #ARGV, 2 do
+for place = 3, #ARGV, 2 do
   local key, entry = ARGV[place], ARGV[place + 1]
   local outcome, found = 'replay', first_answer(KEYS[6], key)
   if not found then
-    outcome = stock > 0 and 'sold' or no_more
+    outcome = stock > 0 and 'sold' or 'sold_out'
     if outcome == 'sold' then
       stock = stock - 1
       redis.call('RPUSH', KEYS[3], entry)
     end
-    keep_answer(KEYS[6], outcome == 'empty' and '' or key, outcome, stock, entry)
+    keep_answer(KEYS[6], key, outcome, stock, entry)
     found = stock
   end
   table.insert(results, outcome)

@@ -25,8 +25,7 @@ from tests.support.overtaking import overtaken
 from tests.support.shops import WAIT_S, WAYS, Answer, buy, in_ms
 from tests.support.waiting import wait_until
 
-# TRANSITION shards: theirs are opened a moment after the sale.
-EXACT = [name for name, guard in guards().items() if guard.promise is not Promise.NONE and name != "etcd-sharded"]
+EXACT = [name for name, guard in guards().items() if guard.promise is not Promise.NONE]
 
 
 def test_a_schedule_is_set_shown_and_cancelled(browser: FlaskClient) -> None:

@@ -30,7 +30,7 @@ def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
         master, replica = nodes.members[number], nodes.members[number + nodes.masters]
         assert redis.Redis(port=master.port).wait(1, 20_000) == 1
         assert nodes.nodes_of("color") == [master, replica]
-        ledgers = Ledgers(nodes.url, "demo", timeout=5.0, shards=8)  # on each of the masters
+        ledgers = Ledgers(nodes.url, "demo", timeout=5.0)
         assert ledgers.read().orders == 0
         master.kill()
         wait_until(lambda: role(replica) == "master")

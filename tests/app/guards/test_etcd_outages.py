@@ -43,7 +43,7 @@ def test_an_outage_is_not_taken_for_a_queue(make: Callable[..., Flask], fresh_et
     app = make(etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0, lease_ttl=60)
     wait_until(lambda: sells(app, "etcd"))  # so it need not ask etcd what was opened
     fresh_etcd.pause()
-    for guard in ("etcd", "etcd-cohort", "etcd-batch", "etcd-sharded"):
+    for guard in {"etcd", "etcd-cohort", "etcd-batch", "etcd-sharded"}.intersection(WAYS):
         answers = at_once(8, lambda _: buy(app, guard))  # noqa: B023
         assert {(answer["outcome"], answer["in_doubt"]) for answer in answers} == {("unavailable", False)}
     fresh_etcd.resume()
@@ -61,7 +61,7 @@ def out_of_space(etcd: Etcd) -> Iterator[None]:
 
 def test_an_etcd_that_takes_no_writes(make: Callable[..., Flask], fresh_etcd: Etcd) -> None:
     """Purchases under its lock answer 503 with what etcd says, not in doubt; the others sell, and a reset works."""
-    app = make(etcd_endpoints=fresh_etcd.endpoint)
+    app = make(etcd_endpoints=fresh_etcd.endpoint, stock=100)
     ways = [way for way in WAYS if "etcd" in way]
     browser = app.test_client()
     wait_until(lambda: sells(app, "etcd"))

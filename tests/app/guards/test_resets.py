@@ -42,8 +42,6 @@ def test_a_stock_that_is_no_number_is_named(app: Flask, sale: Sale, value: str) 
     browser = app.test_client()
     sale.client.set(sale.keys.stock, value)
     for way in WAYS:
-        if way == "etcd-sharded":  # whose shards are sound: what it finds in the treasury is told after they are empty
-            continue
         answer = buy(app, way)
         assert (answer["status"], answer["outcome"], answer["in_doubt"]) == (503, "unavailable", False), way
         assert sale.keys.stock in answer["detail"], way

@@ -13,14 +13,10 @@ import pytest
 import redis
 from flask import Flask
 
-from app import services
-from app.sales import redis_client
-from app.sales.redis_client import NotSent, Refused, answered_until, warm_up
-from app.sales.redis_cluster import connect
-from app.sales.sale import Sale
+from app.sales.redis_client import NotSent, Refused, answered_until, connect, warm_up
 from loadtest.ports import free_port
 from loadtest.stack.servers import Redis
-from tests.support.shops import WAIT_S, buy
+from tests.support.shops import WAIT_S
 from tests.support.waiting import wait_until
 
 Make = Callable[..., Flask]
@@ -40,9 +36,9 @@ def test_no_connection_means_not_sent(redis_server: Redis) -> None:
             while True:
                 waiting.enter_context(socket.create_connection(full.getsockname(), timeout=0.2))
         unavailable = [f"redis://127.0.0.1:{port}/0" for port in (free_port(), full.getsockname()[1])]
-        for url in (*unavailable, "redis+cluster://127.0.0.1:1,127.0.0.1:2"):
+        for url in unavailable:
             with connect(url, connections=1, timeout=0.2) as client, pytest.raises(NotSent):
-                client.for_tag("sale").incr("counted")
+                client.incr("counted")
     with connect(redis_server.url, connections=1, timeout=1.0) as client:
         in_use = client.connection_pool.get_connection()
         with pytest.raises(NotSent):
@@ -80,32 +76,6 @@ def test_a_wrong_password_is_not_taken_for_a_lost_connection(redis_server: Redis
     url = f"redis://shop:wrong@127.0.0.1:{redis_server.port}/0"
     with connect(url, connections=1) as client, pytest.raises(redis.AuthenticationError):
         client.incr("counted")
-
-
-def test_a_node_of_a_cluster_may_have_an_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connections go to the address that the node announces."""
-    monkeypatch.setattr(redis.Redis, "execute_command", lambda *_: [[0, 16383, ["::1", 7000, "its id"]]])
-    with connect("redis+cluster://127.0.0.1:1", connections=1) as client:
-        nodes: Any = client.nodes
-        node = nodes.pool_of(0).connection_kwargs
-    assert (node["host"], node["port"]) == ("::1", 7000)
-
-
-def test_what_no_replica_has_is_in_doubt(make: Make, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With FLASHSALE_REDIS_REPLICAS a purchase, its retry, and a reset are not taken for done without a replica."""
-    monkeypatch.setattr(redis_client, "WAIT_MS", 1)
-    shop = make(redis_replicas=1, items=2)
-    with monkeypatch.context() as patch:
-        patch.setattr(services.of(shop).sale.client, "replicas", 0)
-        assert buy(shop, "redis-lua")["outcome"] == "sold"
-    ways = ("redis-lua", "redis-lua", "etcd-batch", "etcd-sharded", "etcd")
-    answers = [buy(shop, guard, key="k") for guard in ways]
-    assert [answer["outcome"] for answer in answers] == ["unavailable"] * 5
-    # The last two have only claimed the key, or read.
-    assert [answer["in_doubt"] for answer in answers] == [True, True, True, False, False]
-    assert "0 of 1 replicas" in answers[0]["detail"]
-    assert sale.snapshot().orders == 2  # the first one, and that of the key
-    assert shop.test_client().post("/stock/reset").status_code == 503
 
 
 def test_a_name_that_cannot_be_resolved_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,13 +40,7 @@ def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
     """GET /stock shows counter, ledger and verdict; a reset answers the same, without a number as the settings say."""
     browser.post("/stock/reduce?guard=redis-lua")
     told = {"item": "1", "initial": 10, "stock": 9, "lucky": 1, "orders": 1, "lost_updates": 0}
-    told |= {
-        "verdict": "EXACT",
-        "kind": "exact",
-        "exact": True,
-        "in_transit": 0,
-        "shards": [{"stock": 0, "orders": 0}] * 4,
-    }
+    told |= {"verdict": "EXACT", "kind": "exact", "exact": True}
     assert browser.get("/stock").get_json() == {**told, "instance": "shop-a"}
     resets = browser.post("/stock/reset", json={"stock": 3}), browser.post("/stock/reset?stock=4")
     assert [answer.get_json()["stock"] for answer in (*resets, browser.post("/stock/reset"))] == [3, 4, 10]
@@ -62,9 +56,8 @@ def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
     assert promises == dict.fromkeys(guards(), "exact") | oversell
     assert all(guard["description"].endswith(".") for guard in body["guards"])
     assert [guard["order"] for guard in body["guards"]] == sorted(guard["order"] for guard in body["guards"])
-    assert {guard["name"] for guard in body["guards"] if guard["loses_lock"]} == {
-        *("etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", "etcd-sharded", "redis-lock"),
-    }
+    locked = {"etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", "etcd-sharded", "redis-lock"}
+    assert {guard["name"] for guard in body["guards"] if guard["loses_lock"]} == locked.intersection(guards())
     assert body["default"] == "etcd"
 
 

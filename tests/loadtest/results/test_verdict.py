@@ -52,7 +52,7 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
     """Each shared example has its verdict, word by word."""
     verdict = rush(
         stock=example["stock"],
-        left=example["stock_left"] + example.get("in_transit", 0),
+        left=example["stock_left"],
         orders=example["sold"],
         sold_out=example["sold_out"],
         lock_timeout=example["gave_up"],

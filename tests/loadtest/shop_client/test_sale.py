@@ -36,28 +36,32 @@ def sale(redis_server: Redis, stock: Any) -> Iterator[Sale]:
         yield client
 
 
-def put(stock: Any, slot: str, *, left: int, orders: Sequence[Order] = (), **transfers: str) -> None:
-    """Have a slot contain this."""
-    prefix = f"sale:{{{slot}}}:"
-    stock.set(prefix + "stock", left)
-    stock.set(prefix + "generation", 1)
+def put(stock: Any, prefix: str, *, left: int, orders: Sequence[Order] = (), **counters: int) -> None:
+    """Have a place contain this."""
+    stock.mset({prefix + "stock": left, prefix + "generation": 1} | {prefix + key: n for key, n in counters.items()})
     for order in orders:
         stock.rpush(prefix + "orders", json.dumps(asdict(order)))
-    if transfers:
-        stock.hset(prefix + "transfers", mapping=transfers)
 
 
 def test_all_ledgers_are_read(sale: Sale, stock: Any) -> None:
-    """Orders of treasury and shards, each with its ledger; what is on its way is left, and counts once."""
+    """Those of all places that the sale has noted, each in the order of writing; what is on its way is left."""
     orders = [Order(f"order-{number}", f"buyer-{number}", "shop", "etcd", number, 2) for number in range(4)]
-    put(stock, "t", left=7, orders=orders[:2], arrived="0 10", pending="1 5")
-    put(stock, "t/0", left=8, orders=orders[2:3], other="3 1")
-    put(stock, "t/3", left=1, orders=orders[3:])
-    stock.sadd("sale:{t/0}:credited", "arrived")
-    ledgers = [f"sale:{{{slot}}}:orders" for slot in ("t", "t", "t/0", "t/3")]
-    entries = [Entry(**vars(order), ledger=ledger) for order, ledger in zip(orders, ledgers, strict=True)]
-    assert sale.ledger() == (entries, 7 + 8 + 1 + 5 + 1)
-    assert sale.sample(1.0) == Sample(1.0, 22, 4, None, None)
+    put(stock, "sale:{t}:", left=7, orders=orders[:2])
+    for name, generation, items in (("a", 1, {"sent": 6}), ("b", 1, {"arrived": 4}), ("old", 0, {"sent": 50})):
+        put(stock, f"sale:{{t}}:{name}:", left=8, orders=orders[2:3] if name == "a" else (), **items)
+        stock.hset("sale:{t}:places", f"sale:{{t}}:{name}:", generation)
+    ledgers = ["sale:{t}:orders", "sale:{t}:orders", "sale:{t}:a:orders"]
+    entries = [Entry(**vars(order), ledger=ledger) for order, ledger in zip(orders[:3], ledgers, strict=True)]
+    assert sale.ledger() == (entries, 7 + 8 + 8 + 6 - 4)
+    assert sale.sample(1.0) == Sample(1.0, 25, 3, None, None)
+
+
+def test_a_place_that_has_lost_its_data_gives_no_ledger(sale: Sale, stock: Any) -> None:
+    """What was sold there is not known, so nothing can be judged."""
+    put(stock, "sale:{t}:", left=7)
+    stock.hset("sale:{t}:places", "sale:{t}:a:", 1)
+    with pytest.raises(SaleError, match="a part of the sale has lost its data: reset it"):
+        sale.ledger()
 
 
 def test_no_sale_is_told_from_an_empty_one(sale: Sale, stock: Any) -> None:
@@ -65,18 +69,16 @@ def test_no_sale_is_told_from_an_empty_one(sale: Sale, stock: Any) -> None:
     with pytest.raises(SaleError, match="There is no such sale in Redis"):
         sale.ledger()
     assert sale.sample(1.0) == Sample(1.0, None, 0, None, None)
-    put(stock, "t", left=0)
+    put(stock, "sale:{t}:", left=0)
     assert sale.ledger() == ([], 0)
 
 
 def test_a_redis_that_does_not_answer_is_an_error() -> None:
-    """Of a cluster as of a single Redis: one line that says what to do; a glance tells nothing."""
-    for scheme in ("redis", "redis+cluster"):
-        url = f"{scheme}://127.0.0.1:{free_port()}"
-        with closing(Sale([], redis_url=url, etcd="", name="t")) as sale:
-            with pytest.raises(SaleError, match=r"The ledger cannot be read: .* See that Redis runs"):
-                sale.ledger()
-            assert sale.sample(1.0) == Sample(1.0, None, None, None, None)
+    """One line says what to do; a glance tells nothing."""
+    with closing(Sale([], redis_url=f"redis://127.0.0.1:{free_port()}", etcd="", name="t")) as sale:
+        with pytest.raises(SaleError, match=r"The ledger cannot be read: .* See that Redis runs"):
+            sale.ledger()
+        assert sale.sample(1.0) == Sample(1.0, None, None, None, None)
 
 
 def test_versions_without_servers_are_those_of_the_packages(sale: Sale) -> None:

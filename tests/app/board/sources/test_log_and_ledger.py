@@ -15,14 +15,14 @@ from app.board.sources.ledger import LedgerReader
 from app.config.settings import Settings
 from app.contract import section_log
 from app.contract.orders import Order
+from app.contract.places import PlaceKeys
 from app.contract.section_log import SectionTail
 from app.sales.purchase import Purchase, Section
-from app.sales.redis_cluster import connect
+from app.sales.redis_client import connect
+from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
 from app.sales.stock import Stock
-from app.sharding.shards import ShardedStock
-from app.sharding.transfer import Transfers
 
 
 @pytest.fixture
@@ -128,20 +128,31 @@ def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: p
     assert [each.order for each in tail.poll()] == ["b", "c"]
 
 
-def test_shards_are_read_with_the_treasury(reader: LedgerReader, sale: Sale) -> None:
-    """Orders of all ledgers, each once, and where the items are; also after the resets that ended the sale."""
-    stock, transfers = ShardedStock(sale, "1"), Transfers(sale, "1", 1)
-    for number in (0, 1):
-        transfers.refill({number: 1})
-        stock.sell(stock.shards[number], [Section(Purchase("ada", "etcd-sharded"))])
+def test_further_places_are_read_with_the_own_one(reader: LedgerReader, sale: Sale) -> None:
+    """Orders of all ledgers, each once; what is on its way is left; also after a reset, unknown to the place."""
+    place = PlaceKeys(f"{sale.keys.prefix}other:")
+    sale.client.mset({place.generation: sale.generation, place.stock: 3, place.arrived: 4, sale.keys.stock: 5})
+    sale.client.set(place.sent, 2)
+    assert read(reader).snapshot == Snapshot(initial=10, stock=5, lucky=0, orders=0)
+    sale.client.hset(sale.keys.places, place.prefix, sale.generation)
+    sale.client.rpush(place.orders, Order("1", "ada", "shop-a").encode())
     first = read(reader)
-    assert (len(first.new), first.snapshot.stock, first.snapshot.orders) == (2, 8, 2)
-    assert [(each.stock, each.orders) for each in first.snapshot.shards] == [(1, 1), (0, 1), (0, 0), (0, 0)]
-    stock.sell(stock.shards[0], [Section(Purchase("bob", "etcd-sharded", instance="shop-a"))])
+    assert (sellers(first.new), first.snapshot) == (["shop-a"], Snapshot(initial=10, stock=6, lucky=0, orders=1))
+    sale.client.rpush(place.orders, Order("2", "bob", "shop-b").encode())
     for initial in (6, 5):
         sale.reset(initial)
     after = read(reader)
     assert after.ended is not None
-    assert sellers(after.ended.new) == ["shop-a"]
-    assert after.ended.snapshot == Snapshot(initial=10, stock=7, lucky=3, orders=3)
+    assert sellers(after.ended.new) == ["shop-b"]
+    assert after.ended.snapshot == Snapshot(initial=10, stock=6, lucky=0, orders=2)
     assert after.snapshot == Snapshot(initial=5, stock=5, lucky=0, orders=0)
+
+
+def test_a_place_that_the_sale_has_noted_and_that_is_not_there_is_lost(reader: LedgerReader, sale: Sale) -> None:
+    """Whoever adds up the places says so, until a reset: what was sold there is not known."""
+    sale.client.hset(sale.keys.places, f"{sale.keys.prefix}other:", sale.generation)
+    for look in (reader.read, sale.snapshot):
+        with pytest.raises(SaleLost):
+            look()
+    sale.reset(1)
+    assert read(reader).snapshot == sale.snapshot() == Snapshot(initial=1, stock=1, lucky=0, orders=0)

@@ -1,5 +1,5 @@
 -- Lets a transfer arrive in a shard, once: a repeated credit changes nothing.
--- KEYS     stock, fence, generation, credited
+-- KEYS     stock, fence, generation, credited, arrived
 -- ARGV     generation, token, id of the transfer, amount
 -- Returns  a refusal of `enter`
 --          {'credited'}           by this step, or by one before
@@ -9,5 +9,6 @@ if refusal then
 end
 if redis.call('SADD', KEYS[4], ARGV[3]) == 1 then
   redis.call('INCRBY', KEYS[1], ARGV[4])
+  redis.call('INCRBY', KEYS[5], ARGV[4])
 end
 return {'credited'}

@@ -28,7 +28,6 @@ Why it is right:
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -37,42 +36,40 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.sales.purchase import Token
-from app.sales.redis_client import Call, Client, Script
+from app.sales.redis_client import Script
 from app.sales.refusals import REDIS_ERRORS, SaleDamaged, SaleLost, SaleReset, again
-from app.sales.sale import Sale
 from app.sales.stock import REFUSED, fence_text, refusal
+from labs.shards.client import Call, run_together
+from labs.shards.opening import Places
+from labs.shards.slots import Slot
 
 T = TypeVar("T")
 Args = tuple[str | int, ...]
-Frozen = dict[object, tuple[float, Exception]]
-DEBIT, CREDIT = (Script(Path(__file__).with_name(f"{name}.lua")) for name in ("debit", "credit"))
+LUA = Path(__file__).with_name("lua")
+DEBIT, CREDIT = (Script(LUA / f"{name}.lua") for name in ("debit", "credit"))
 SLOT_ERRORS = (*REDIS_ERRORS, SaleLost, SaleDamaged)
-SLOW_S = 0.25  # a node that takes longer to fail is frozen
-FROZEN_S = 3.0  # for so long it is not asked again
 
 
 class Transfers:
     """Those of one holder of the mutex, in one item of a sale.
 
-    Error handling: `FencedOff`, `SaleReset` and what `Sale.reconcile` raises end it, and may leave transfers to be
+    Error handling: `FencedOff`, `SaleReset` and what `Sale.follow` raises end it, and may leave transfers to be
     finished by the next holder.
 
     Args:
-        frozen: nodes of which the holders of this process know that they do not answer, until when they are left out,
-            and the error.
+        places: of the item.
+        fence: the holder's token.
 
     Attributes:
         generation: of the sale in which items are moved.
         failed: the error of each slot that has failed, by its place: 0 is the treasury, 1 is shard 0.
     """
 
-    def __init__(self, sale: Sale, item: str, fence: Token, frozen: Frozen | None = None) -> None:
-        self._sale = sale
-        self._item = item
+    def __init__(self, places: Places, fence: Token) -> None:
+        self._places = places
         self._fence = fence
-        self._frozen: Frozen = {} if frozen is None else frozen
-        self._slots = sale.slots_of[item]
-        self.generation, self._began = sale.generation, time.monotonic()
+        self._slots: list[Slot] = places.slots
+        self.generation = ""
         self.failed: dict[int, Exception] = {}
 
     def refill(self, wanted: Mapping[int, int]) -> bool:
@@ -88,6 +85,7 @@ class Transfers:
             Exception: one of `SLOT_ERRORS`; the caller's shard has failed, or a slot that may have items for it.
         """
         own = next(iter(wanted))
+        self.generation, self.failed = self._places.open(self._fence)
         if own in self._move(0, wanted, divisor=2 * (len(self._slots) - 1)):
             return True
         while True:
@@ -135,23 +133,24 @@ class Transfers:
         for client, group in groupby(living, lambda call: self._slots[call[0]].client):
             there = list(group)
             asked = [self._call(script, *call) for call in there]
-            answers = self._reach([place for place, _ in there], partial(script.run_together, client, asked))
+            answers = self._reach([place for place, _ in there], partial(run_together, script, client, asked))
             for (place, args), (status, *found) in zip(there, answers or (), strict=False):
                 if self._accepts(place, status, found):
                     done.append((place, args, found))
         return done
 
     def _call(self, script: Script, place: int, args: Args) -> Call:
-        k = self._slots[place].keys
-        notes = k.transfers if script is DEBIT else k.credited
-        return [k.stock, k.fence, k.generation, notes], [self.generation, fence_text(self._fence), *args]
+        slot = self._slots[place]
+        notes = [slot.keys.transfers, slot.keys.sent] if script is DEBIT else [slot.keys.credited, slot.keys.arrived]
+        return [slot.stock, slot.fence, slot.generation, *notes], [self.generation, fence_text(self._fence), *args]
 
     def _accepts(self, place: int, status: str, found: list[Any]) -> bool:
         """Whether a slot has executed its script; False if the slot has failed."""
         try:
             if status == "generation":
-                self._sale.follow(self.generation, found[0], found[1], self._began)
-                raise SaleReset("the sale was reset while items were moved")
+                if int(found[0] or 0) > int(self.generation):
+                    raise SaleReset("the sale was reset while items were moved")
+                raise SaleLost
             if status in REFUSED:
                 raise refusal(status, str(found[0]), self._fence)
         except SLOT_ERRORS as error:
@@ -161,19 +160,8 @@ class Transfers:
 
     def _reach(self, places: Sequence[int], send: Callable[[], T]) -> T | None:
         """What `send` returns; None if the slots at these places, which are on one Redis, have failed."""
-        client: Client = self._slots[places[0]].client
         try:
-            node = client.node()
-            until, known = self._frozen.get(node, (0.0, None))
-            asked = time.monotonic()
-            if known and asked < until:
-                raise again(known)
-            try:
-                return send()
-            except REDIS_ERRORS as error:
-                if time.monotonic() > asked + SLOW_S:
-                    self._frozen[node] = time.monotonic() + FROZEN_S, error
-                raise
+            return self._places.nodes.reach(self._slots[places[0]].client, send)
         except REDIS_ERRORS as error:
             self.failed.update(dict.fromkeys(places, error))
             return None

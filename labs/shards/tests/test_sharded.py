@@ -13,7 +13,7 @@ from flask import Flask
 from app import services
 from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
-from app.sales.stock import Stock
+from labs.shards.shards import Shard, ShardedStock
 from lock import CohortMutex, Mutex
 from tests.support.shops import WAIT_S, at_once, buy
 from tests.support.waiting import wait_until
@@ -46,13 +46,13 @@ def test_purchases_that_wait_for_the_same_items_are_made_together(
     """Once items come to the shard, one script sells to all; as many were brought as buyers wait there."""
     (stock,) = services.of(app).guards["etcd-sharded"].stocks.values()  # type: ignore[attr-defined]
     buyers = [name for name in map(str, range(40)) if stock.shard_of(Purchase(name, "etcd-sharded")).number == 0][:6]
-    groups, sell_group = list[int](), Stock.sell_group
+    groups, sell = list[int](), ShardedStock.sell
 
-    def counted(item_stock: Stock, sections: Sequence[Section], **options: Any) -> Any:
+    def counted(item_stock: ShardedStock, shard: Shard, sections: Sequence[Section]) -> Any:
         groups.append(len(sections))
-        return sell_group(item_stock, sections, **options)
+        return sell(item_stock, shard, sections)
 
-    monkeypatch.setattr(Stock, "sell_group", counted)
+    monkeypatch.setattr(ShardedStock, "sell", counted)
     with stranger.acquire(timeout=WAIT_S):
         answers = []
         for buyer in buyers:

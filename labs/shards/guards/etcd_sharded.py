@@ -7,9 +7,10 @@ from functools import partial
 from app.guards.base import Guard, Parts, Promise
 from app.sales.commit_queue import Entry
 from app.sales.purchase import Purchase, Receipt, think_for
-from app.sharding.claims import Claims
-from app.sharding.shards import Shard, ShardedStock
-from app.sharding.transfer import SLOT_ERRORS
+from labs.shards.claims import Claims
+from labs.shards.settings import ShardSettings
+from labs.shards.shards import Shard, ShardedStock
+from labs.shards.transfer import SLOT_ERRORS
 from lock import EtcdUnavailable, LockTimeout
 
 POLL_S = 0.1
@@ -34,20 +35,24 @@ class EtcdShardedGuard(Guard):
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
-        self.stocks = {item: ShardedStock(shop.sale, item) for item in shop.stocks}
+        shards = ShardSettings.from_environment().shards
         self.claims = Claims(shop.sale)
+        self.stocks = {item: ShardedStock(shop.sale, item, shards, self.claims) for item in shop.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
         think_for(purchase.hold_s)
         if not purchase.key:
             return self.sell(purchase)
-        if first := self.claims.claim(purchase):
-            with purchase.critical_section() as section:  # so that the section log has the replay, too
-                section.receipt = first
-            return first
-        receipt = self.sell(purchase)
-        self.claims.answer(purchase, receipt)
-        return receipt
+        try:
+            if first := self.claims.claim(purchase):
+                with purchase.critical_section() as section:  # so that the section log has the replay, too
+                    section.receipt = first
+                return first
+            receipt = self.sell(purchase)
+            self.claims.answer(purchase, receipt)
+            return receipt
+        finally:
+            self.claims.forget(purchase)
 
     def sell(self, purchase: Purchase) -> Receipt:
         """Sell from a shard: the one of the idempotency key, or else of the buyer."""

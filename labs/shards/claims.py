@@ -14,15 +14,15 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Script
 from app.sales.refusals import REDIS_ERRORS, SaleReset, Unfinished
 from app.sales.sale import Sale
-from app.sales.stock import PENDING, REFUSED, STALE, refusal, replayed
+from app.sales.stock import REFUSED, STALE, refusal, replayed
+from labs.shards.opening import LUA
 
-CLAIM = Script(Path(__file__).with_name("claim.lua"))
+CLAIM = Script(LUA / "claim.lua")
 
 
 class Claims:
@@ -30,6 +30,7 @@ class Claims:
 
     def __init__(self, sale: Sale) -> None:
         self._sale = sale
+        self._generations: dict[str, str] = {}
 
     def claim(self, purchase: Purchase) -> Receipt | None:
         """Claim the key, or find it claimed for this buyer and item: None. Or else the receipt that it has already.
@@ -40,26 +41,33 @@ class Claims:
             generation, sent = self._sale.generation, time.monotonic()
             if purchase.began < self._sale.begun_at:
                 raise SaleReset(STALE)
-            status, *found = self._keep(purchase, generation, PENDING, 0)
+            status, *found = self._keep(purchase, generation, "", 0)
             if status in REFUSED:
                 raise refusal(status, found[0], None)
             if status != "generation":
                 break
             self._sale.follow(generation, found[0], found[1], sent)
-        purchase.generation = generation
+        self._generations[purchase.order] = generation
         with suppress(Unfinished):  # a claim of this purchase, whose first try is not over, or died
             return replayed(purchase, found[0], item=purchase.item) if found else None
         return None
+
+    def generation_of(self, purchase: Purchase) -> str:
+        """The generation in which its key is claimed, and in no other does it buy; empty if it claims none."""
+        return self._generations.get(purchase.order, "")
 
     def answer(self, purchase: Purchase, receipt: Receipt) -> None:
         """Let the receipt replace the claim. If it cannot, a retry will: the shard has the answer."""
         sold = replace(purchase, order=receipt.order or purchase.order)
         with suppress(*REDIS_ERRORS):
-            self._keep(sold, purchase.generation, receipt.outcome.value, receipt.stock)
+            self._keep(sold, self.generation_of(purchase), receipt.outcome.value, receipt.stock)
+
+    def forget(self, purchase: Purchase) -> None:
+        """The purchase has ended, however it did."""
+        self._generations.pop(purchase.order, None)
 
     def _keep(self, purchase: Purchase, generation: str, outcome: str, stock: object) -> list[str]:
-        treasury = self._sale.slots_of[purchase.item][0]
-        keys = [treasury.keys.stock, treasury.keys.generation, treasury.keys.answers]
+        k = self._sale.keys_of[purchase.item]
         asked = [generation, purchase.key or "", outcome, str(stock), purchase.entry()]
-        answer: list[str] = CLAIM.run(treasury.client, keys, asked)
+        answer: list[str] = CLAIM.run(self._sale.client, [k.stock, k.generation, k.answers], asked)
         return answer

@@ -1,5 +1,5 @@
 -- Takes items out of a slot for shards, and notes them in the slot's journal in the same step; or only looks.
--- KEYS     stock, fence, generation, transfers
+-- KEYS     stock, fence, generation, transfers, sent
 -- ARGV     generation, token, divisor, then for each transfer: its id, the shard that it is for, and how many items are wanted
 --          there. It takes one part in `divisor` of what is left, rounded up, until these are enough
 -- Returns  a refusal of `enter`
@@ -16,6 +16,7 @@ for place = 4, #ARGV, 3 do
   end
   if taken > 0 then
     redis.call('DECRBY', KEYS[1], taken)
+    redis.call('INCRBY', KEYS[5], taken)
     redis.call('HSET', KEYS[4], ARGV[place], ARGV[place + 1] .. ' ' .. taken)
   end
 end

@@ -1,0 +1,57 @@
+"""An extra stands beside the core: no word that only a lab needs is in a name, a text or a comment there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KINDS = {".py", ".lua", ".js", ".css", ".html", ".json", ".toml", ".md"}
+FILES = sorted(path for package in ("app", "lock", "loadtest") for path in (ROOT / package).rglob("*"))
+WORDS = {
+    "shard": "shard",
+    "treasury": "treasur(y|ies)",
+    "transit": "transit(?!ion)",  # CSS has transitions
+    "transfer": "transfer",
+    "cart": r"(?<![a-z])carts?(?![a-z])",
+    "replica": "replica",
+    "not open": "not[ _-]?open(?!e)",
+    "opens in": "opens?[ _-]in(?![a-z])",
+    "busy": r"(?<![a-z])busy(?![a-z])",
+}
+# Where a word has another meaning.
+EXCEPTIONS = {
+    ("transfer", "app/web/access.py"): "a header of HTTP",
+    ("replica", "app/sales/redis_client.py"): "a refusal of Redis",
+    ("busy", "app/sales/redis_client.py"): "a refusal of Redis",
+    ("busy", "app/board/sources/instances.py"): "an instance on the board, all of whose threads sell",
+    ("busy", "app/server/heartbeat.py"): "the same",
+    ("busy", "app/board/web/controls.py"): "Locust, while a rush is running",
+    ("busy", "app/board/static/texts.js"): "the same",
+    ("busy", "app/board/static/controls.js"): "the same",
+    ("busy", "app/board/sources/locust.py"): "the same",
+    ("busy", "app/board/live/arrival.py"): "the same",
+    ("busy", "app/board/live/sampler.py"): "the same",
+    ("busy", "loadtest/rush/locust_page.py"): "the same",
+    ("busy", "loadtest/rush/conductor.py"): "the machine",
+    ("busy", "loadtest/stack/process.py"): "the same",
+    ("busy", "loadtest/shop_client/shops.py"): "instances that still sell",
+    ("busy", "loadtest/report/charts/lanes.py"): "a lane of a chart",
+    ("busy", "lock/runtime/interrupts.py"): "a thread",
+    ("busy", "lock/recipes/cohort.py"): "a cohort, one of whose threads has its turn",
+}
+
+
+def files_with(pattern: str) -> set[str]:
+    """Files whose path or text has it."""
+    told = {path.relative_to(ROOT).as_posix(): path for path in FILES if path.suffix in KINDS}
+    found = re.compile(pattern, re.IGNORECASE)
+    return {name for name, path in told.items() if found.search(name + "\n" + path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_core_has_no_word_of_a_lab(word: str) -> None:
+    """In `app`, `lock` and `loadtest` it stands in the excepted files alone; an exception that is not needed goes."""
+    assert files_with(WORDS[word]) == {file for excepted, file in EXCEPTIONS if excepted == word}

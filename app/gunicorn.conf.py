@@ -80,13 +80,13 @@ def post_worker_init(worker: Any) -> None:
     from app.server.heartbeat import Heartbeat
     from app.server.threads import RequestCount, queued, start_all
 
-    made = services.of(worker.wsgi)
+    shop = services.of(worker.wsgi)
     stop = signal.getsignal(signal.SIGTERM)
 
     def drain() -> None:
-        made.drain()
+        shop.drain()
         time.sleep(max(worker.cfg.graceful_timeout - 2, 0))
-        made.sessions.close()
+        shop.sessions.close()
 
     def stop_and_drain(signum: int, frame: Any) -> None:
         # In a thread, because a signal handler must not wait for locks.
@@ -100,9 +100,9 @@ def post_worker_init(worker: Any) -> None:
     def load() -> dict[str, int]:
         return {"threads": threads, "in_hand": count.in_hand, "queued": queued(worker.tpool)}
 
-    made.warm_up()
+    shop.warm_up()
     if settings.section_log is not None:
-        outcomes = made.metrics.outcomes
+        outcomes = shop.metrics.outcomes
         worker.heartbeat = Heartbeat(settings.section_log, settings.instance, load=load, outcomes=outcomes)
         worker.heartbeat.start()
     # The garbage collector need not visit what exists now during a rush.

@@ -35,7 +35,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
 
     from app.board.live.sampler import Sampler
     from app.board.settings import BoardSettings
-    from app.board.sources.locust import Locust
+    from app.board.sources.locust import RushClient
     from app.board.sources.stack_client import StackClient
     from app.board.web import controls, pages, security
     from app.contract import labs
@@ -43,7 +43,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
 
     settings = settings or BoardSettings.from_environment()
     stack = StackClient(settings.stack) if settings.stack else None
-    locust = Locust(settings.locust)
+    locust = RushClient(settings.locust)
     sampler = Sampler(settings, stack=stack, locust=locust)
     app = Flask("app.board", static_folder=None)
     app.config["INSTANCE"] = "board"

@@ -41,8 +41,8 @@ def texts() -> dict[str, str]:
 
 def classes(package: str, part: str, base: type[Any]) -> Iterator[type[Any]]:
     """The concrete classes of a kind in the modules of a package, then in those `modules` of the labs."""
-    own = [import_module(f"{package}.{found.name}") for found in pkgutil.iter_modules(import_module(package).__path__)]
-    for module in [*own, *modules(part)]:
+    names = [module.name for module in pkgutil.iter_modules(import_module(package).__path__)]
+    for module in [*(import_module(f"{package}.{name}") for name in names), *modules(part)]:
         for each in vars(module).values():
             # Of the true type: on Python 3.10, `dict[str, int]` passes for an instance of `type`.
             if issubclass(type(each), type) and issubclass(each, base) and not isabstract(each):

@@ -19,8 +19,8 @@ def guards() -> dict[str, type[Guard]]:
     Raises:
         ValueError: two of them have one name.
     """
-    found: dict[str, type[Guard]] = {}
+    classes: dict[str, type[Guard]] = {}
     for each in labs.classes(__name__, "guards/*", Guard):
-        if found.setdefault(each.name, each) is not each:
-            raise ValueError(f"two guards are named {each.name!r}: {found[each.name]} and {each}")
-    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+        if classes.setdefault(each.name, each) is not each:
+            raise ValueError(f"two guards are named {each.name!r}: {classes[each.name]} and {each}")
+    return dict(sorted(classes.items(), key=lambda item: (item[1].order, item[0])))

@@ -48,7 +48,7 @@ class Guard(ABC):
         description: one sentence for people.
         order: its place in lists; those with the same are sorted by name.
         loses_lock: whether it has a lock that can be lost, so that faults are tried on it.
-        waits_in_etcd: whether a purchase may learn without the lock that the item is sold out.
+        checks_sold_out: whether a purchase may learn without the lock that the item is sold out.
     """
 
     name: ClassVar[str]
@@ -56,7 +56,7 @@ class Guard(ABC):
     description: ClassVar[str]
     order: ClassVar[int] = 1000
     loses_lock: ClassVar[bool] = False
-    waits_in_etcd: ClassVar[bool] = False
+    checks_sold_out: ClassVar[bool] = False
 
     def __init__(self, shop: Parts) -> None:
         self.shop = shop
@@ -72,7 +72,7 @@ class Guard(ABC):
         """`buy`, unless the item is known to be sold out: before the lock, and when a wait ends early."""
         while True:
             stock = self.stock(purchase.item)
-            if self.waits_in_etcd and stock.sold_out_at is not None and (receipt := stock.known_sold_out(purchase)):
+            if self.checks_sold_out and stock.sold_out_at is not None and (receipt := stock.known_sold_out(purchase)):
                 return receipt
             until = purchase.began + self.lock_timeout + purchase.hold_s
             with suppress(LockCancelled), answered_until(until):  # a cancelled purchase waits again, except in a drain

@@ -14,7 +14,7 @@ class EtcdGuard(Guard):
     description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
     order = 30
     loses_lock = True
-    waits_in_etcd = True
+    checks_sold_out = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)

@@ -32,7 +32,7 @@ class EtcdBatchGuard(Guard):
     description = "An etcd mutex whose holder commits all purchases that wait in its instance in one script. Exact."
     order = 60
     loses_lock = True
-    waits_in_etcd = True
+    checks_sold_out = True
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)

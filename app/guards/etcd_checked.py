@@ -14,7 +14,7 @@ class EtcdCheckedGuard(Guard):
     description = "An etcd mutex, checked before the write: exact until a holder is paused between check and write."
     order = 35
     loses_lock = True
-    waits_in_etcd = True
+    checks_sold_out = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)

@@ -18,7 +18,7 @@ class EtcdCohortGuard(Guard):
     description = "An etcd mutex that an instance hands along inside for a moment, with fencing tokens. Exact."
     order = 50
     loses_lock = True
-    waits_in_etcd = True
+    checks_sold_out = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, cohort = self.stock(purchase.item), self.sessions.cohort(purchase.item)

@@ -14,7 +14,7 @@ class EtcdUnfencedGuard(Guard):
     description = "An etcd mutex without fencing: exact until a holder is paused for longer than its lease."
     order = 40
     loses_lock = True
-    waits_in_etcd = True
+    checks_sold_out = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)

@@ -131,8 +131,8 @@ def again(error: Exception) -> Exception:
 
 def sentence(error: Exception) -> str:
     """The message of the error with a full stop."""
-    said = str(error)
-    return said if said.endswith((".", "?", "!")) else f"{said}."
+    text = str(error)
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def refuse(purchase: Purchase, error: Exception) -> Receipt:

@@ -42,7 +42,7 @@ class ScenarioContext:
     """What is at hand while a scenario is played: one sale of `stock` items, which begins now.
 
     Attributes:
-        waits_in_etcd: whether each purchase takes a lock in etcd.
+        locks_in_etcd: whether each purchase takes a lock in etcd.
         threads: those of this trial.
         listener: is told of every event as it happens.
         failures: what the scenario required in vain.
@@ -54,7 +54,7 @@ class ScenarioContext:
         self.testbed = testbed
         self.shops = testbed.shops
         self.guard = guard
-        self.waits_in_etcd = guards()[guard].waits_in_etcd
+        self.locks_in_etcd = guards()[guard].checks_sold_out
         self.listener = listener
         self.start, self.started = Start.now(), utc_now()
         self.threads = TrialThreads()

@@ -24,7 +24,7 @@ from werkzeug.exceptions import NotFound
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
 from app.board.sources.instances import find
-from app.board.sources.locust import DIRECT, UNREACHABLE, Locust
+from app.board.sources.locust import DIRECT, UNREACHABLE, RushClient
 from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.config.settings import MOST_ITEMS
@@ -69,7 +69,7 @@ class _SocketFile(http.client.HTTPConnection):
 class StageClient:
     """Speaks to the room's server and to the shop; every call has a deadline and may raise StageRefused."""
 
-    def __init__(self, room: RoomSettings, settings: BoardSettings, locust: Locust) -> None:
+    def __init__(self, room: RoomSettings, settings: BoardSettings, locust: RushClient) -> None:
         self._room, self._settings, self._locust = room, settings, locust
 
     def state(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from app import services
 from app.board.settings import BoardSettings
 from app.board.sources.etcd import read_queue
 from app.board.sources.instances import find
-from app.board.sources.locust import DIRECT, UNREACHABLE, Locust
+from app.board.sources.locust import DIRECT, UNREACHABLE, RushClient
 from app.board.sources.stack_client import StackClient
 from app.board.web.pages import add_page
 from app.board.web.security import authorize
@@ -49,7 +49,7 @@ class StepsRefused(Exception):
 class Scheduler:
     """The stepped purchases of all instances, as one; an instance that is silent keeps those that were seen last."""
 
-    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
+    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: RushClient) -> None:
         shop = settings.shop
         self._settings = settings
         self._etcd = connect_etcd(shop, timeout=1.0)

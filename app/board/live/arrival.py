@@ -27,14 +27,14 @@ class Arrival:
         self._buyers = buyers
         self._generation = generation
         self._began = time.monotonic()
-        self._was_busy = False
+        self._was_running = False
 
     def look(self, locust: LocustStatus | None, generation: str | None) -> dict[str, Any] | None:
         """The rush that was asked for, with the number of buyers that are `here`; None as soon as its sale begins."""
-        is_busy = locust is not None and locust.is_busy
-        self._was_busy |= is_busy
-        self.lasts = is_busy or (not self._was_busy and time.monotonic() - self._began < PATIENCE_S)
+        is_running = locust is not None and locust.is_running
+        self._was_running |= is_running
+        self.lasts = is_running or (not self._was_running and time.monotonic() - self._began < PATIENCE_S)
         if generation != self._generation or not self.lasts:
             return None
-        here = locust.here if locust and is_busy else 0
+        here = locust.here if locust and is_running else 0
         return {**self._asked, "here": min(here, self._buyers)}

@@ -77,25 +77,25 @@ class EventStream:
         return ClosingIterator(stream, lambda: self._streams.discard(stream))  # closed also if it was never begun
 
     def _stream(self) -> Iterator[bytes]:
-        seen, until = 0, time.monotonic() + LIFETIME_S
+        number, until = 0, time.monotonic() + LIFETIME_S
         while time.monotonic() < until:
-            news = self._wait(seen)
+            news = self._wait(number)
             if self._closed:
                 return
             if news is None:
-                seen, everything = self._snapshot()
+                number, everything = self._snapshot()
                 news = [_event("hello", everything)]
             else:
-                seen += len(news)
+                number += len(news)
             yield b"".join(news) or b": still here\n\n"
 
-    def _wait(self, seen: int) -> list[bytes] | None:
-        """The events after `seen`, as soon as there are any; None if only a snapshot can tell."""
+    def _wait(self, number: int) -> list[bytes] | None:
+        """The events after `number`, as soon as there are any; None if only a snapshot can tell."""
         with self._changed:
             # A stream that was closed before this wait notifies no more.
-            self._changed.wait_for(lambda: self._closed or self.number != seen, HEARTBEAT_S)
-            new = self.number - seen
-            if self.number and (not seen or new > len(self._events)):
+            self._changed.wait_for(lambda: self._closed or self.number != number, HEARTBEAT_S)
+            new = self.number - number
+            if self.number and (not number or new > len(self._events)):
                 return None
             return list(self._events)[len(self._events) - new :]
 

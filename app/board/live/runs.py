@@ -22,7 +22,7 @@ _SECTION = ("number", "order", "item", "buyer", "instance", "pid", "thread", "to
 
 
 @dataclass
-class Run:
+class SaleRun:
     """One run.
 
     Attributes:
@@ -108,9 +108,9 @@ class Run:
         """That of the load test once the run is over; before, what the ledger alone shows."""
         if not self.over:
             return self.snapshot.judge()
-        told = {each: self._outcomes[each.value] for each in ANSWERS}
-        gave_up = told[Outcome.LOCK_TIMEOUT]
-        served = told[Outcome.SOLD] + told[Outcome.SOLD_OUT]
+        counts = {each: self._outcomes[each.value] for each in ANSWERS}
+        gave_up = counts[Outcome.LOCK_TIMEOUT]
+        served = counts[Outcome.SOLD] + counts[Outcome.SOLD_OUT]
         failed = self._outcomes.total() - served - gave_up + self.unanswered
         return self.snapshot.judge(gave_up=gave_up, failed=failed)
 

@@ -21,13 +21,13 @@ import redis
 
 from app.board.live.arrival import Arrival
 from app.board.live.event_stream import EventStream
-from app.board.live.runs import MOST_SECTIONS, Run
+from app.board.live.runs import MOST_SECTIONS, SaleRun
 from app.board.settings import BoardSettings
 from app.board.sources.etcd import TIMEOUT, read_queue
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import MAY_GO_ON, Instances
 from app.board.sources.ledger import LedgerReader, LedgerReading
-from app.board.sources.locust import UNREACHABLE, Locust
+from app.board.sources.locust import UNREACHABLE, RushClient
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
 from app.config.etcd import connect_etcd
@@ -52,7 +52,7 @@ class Sampler(Poller[None]):
         stream: what it sees, for viewers.
     """
 
-    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
+    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: RushClient) -> None:
         super().__init__("sampler", self.sample, errors=(), every_s=EVERY_S)
         shop = settings.shop
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
@@ -70,8 +70,8 @@ class Sampler(Poller[None]):
         self._section_tail = SectionTail(shop.section_log, most_bytes=MOST_BYTES)
         self._heartbeats = HeartbeatReader(shop.section_log)
         self._data = threading.Lock()  # of all that follows; no file is read while it is held
-        self._run: Run | None = None
-        self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
+        self._run: SaleRun | None = None
+        self._ended: dict[str, SaleRun] = {}  # the last run under each guard, in the order of their ends
         self._early: deque[LoggedSection] = deque(maxlen=MOST_SECTIONS)  # of which run is not known yet
         self._arrival: Arrival | None = None
         self._state: dict[str, Any] = {}
@@ -110,8 +110,8 @@ class Sampler(Poller[None]):
         with self._data:
             run = self._run if self._run and self._run.guard == guard else self._ended.get(guard)
             source = GuardSource.kept(self._section_log, guard)
-            told = {"source": source and asdict(source)}
-            return {"sale": run.summary(), "sections": run.films(), **told} if run else None
+            lines = source and asdict(source)
+            return {"sale": run.summary(), "sections": run.films(), "source": lines} if run else None
 
     @contextmanager
     def expecting(self, *, guard: str, buyers: int, stock: int) -> Iterator[None]:
@@ -161,10 +161,10 @@ class Sampler(Poller[None]):
             self._run.snapshot = reading.snapshot
             self._run.add_orders(reading.new)
 
-    def _begin(self, reading: LedgerReading) -> Run:
+    def _begin(self, reading: LedgerReading) -> SaleRun:
         """A run for this reading; the run before it is over."""
         before = self._run
-        run = Run(reading.generation, reading.snapshot, slack_ns=0 if before else OPENING_NS)
+        run = SaleRun(reading.generation, reading.snapshot, slack_ns=0 if before else OPENING_NS)
         self._heartbeats.begin(run.began_ns)
         if before is not None:
             run.add_sections(before.end(run.began_ns, reading.ended))
@@ -203,7 +203,7 @@ class Sampler(Poller[None]):
         self._locust.every_s = ARRIVING_EVERY_S if arrival else LOCUST_EVERY_S
         if status is None:
             return {"locust": {"state": "away", "notice": ""} if error else None, "arrival": arrival}
-        state = "running" if self._arrival and not status.is_busy else status.state
+        state = "running" if self._arrival and not status.is_running else status.state
         return {"locust": {"state": state, "notice": status.notice}, "arrival": arrival}
 
     def _moment(self, sections: Iterable[LoggedSection]) -> dict[str, Any]:

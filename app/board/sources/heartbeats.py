@@ -41,7 +41,7 @@ class WorkerStatus:
 
 
 @dataclass
-class _Seen:
+class _History:
     before: WorkerStatus  # the last heartbeat before `HeartbeatReader.begin`
     kept: deque[WorkerStatus]
     has_file: bool = True
@@ -61,26 +61,26 @@ class HeartbeatReader:
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._seen: dict[Process, _Seen] = {}
+        self._histories: dict[Process, _History] = {}
         self.living: list[WorkerStatus] = []
         self.stale: list[WorkerStatus] = []
 
     def read(self) -> list[WorkerStatus]:
         """Look again, and return `living`."""
-        found = {beat.process: beat for beat in self._files()}
-        files = {process[:2] for process in found}
-        for process, seen in self._seen.items():
-            seen.has_file = process in found
-            seen.replaced |= not seen.has_file and process[:2] in files
-        for process, beat in found.items():
+        beats = {beat.process: beat for beat in self._files()}
+        files = {process[:2] for process in beats}
+        for process, history in self._histories.items():
+            history.has_file = process in beats
+            history.replaced |= not history.has_file and process[:2] in files
+        for process, beat in beats.items():
             # One that comes later has just begun.
-            seen = self._seen.setdefault(process, _Seen(beat, deque([beat], maxlen=KEPT)))
-            if seen.kept[-1].at != beat.at:
-                seen.kept.append(beat)
+            history = self._histories.setdefault(process, _History(beat, deque([beat], maxlen=KEPT)))
+            if history.kept[-1].at != beat.at:
+                history.kept.append(beat)
         oldest = now_ns() - FRESH_NS
-        self.living = [beat for beat in found.values() if beat.at > oldest]
-        replaced = [seen.kept[-1] for seen in self._seen.values() if seen.replaced]
-        self.stale = [beat for beat in found.values() if beat.at <= oldest] + replaced
+        self.living = [beat for beat in beats.values() if beat.at > oldest]
+        replaced = [history.kept[-1] for history in self._histories.values() if history.replaced]
+        self.stale = [beat for beat in beats.values() if beat.at <= oldest] + replaced
         return self.living
 
     def _files(self) -> Iterator[WorkerStatus]:
@@ -92,22 +92,22 @@ class HeartbeatReader:
         """Purchases a second by outcome, over the heartbeats that are kept; empty before a second one."""
         rates: defaultdict[str, float] = defaultdict(float)
         for last in self.living:
-            first = self._seen[last.process].kept[0]
+            first = self._histories[last.process].kept[0]
             for outcome, count in last.outcomes.items() if last.at > first.at else ():
                 rates[outcome] += (count - first.outcomes.get(outcome, 0)) * 1e9 / (last.at - first.at)
         return {outcome: round(rate, 1) for outcome, rate in rates.items()}
 
     def begin(self, at_ns: int) -> None:
         """Count the answers since `at_ns`, which is at most a second ago."""
-        self._seen = {process: seen for process, seen in self._seen.items() if seen.has_file}
-        for seen in self._seen.values():
-            seen.before = next((beat for beat in reversed(seen.kept) if beat.at <= at_ns), seen.kept[0])
+        self._histories = {process: history for process, history in self._histories.items() if history.has_file}
+        for history in self._histories.values():
+            history.before = next((beat for beat in reversed(history.kept) if beat.at <= at_ns), history.kept[0])
 
     @property
     def outcomes(self) -> Counter[str]:
         """Purchases by outcome since `begin`, those of processes that have ended included."""
         total = Counter[str]()
-        for seen in self._seen.values():
-            total.update(seen.kept[-1].outcomes)
-            total.subtract(seen.before.outcomes)
+        for history in self._histories.values():
+            total.update(history.kept[-1].outcomes)
+            total.subtract(history.before.outcomes)
         return +total

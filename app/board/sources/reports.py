@@ -20,9 +20,9 @@ def read_reports(directory: Path) -> Iterator[dict[str, Any]]:
     for path in (path for time in times[:MOST_RUNS] for path in sorted(time.glob("records/*.json"))):
         name = path.relative_to(directory).as_posix()
         with suppress(OSError, ValueError):
-            told = _read(path, path.stat().st_mtime_ns)
-            if told and name.encode(errors="replace").decode() == name:  # others cannot be sent
-                yield {"path": name, **told}
+            record = _read(path, path.stat().st_mtime_ns)
+            if record and name.encode(errors="replace").decode() == name:  # others cannot be sent
+                yield {"path": name, **record}
 
 
 @lru_cache(MOST_RECORDS)

@@ -9,7 +9,7 @@ from werkzeug.exceptions import NotFound
 
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
-from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
+from app.board.sources.locust import UNREACHABLE, RushClient, RushRunning
 from app.board.sources.stack_client import ACTIONS, StackClient, StackRefused
 from app.board.web.security import authorize
 from app.config.etcd import connect_etcd
@@ -25,16 +25,16 @@ MOST_BUYERS = 10_000
 
 
 def init_app(
-    app: Flask, settings: BoardSettings, sampler: Sampler, *, stack: StackClient | None, locust: Locust
+    app: Flask, settings: BoardSettings, sampler: Sampler, *, stack: StackClient | None, locust: RushClient
 ) -> None:
     """Register the routes that change the sale, Locust or an instance."""
     shop = settings.shop
     client, etcd = connect(shop.redis_url, connections=1), connect_etcd(shop)
     sale = Sale(client, shop.sale, etcd=etcd, stock=shop.stock, items=shop.items)
 
-    @app.errorhandler(LocustBusy)
-    def busy(error: LocustBusy) -> Response:
-        return problem_response(409, str(error), kind="locust_busy")
+    @app.errorhandler(RushRunning)
+    def busy(error: RushRunning) -> Response:
+        return problem_response(409, str(error), kind="rush_running")
 
     @app.errorhandler(StackRefused)
     def refused(error: StackRefused) -> Response:
@@ -54,11 +54,11 @@ def init_app(
     def rush() -> Response:
         """Start a rush in Locust."""
         authorize(settings)
-        asked = Parameters(request, "guard", "buyers", "stock", "hold_ms")
-        guard = asked.choice("guard", DEFAULT, guards())
-        buyers = asked.whole("buyers", 500, least=1, most=MOST_BUYERS)
-        stock = asked.whole("stock", shop.stock, most=MOST_ITEMS)
-        hold_ms = asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS)
+        parameters = Parameters(request, "guard", "buyers", "stock", "hold_ms")
+        guard = parameters.choice("guard", DEFAULT, guards())
+        buyers = parameters.whole("buyers", 500, least=1, most=MOST_BUYERS)
+        stock = parameters.whole("stock", shop.stock, most=MOST_ITEMS)
+        hold_ms = parameters.whole("hold_ms", 0, most=LONGEST_HOLD_MS)
         try:
             locust.require_idle()
             with sampler.expecting(guard=guard, buyers=buyers, stock=stock):
@@ -71,8 +71,8 @@ def init_app(
     def instance() -> Response:
         """Freeze, thaw, kill or start one of the local stack's instances."""
         authorize(settings)
-        asked = Parameters(request, "instance", "action")
-        name, action = asked.text("instance", ""), asked.choice("action", "", ACTIONS)
+        parameters = Parameters(request, "instance", "action")
+        name, action = parameters.text("instance", ""), parameters.choice("action", "", ACTIONS)
         if stack is None or not settings.on_loopback:
             raise NotFound("Only a board that was started with its stack on this machine can do that: make up.")
         try:

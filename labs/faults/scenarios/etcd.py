@@ -58,7 +58,7 @@ class EtcdOutage(Scenario):
     def review(self, context: ScenarioContext, record: Record) -> None:
         begin, end = self._away
         entered = sum(begin < section.entered_ms < end for section in record.sections)
-        if context.waits_in_etcd:
+        if context.locks_in_etcd:
             # One of each instance may have got its lock in time and have begun late.
             flaw = "{n} critical sections began without etcd"
             context.require(entered <= len(context.shops), flaw, n=entered)
@@ -173,7 +173,7 @@ class NestedName(Scenario):
             )
             answer = context.buyers.buy("operator", shop=0)
         context.announce("the stranger is gone")
-        if context.waits_in_etcd:
+        if context.locks_in_etcd:
             detail = str(context.buyers.last_told["operator"].get("detail"))
             is_refused = answer.outcome is Outcome.LOCK_TIMEOUT
             context.require_in_time(is_refused, "the operator was told {outcome}", outcome=answer.outcome.value)

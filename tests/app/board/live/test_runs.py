@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.board.live import runs as module
-from app.board.live.runs import Run
+from app.board.live.runs import SaleRun
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.ledger import LedgerReading
 from app.contract.clock import now_ns
@@ -31,9 +31,9 @@ def order(guard: str, at_ms: int = 0) -> Order:
     return Order("1", "ada", "shop-a", guard, at_ms=at_ms)
 
 
-def run_of(began_s: float = 1000.0) -> Run:
+def run_of(began_s: float = 1000.0) -> SaleRun:
     """A run that began then, with ten items."""
-    return Run(str(int(began_s * 1e6)), Snapshot(initial=10, stock=10, lucky=0, orders=0))
+    return SaleRun(str(int(began_s * 1e6)), Snapshot(initial=10, stock=10, lucky=0, orders=0))
 
 
 def test_a_run_has_the_guard_of_its_orders() -> None:
@@ -75,7 +75,7 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
     """Buyers that gave up or were not served count as soon as all have their answers, and not before."""
     monkeypatch.setattr(module, "QUIET_S", 0.0)
     now = snapshot_of(example)
-    run = Run("1000000000", now)
+    run = SaleRun("1000000000", now)
     given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "unavailable": "failed"}
     outcomes = Counter({outcome: example.get(name, 0) for outcome, name in given.items()})
     run.add_orders(order("etcd") for _ in range(example["sold"]))

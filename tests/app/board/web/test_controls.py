@@ -20,7 +20,7 @@ from app.board import create_board
 from app.board.live.arrival import Arrival
 from app.board.settings import BoardSettings
 from app.board.sources import locust as locust_page
-from app.board.sources.locust import Locust, LocustStatus
+from app.board.sources.locust import LocustStatus, RushClient
 from app.board.web.pages import STATIC
 from app.sales.sale import Sale
 from tests.support.serving import answering, serving
@@ -94,11 +94,11 @@ def test_a_slow_locust_is_busy(board_settings: BoardSettings, sale: Sale, monkey
     monkeypatch.setattr(locust_page, "TIMEOUT", 0.1)
     before = sale.snapshot()
     with serving(lambda *_: None) as silent:
-        locust = Locust(f"http://{silent.endpoint}")
-        assert (locust.status().state, locust.status().is_busy) == ("slow", True)
+        locust = RushClient(f"http://{silent.endpoint}")
+        assert (locust.status().state, locust.status().is_running) == ("slow", True)
         board = create_board(board_settings.model_copy(update={"locust": locust.url})).test_client()
         for answer in (board.post("/control/rush", json=RUSH), board.post("/control/reset", json={"stock": 7})):
-            assert (answer.status_code, answer.get_json()["type"].split(":")[-1]) == (409, "locust_busy")
+            assert (answer.status_code, answer.get_json()["type"].split(":")[-1]) == (409, "rush_running")
     assert sale.snapshot() == before
 
 

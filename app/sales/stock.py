@@ -259,8 +259,8 @@ def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
 
 # Fencing tokens: numbers that rise from holder to holder, so that the resource can refuse a late holder. A token is the
 # create revision of the key that holds in etcd, or, where a process hands one hold to many turns, the pair (create
-# revision, turn). Holds never share a create revision, so all of them have one order. In JSON a pair is a list, which
-# compares as it should: [7, 2] < [7, 10] < [8, 1].
+# revision, turn). Holds of one name never share a create revision, so all of them have one order. In JSON a pair is a
+# list, which compares as it should: [7, 2] < [7, 10] < [8, 1].
 
 
 def fence_text(token: Token | None) -> str:

@@ -54,6 +54,8 @@ class SimulatedEtcd:
         match request:
             case messages.Create():
                 return self.create(request)
+            case messages.CreateAll():
+                return self._create_all(request.creates)
             case messages.Delete():
                 return self._delete(request)
             case messages.ListQueues():
@@ -74,6 +76,22 @@ class SimulatedEtcd:
         there = self.under(request.prefix) if request.prefix else None
         count = len(there) if there is not None else None
         return messages.Written(kv, count, there if request.lists else None, self.revision)
+
+    def _create_all(self, creates: tuple[messages.Create, ...]) -> list[messages.Written]:
+        if not any(self.under(create.prefix) for create in creates):
+            if creates[0].lease_id not in self.leases:
+                raise LeaseNotFound("requested lease not found")
+            self.revision += 1
+            new = [KeyValue(each.key, each.value, self.revision, self.revision, each.lease_id) for each in creates]
+            self.keys.update((kv.key, kv) for kv in new)
+            self._changed([Event(False, kv) for kv in new])
+        kvs = [kv for create in creates if (kv := self.keys.get(create.key)) is not None]
+        is_one = len(kvs) == len(creates) and len({(kv.create_revision, kv.lease_id) for kv in kvs}) == 1
+        return (
+            [messages.Written(kv, 1, None, self.revision) for kv in kvs]
+            if is_one
+            else [messages.Written(None, None, None, self.revision)] * len(creates)
+        )
 
     def lease_keys(self, lease_id: int) -> messages.LeaseKeys:
         if lease_id not in self.leases:

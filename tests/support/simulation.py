@@ -28,6 +28,7 @@ from lock.model import Declaration
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
 from tests.support.simulated_etcd import SimulatedEtcd
+from tests.support.simulated_pairs import Pair, add_pairs
 
 TIMEOUT_S = 1.0  # of a call that an acquisition waits for
 POLLS = 1000  # at most, of one process in one second
@@ -258,7 +259,7 @@ class Process:
         self.paused_until = 0.0
         self._held_up: list[Callable[[], object]] = []
         self.offset = world.chance.random() * 100
-        self.actors: list[Actor] = []
+        self.actors: list[Actor | Pair] = []
         self.robbed: set[tuple[str, int]] = set()
         self.was_restored = False
         self._watches: dict[str, Watch] = {}
@@ -450,6 +451,15 @@ class Process:
             lambda error: told(core.deletions.failed, error),
             lambda: core.deletions.doubt(request),
         )
+
+    def believe(self, name: str, terms: Terms, ticket: Ticket) -> Held:
+        """A hold begins."""
+        assert ticket.created is not None
+        held = Held(self, terms, ticket.key, ticket.created, ticket)
+        held.was_robbed = self.was_restored or (ticket.key, ticket.created) in self.robbed
+        if held.is_believed(self.world):
+            self.world.grant(name, held)
+        return held
 
     def over(self, ticket: Ticket) -> None:
         """A hold ends."""
@@ -681,10 +691,7 @@ class Actor:
         process, ticket, chance = self.process, acquisition.ticket, self.world.chance
         assert ticket.created is not None
         self.world.require(process.core.remaining(process.now()) > 0.0, f"{ticket.key} holds without a lease")
-        held = self._held = Held(process, self.terms, ticket.key, ticket.created, ticket)
-        held.was_robbed = process.was_restored or (ticket.key, ticket.created) in process.robbed
-        if held.is_believed(self.world):
-            self.world.grant(self.name, held)
+        self._held = process.believe(self.name, self.terms, ticket)
         ticket.waiter = None
         if chance.random() < 0.2:
             process.fence(self.name, ticket)
@@ -773,6 +780,7 @@ def simulate(seed: int) -> World:
     chance, end = world.chance, world.chance.choice([3.0, 8.0])
     for process in world.processes:
         process.actors = [Actor(process) for _ in range(chance.choice([1, 2, 3, 5]))]
+    add_pairs(world, seed)
     Meddler(world, end)
     for kind in chance.choices(OUTAGES, k=chance.choice([0, 1, 2])):
         begin = chance.random() * end

@@ -208,7 +208,8 @@ class Acquisition:
         if ticket.is_writing:  # by another thread, whose place this one has taken
             return Wait(now + _SLEEP_S)
         self._writes += 1
-        lists = self._tries and (self._may_join or self._terms.rule != EXCLUSIVE)
+        may_share = self._terms.rule != EXCLUSIVE and (self._tries or ticket.queue.view is None)
+        lists = may_share or (self._tries and self._may_join)
         request = self._core.creation(ticket, self._value, if_free=not self._may_join, lists=lists)
         left = max(self.deadline, self._started) + self._timeout - now
         return Ask(request, min(self._timeout, max(left, FAREWELL_S)))
@@ -224,6 +225,8 @@ class Acquisition:
         elif request.if_free:
             core.hold_first(ticket)
         elif ticket.stage is Stage.QUEUED and ticket.queue.view is None:
+            if request.lists and not self._tries:
+                core.following.join(ticket.queue, now)
             self._wants_list = not request.lists  # by a rule it may hold together with others
 
     def _begin_again(self, now: float) -> None:

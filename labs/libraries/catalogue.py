@@ -31,6 +31,7 @@ class Library:
         adapter: a file in ``adapters/``.
         requirements: a file in ``requirements/``; "": it runs in this environment.
         waiters: how many wait at once in the case that counts what they cost.
+        version: where it is none of an installed package.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Library:
     store: Callable[[Path], Store]
     requirements: str = ""
     waiters: int = 200
+    version: str = ""
     env: Callable[[], Mapping[str, str]] = field(default=dict)
 
     def program(self) -> list[str]:
@@ -66,10 +68,10 @@ def etcdctl_env() -> dict[str, str]:
 LIBRARIES = {
     library.name: library
     for library in (
-        Library("ours", "ours.py", EtcdStore),
+        Library("ours", "ours.py", EtcdStore, version="this repository"),
         GoLibrary("Go concurrency", "go_concurrency.go", EtcdStore),
         Library("etcd lock RPC", "etcd_lock_rpc.py", EtcdStore, "lock-rpc"),
-        Library("etcdctl lock", "etcdctl_lock.py", EtcdStore, waiters=20, env=etcdctl_env),
+        Library("etcdctl lock", "etcdctl_lock.py", EtcdStore, waiters=20, version="the server's", env=etcdctl_env),
         Library("etcd3", "etcd3_lock.py", EtcdStore, "etcd3"),
         Library("etcd3 (newest)", "etcd3_lock.py", EtcdStore, "etcd3-newest"),
         Library("aetcd", "aetcd_lock.py", EtcdStore, "aetcd"),

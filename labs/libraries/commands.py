@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import datetime, timezone
@@ -9,12 +10,12 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from labs.libraries.cases import CASES, COLUMNS
 from labs.libraries.catalogue import LIBRARIES
 from labs.libraries.page import DOCUMENTS, HERE, Words, cell_text, html, markdown
-from labs.libraries.result import LibraryTable
+from labs.libraries.result import LibraryRow, LibraryTable
 from labs.libraries.runner import LibraryRunner
 from loadtest.cli.options import language
 from loadtest.report.build import PAGE
@@ -22,7 +23,7 @@ from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.json_files import write_text_file
 from loadtest.results.machine import about_machine
 from loadtest.stack.process import scratch_directory
-from loadtest.terminal import DASHES, console
+from loadtest.terminal import console
 
 RESULT = "libraries.json"
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -68,10 +69,16 @@ def libraries(
             table.rows = LibraryTable.read(file).rows
 
         def tell(library: str, column: str, observed: str) -> None:
-            screen.print(f"{library:<26} {column:<16} {observed}")
+            screen.print(f"{library:<18} {column:<16} {observed}")
 
-        table.merge(LibraryRunner(directory, tell, side_by_side=side_by_side).rows(chosen, wanted))
-        table.write(file)
+        keeping = threading.Lock()
+
+        def keep(row: LibraryRow) -> None:
+            with keeping:
+                table.merge(row, list(LIBRARIES))
+                table.write(file)
+
+        LibraryRunner(directory, tell, keep, side_by_side=side_by_side).run(chosen, wanted)
         if not output:
             point_latest(report)
     show(table, file, screen, language)
@@ -91,15 +98,16 @@ def libraries_page(file: Path, write: bool, language: str) -> None:
 
 
 def show(table: LibraryTable, file: Path, screen: Console, language: str) -> None:
-    """Print the cells, and write the page beside the file."""
+    """Print each row, its columns by what stands in them, and write the page beside the file."""
     words = Words(language)
-    drawn = Table(
-        *(words.page("library"), *(row.name for row in table.rows)), box=DASHES, show_edge=False, pad_edge=False
-    )
-    for column in COLUMNS:
-        cells = [row.missing or cell_text(words, row.name, column, row.cells.get(column)) for row in table.rows]
-        drawn.add_row(words.column(column, 0), *cells)
-    screen.print(drawn)
+    for row in table.rows:
+        screen.print(f"\n[bold]{row.name}[/] {row.version} {row.server} {escape(row.missing)}".rstrip(), soft_wrap=True)
+        columns: dict[str, list[str]] = {}
+        for column in (column for column in COLUMNS if column in row.cells):
+            text = cell_text(words, row.name, column, row.cells[column])
+            columns.setdefault(text, []).append(words.column(column, 0))
+        for text, headings in columns.items():
+            screen.print(f"  {text}: {', '.join(headings)}", soft_wrap=True)
     page = file.with_name(PAGE)
     write_text_file(page, html(table, language))
-    screen.print(f"Report: {page}", soft_wrap=True)
+    screen.print(f"\nReport: {page}", soft_wrap=True)

@@ -35,6 +35,12 @@ class History:
         self._events: list[HistoryEvent] = []
         self._lock = threading.Lock()
 
+    def restart(self) -> None:
+        """Forget what happened, and count time from now."""
+        with self._lock:
+            self._events.clear()
+            self.began = time.monotonic()
+
     def now(self) -> float:
         return time.monotonic() - self.began
 

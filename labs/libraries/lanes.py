@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labs.libraries.history import HistoryEvent
-from loadtest.report.charts.vega import BAD, DIM, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer, pixels, room
+from loadtest.report.charts.vega import BAD, DIM, INK, LINE, PLAIN, Spec, axis, by, layer, pixels, room
 
 WAITS, HOLDS, PAUSED, DOWN = "waits", "holds", "paused", "down"
 _BEGINS = {
@@ -29,6 +29,7 @@ _ENDS = {
 _MARKS = {"writes": "w", "told": "!", "fails": "x", "killed": "x", "deleted": "x", "answer_lost": "x"}
 _SIGNS = {WAITS: "\u00b7", HOLDS: "\u2588", PAUSED: "\u2591", DOWN: "x"}
 _COLUMNS = 60
+_WIDTH = 880
 _LANE = 28
 _MOST_EVENTS = 14
 
@@ -122,7 +123,7 @@ def lane_chart(events: Sequence[HistoryEvent], seconds: str) -> Spec:
     colour: dict[str, Any] = {"field": "colour", "type": "nominal", "scale": None}
     text = {"field": "text"}
     return {
-        "width": WIDE - left,
+        "width": _WIDTH - left,
         "height": len(actors) * _LANE,
         "layer": [
             layer(

@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from labs.libraries.cases import CASES, COLUMNS
 from labs.libraries.cases.case import CellAnswer
 from labs.libraries.lanes import lane_chart, text_lanes, told_events
 from labs.libraries.promises import note_of, pages_of, promises_of
 from labs.libraries.result import Cell, LibraryRow, LibraryTable
-from loadtest.language import ENGLISH, text_in
+from loadtest.language import ENGLISH, joined_in, text_in
 from loadtest.report.charts.vega import chart_svg
 from loadtest.report.render import render
 
@@ -157,6 +159,12 @@ def about(machine: dict[str, Any]) -> str:
     return ", ".join(str(machine[key]) for key in ("processor", "system") if key in machine)
 
 
+def inline(text: str) -> Markup:
+    """A text of ``words.json`` for HTML: its backticks and asterisks become elements."""
+    safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", safe))
+
+
 def html(table: LibraryTable, language: str = ENGLISH) -> str:
     """The page as HTML, with the histories as charts."""
     words = Words(language)
@@ -184,4 +192,6 @@ def html(table: LibraryTable, language: str = ENGLISH) -> str:
         anchor=anchor,
         histories=told,
         machine=about(table.machine),
+        inline=inline,
+        joined=partial(joined_in, language),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -74,8 +75,7 @@ class Program:
             started = Response(error=f"no answer within {START_S:g} s")
         if started.error:
             self.kill()
-            lines = log.read_text(errors="replace").strip().splitlines()
-            raise ProgramError(lines[-1] if lines else started.error)
+            raise ProgramError(last_error(log.read_text(errors="replace")) or started.error)
         self.version, self.tasks = str(started.result["version"]), bool(started.result["tasks"])
 
     def send(
@@ -127,3 +127,10 @@ class Program:
         """The threads of the process, and of its children."""
         first = psutil.Process(self._popen.pid)
         return sum(process.num_threads() for process in (first, *first.children(recursive=True)))
+
+
+def last_error(text: str) -> str:
+    """The last line that names an exception, or the last one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (named or lines or [""])[-1]

@@ -73,12 +73,10 @@ class LibraryTable:
         """Raises KeptError."""
         return restore(cls, read_object(path), path)
 
-    def merge(self, rows: Sequence[LibraryRow]) -> None:
-        """Take over other rows; a cell that was tried anew replaces the one before."""
-        for row in rows:
-            known = next((each for each in self.rows if each.name == row.name), None)
-            if known is None:
-                self.rows.append(row)
-            else:
-                known.version, known.server, known.missing = row.version, row.server, row.missing
-                known.cells |= row.cells
+    def merge(self, row: LibraryRow, order: Sequence[str]) -> None:
+        """Take over a row, in an order of names; a cell that was tried anew replaces the one before."""
+        known = next((each for each in self.rows if each.name == row.name), None)
+        if known is not None:
+            self.rows.remove(known)
+            row.cells = {**known.cells, **row.cells}
+        self.rows = sorted([*self.rows, row], key=lambda each: order.index(each.name))

@@ -24,6 +24,7 @@ TIMES = 3  # for a *no*, and for what chance decides
 MOST_LAG_S = 1.0  # a run in which this process was later than that is not judged ...
 MOST_TRIES = 3  # ... unless it is late each time
 Report = Callable[[str, str, str], None]  # library, column, what was observed
+Keep = Callable[[LibraryRow], None]
 
 
 class LibraryRunner:
@@ -32,22 +33,26 @@ class LibraryRunner:
     Args:
         directory: for servers' data and adapters' logs.
         report: is told of each cell.
+        keep: is given each row as soon as it is whole.
     """
 
-    def __init__(self, directory: Path, report: Report, *, side_by_side: int = 4) -> None:
-        self._directory, self._report, self._side_by_side = directory, report, side_by_side
+    def __init__(self, directory: Path, report: Report, keep: Keep, *, side_by_side: int = 4) -> None:
+        self._directory, self._report, self._keep, self._side_by_side = directory, report, keep, side_by_side
         self._installing = threading.Lock()
 
-    def rows(self, libraries: Sequence[Library], cases: Sequence[LockCase]) -> list[LibraryRow]:
-        """A row for each library, with the cells of these cases."""
+    def run(self, libraries: Sequence[Library], cases: Sequence[LockCase]) -> None:
+        """Make a row for each library with the cells of these cases; those that measure alone come last."""
         together, alone = [case for case in cases if not case.alone], [case for case in cases if case.alone]
-        with ThreadPoolExecutor(self._side_by_side) as pool:
-            rows = list(pool.map(partial(self._row, cases=together), libraries))
+        if together:
+            with ThreadPoolExecutor(self._side_by_side) as pool:
+                for _ in pool.map(partial(self._try, cases=together), libraries):
+                    pass  # raises what a thread raised
         if alone:
-            for library, row in zip(libraries, rows, strict=True):
-                if not row.missing:
-                    row.cells |= self._row(library, alone).cells
-        return rows
+            for library in libraries:
+                self._try(library, alone)
+
+    def _try(self, library: Library, cases: Sequence[LockCase]) -> None:
+        self._keep(self._row(library, cases))
 
     def _row(self, library: Library, cases: Sequence[LockCase]) -> LibraryRow:
         row = LibraryRow(library.name)
@@ -58,7 +63,7 @@ class LibraryRunner:
                 python = library.program()[0]
             with self._store(library, directory, python) as store:
                 row.server = store.version()
-                row.version = self._version(library, store, directory)
+                row.version = library.version or self._version(library, store, directory)
                 for case in cases:
                     row.cells |= self._cells(library, case, store, directory)
         except (CannotInstall, ProgramError, ServerError, StoreMissing, OSError) as error:

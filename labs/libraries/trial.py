@@ -61,7 +61,8 @@ class LockTrial:
 
     def begin(self) -> None:
         """Count time from here: the processes have started."""
-        self.history.began, self.lag_s = time.monotonic(), 0.0
+        self.history.restart()
+        self.lag_s = 0.0
 
     def keys(self) -> list[str]:
         """What the server has of this lock."""

@@ -6,18 +6,20 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from labs.libraries import runner
 from labs.libraries.cases import leases
-from labs.libraries.cases.case import LockCase
+from labs.libraries.cases.case import LockCase, no, yes
 from labs.libraries.cases.contention import Exclusion
 from labs.libraries.cases.leases import KeyDeleted, Paused, Renewal, TokenRises
 from labs.libraries.cases.waiting import Abandoned, Body, Timeout
 from labs.libraries.catalogue import LIBRARIES, Library
 from labs.libraries.page import html, markdown
-from labs.libraries.result import LibraryRow, LibraryTable
+from labs.libraries.result import CaseRun, Cell, LibraryRow, LibraryTable
 from labs.libraries.runner import LibraryRunner
 from labs.libraries.stores.redis import RedisStore
+from loadtest.cli.main import cli
 
 # redis-py is in this environment as well: nothing is installed.
 REDIS_PY = dataclasses.replace(LIBRARIES["redis-py"], requirements="")
@@ -30,7 +32,9 @@ def _once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(library: Library, directory: Path, *cases: LockCase) -> LibraryRow:
-    (row,) = LibraryRunner(directory, lambda *_: None).rows([library], cases)
+    rows: list[LibraryRow] = []
+    LibraryRunner(directory, lambda *_: None, rows.append).run([library], cases)
+    (row,) = rows
     assert not row.missing, row.missing
     return row
 
@@ -61,3 +65,32 @@ def test_a_lock_that_is_none_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert f'id="none-{column.replace("_", "-")}"' in page
         assert f'id="none-{column.replace("_", "-")}"' in html(table)
     assert "make libraries ARGS=\"--only 'none' --cases exclusion\"" in page
+
+
+def test_an_unknown_library_is_named() -> None:
+    """One line says which ones there are."""
+    done = CliRunner().invoke(cli, ["libraries", "--only", "redis-py,nope"])
+    assert done.exit_code == 2
+    assert "'nope' is none of ours, " in done.output
+
+
+def test_a_library_that_does_not_start_has_that_as_its_row(tmp_path: Path) -> None:
+    """The row names the exception of its import, and the page shows it."""
+    adapter = tmp_path / "absent.py"
+    adapter.write_text("import a_library_that_is_absent\n")
+    rows: list[LibraryRow] = []
+    library = Library("absent", str(adapter), RedisStore)
+    LibraryRunner(tmp_path, lambda *_: None, rows.append).run([library], [Exclusion()])
+    assert rows[0].missing == "ModuleNotFoundError: No module named 'a_library_that_is_absent'"
+    assert rows[0].missing in markdown(LibraryTable("2026-01-01", {}, rows), "zh")
+
+
+def test_a_result_is_shown_again(tmp_path: Path) -> None:
+    """Its columns stand under what was seen, and a row that is tried anew keeps its other cells."""
+    alone, body = Cell([CaseRun(yes("alone", n=60))]), Cell([CaseRun(no("body_ran"))])
+    table = LibraryTable("2026-01-01", {}, [LibraryRow("redis-py", cells={"exclusion": alone})])
+    table.merge(LibraryRow("redis-py", "8.1.0", cells={"body": body}), ["redis-py"])
+    table.write(tmp_path / "libraries.json")
+    done = CliRunner().invoke(cli, ["libraries-page", str(tmp_path / "libraries.json")])
+    assert "redis-py 8.1.0\n  yes: alone\n  no: body\n" in done.output
+    assert (tmp_path / "index.html").exists()

@@ -84,11 +84,12 @@ class ArrivalOrder(LockCase):
         return {"asked": [waiter.name for waiter in waiters], "served": [line["who"] for line in served]}
 
     def judge(self, evidence: Evidence) -> tuple[Finding, ...]:
-        if evidence["served"] == evidence["asked"]:
-            return (yes("in_order"),)
-        if len(evidence["served"]) < len(evidence["asked"]):
-            return (partly("unserved", n=len(evidence["asked"]) - len(evidence["served"]), of=self.waiters),)
-        return (no("out_of_order", served=" ".join(evidence["served"])),)
+        asked, served = evidence["asked"], evidence["served"]
+        if served != asked[: len(served)]:
+            return (no("out_of_order", served=" ".join(served)),)
+        if len(served) < len(asked):
+            return (partly("unserved", n=len(asked) - len(served), of=len(asked)),)
+        return (yes("in_order"),)
 
 
 def turns(contender: TrialContender, number: int, seconds: float) -> Future[Response]:

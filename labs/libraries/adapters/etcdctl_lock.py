@@ -19,17 +19,19 @@ class Etcdctl(LockAdapter):
     def acquire(self, name, ttl, timeout):
         if timeout is not None:
             raise NotOffered
-        body = ["sh", "-c", "echo $ETCD_LOCK_REV; read line"]
+        end, start = os.pipe()  # etcdctl keeps its standard input from the command
+        body = ["sh", "-c", f"echo $ETCD_LOCK_REV; exec cat < /dev/fd/{end}"]
         command = [*self.command, name, "--ttl", str(ttl), "--", *body]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[end])
+        os.close(end)
+        process.end = start
         process.token = process.stdout.readline().strip()
         if not process.token:
             raise RuntimeError(process.stderr.read().decode().strip() or "etcdctl ended")
         return process
 
     def release(self, process):
-        if process.poll() is None:
-            process.stdin.write(b"\n")
+        os.close(process.end)
         _, errors = process.communicate()
         if process.returncode:
             raise RuntimeError(errors.decode().strip())

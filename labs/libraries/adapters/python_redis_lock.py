@@ -12,7 +12,8 @@ class PythonRedisLock(LockAdapter):
     distribution = "python-redis-lock"
 
     def __init__(self, address):
-        self.client = Redis.from_url(f"redis://{address}")
+        # redis-py 8 ends a read after five seconds, and with it a longer wait (BLPOP).
+        self.client = Redis.from_url(f"redis://{address}", socket_timeout=None)
 
     def lock(self, name, ttl):
         return redis_lock.Lock(self.client, name, expire=ttl, auto_renewal=True)

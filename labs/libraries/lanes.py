@@ -21,7 +21,7 @@ _BEGINS = {
     "cut": DOWN,
 }
 _ENDS = {
-    WAITS: ("holds", "enter", "fails", "gives_up", "cancelled"),
+    WAITS: ("holds", "enter", "fails", "gives_up", "not_offered", "cancelled"),
     HOLDS: ("released", "release_fails", "killed", "leave"),
     PAUSED: ("resumed",),
     DOWN: ("server_back", "healed"),

@@ -147,10 +147,12 @@ class TrialContender:
             self.token = response.result["token"]
             self._holds.set()
             self.trial.note("holds", self.name, token=self.token)
+        elif response.error == "cancelled":
+            pass  # noted when it was done
         elif response.error:
             self.trial.note("fails", self.name, error=brief(response.error))
-        elif response.offered:
-            self.trial.note("gives_up", self.name)
+        else:
+            self.trial.note("gives_up" if response.offered else "not_offered", self.name)
 
     def _released(self, response: Response) -> None:
         if response.error:

@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 from labs.libraries.cases.case import NOT_OFFERED, SLACK_S, Evidence, Finding, LockCase, no, partly, yes
-from labs.libraries.trial import TTL_S, LockTrial, TrialContender, answer, require_waiting
+from labs.libraries.trial import TTL_S, LockTrial, TrialContender, answer, brief, require_waiting
 
 LONG_S = 2.5 * TTL_S  # a section that is longer than the TTL
 FREED_S = 15.0
@@ -53,12 +53,15 @@ class Killed(LockCase):
         began = trial.history.now()
         trial.note("killed", holder.name)
         holder.program.kill()
-        answer(wait, FREED_S)
+        response = answer(wait, FREED_S)
         at = trial.history.first("B", "holds")
-        return {"free_s": None if at is None else at - began, "lag_s": trial.lag_s}
+        error = brief(response.error) if response is not None and response.error else ""
+        return {"free_s": None if at is None else at - began, "error": error, "lag_s": trial.lag_s}
 
     def judge(self, evidence: Evidence) -> tuple[Finding, ...]:
         free_s = evidence["free_s"]
+        if evidence["error"]:
+            return (no("waiter_raised", error=evidence["error"]),)
         if free_s is None:
             return (no("never_free", s=FREED_S),)
         if free_s > TTL_S + 2 * SLACK_S + evidence["lag_s"]:

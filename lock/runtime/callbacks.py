@@ -65,10 +65,12 @@ def call(callback: Callable[[], object], logged: type[BaseException] = Exception
     try:
         callback()
     except logged:
-        logger.exception("a callback for a loss failed")
+        logger.exception("a callback failed")
 
 
-def check_callback(callback: object) -> None:
-    """Refuse what cannot be called, with a TypeError."""
+def check_callback(
+    callback: object, rule: str = "on_lost takes a function without arguments, such as event.set"
+) -> None:
+    """Refuse what cannot be called, with a TypeError that says the rule."""
     if not callable(callback):
-        raise TypeError(f"on_lost takes a function without arguments, such as event.set; got {callback!r}")
+        raise TypeError(f"{rule}; got {callback!r}")

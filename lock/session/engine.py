@@ -46,6 +46,7 @@ from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
+from lock.session.trouble import Trouble
 from lock.session.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Engine:
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
         self._notes: deque[Callable[[float], object]] = deque()
         self._worker = Worker(self)
+        self._trouble = Trouble(self)
         self._lease = LeaseThread(self)
         try:
             self._lease.start()
@@ -309,6 +311,14 @@ class Engine:
             self._quick_listeners[listener] = None  # once, if given twice
             return True
 
+    def on_trouble(self, callback: Callable[[float], object]) -> None:
+        """Have a user's callback called when a renewal is overdue."""
+        self.callbacks.start()
+        with self.lock:
+            self._worker.start()
+            self._trouble.add(callback)
+        self._worker.wake()
+
     def cancel_waits(self) -> None:
         """Cancel every wait, now and from now on; see `note`."""
         self.core.draining = True
@@ -364,7 +374,7 @@ class Engine:
             self.core.orders.clear()
             self.core.is_early = False
         self.flush()
-        return due
+        return min(due, self._trouble.look())
 
     def renew_lease(self) -> None:
         """For the worker: there is a sign that the lease may be gone; does not wait."""

@@ -102,6 +102,16 @@ class Session:
         check_callback(callback)
         self._engine.on_lost(callback)
 
+    def on_trouble(self, callback: Callable[[float], object]) -> None:
+        """Call `callback` with the seconds left whenever renewals of the lease fail, when half of the TTL is over.
+
+        Once for each outage; nothing is lost yet, and the lease may still be renewed. It is called as those of
+        `on_lost`, which tells of the end. Where a renewal is overdue already, it is called at once.
+        """
+        self.client.check_process()
+        check_callback(callback, "on_trouble takes a function of the seconds that are left")
+        run_uninterrupted(self._engine.on_trouble, callback)
+
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.
 

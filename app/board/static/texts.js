@@ -1,5 +1,7 @@
 // All texts of the page. Both languages have the same keys; {name} is a value. "one|many" is chosen by {n}.
 
+import { chosenLanguage, filled } from "./slow/language.js";
+
 export const TEXTS = {
   en: {
     other_language: "中文",
@@ -357,31 +359,26 @@ export const TEXTS = {
   },
 };
 
-const asked = new URLSearchParams(globalThis.location?.search).get("lang");
-const wanted = [asked, ...(globalThis.navigator?.languages ?? [])].filter(Boolean).map((tag) => tag.slice(0, 2));
-export const language = wanted.find((tag) => tag in TEXTS) ?? "en";
+export const language = chosenLanguage(Object.keys(TEXTS));
 const whole = new Intl.NumberFormat("en");
 
 export const count = (number) => (number == null ? "?" : whole.format(number));
 
 export const sentences = (parts) => parts.filter(Boolean).join(language === "zh" ? "" : " ");
 
-// A text with its values; numbers are written with separators. Of "one|many", n chooses.
-function filled(written, values) {
-  const forms = written.split("|");
-  const form = values.n === 1 ? forms[0] : forms.at(-1);
-  return form.replace(/\{(\w+)\}/g, (_, name) => (typeof values[name] === "string" ? values[name] : count(values[name])));
-}
+const shown = (value) => (typeof value === "string" ? value : count(value));
 
-export const text = (key, values = {}) => filled(TEXTS[language][key], values);
+// The text of a key with its values; numbers are written with separators.
+export const text = (key, values = {}) => filled(TEXTS[language][key], values, shown);
 
 let labTexts = {}; // the Chinese by the English
 export const setLabTexts = (texts) => (labTexts = texts);
 
 // The sentence of a message in a record: a text with values, which may be messages.
 export function messageText({ text: written, values = {} }) {
-  const shown = Object.entries(values).map(([name, value]) => [name, value?.text ? messageText(value) : String(value)]);
-  return filled(language === "zh" ? (labTexts[written] ?? written) : written, { ...Object.fromEntries(shown), n: values.n ?? 0 });
+  const given = Object.entries(values).map(([name, value]) => [name, value?.text ? messageText(value) : value]);
+  const form = language === "zh" ? (labTexts[written] ?? written) : written;
+  return filled(form, Object.fromEntries(given), String);
 }
 
 // The text of a name that others gave, such as an outcome; itself if there is none.

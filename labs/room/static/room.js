@@ -1,5 +1,6 @@
 // The room on the board: the address, the crowd with its bets, the sale that the stage begins, and the clashes.
 
+import { chosenLanguage, filled } from "/static/slow/language.js";
 import { sentenceOf } from "/static/verdict.js";
 
 const TEXTS = await (await fetch("/room/static/texts.json")).json();
@@ -10,21 +11,14 @@ const MOST_NEAREST = 5;
 const MOST_NAMES = 8; // of one clash
 const SVG = "http://www.w3.org/2000/svg";
 
-const asked = new URLSearchParams(location.search).get("lang");
-const wanted = [asked, ...navigator.languages].filter(Boolean).map((tag) => tag.slice(0, 2));
-const language = wanted.find((tag) => tag in TEXTS) ?? "en";
+const language = chosenLanguage(Object.keys(TEXTS));
 const byId = (id) => document.getElementById(id);
 const say = (id, content) => byId(id).textContent !== content && (byId(id).textContent = content);
 let setup = null;
 let shown = {}; // what was drawn, as JSON
 let refusal = "";
 
-// Of "one|many" the number n chooses; of three forms the first is for none.
-function text(key, values = {}) {
-  const forms = TEXTS[language][key].split("|");
-  const form = forms.length > 2 ? Math.min(values.n, 2) : forms.length > 1 && values.n !== 1 ? 1 : 0;
-  return forms[form].replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
-}
+const text = (key, values = {}) => filled(TEXTS[language][key], values);
 
 function make(tag, attributes = {}, content = "") {
   const node = document.createElementNS(SVG, tag);

@@ -1,5 +1,6 @@
 // "You are the scheduler": two purchases that go on only when told so, through the real Redis and the real etcd.
 
+import { chosenLanguage } from "/static/slow/language.js";
 import { speaker } from "/static/slow/texts.js";
 import { make, setText, Stage } from "/static/slow/stage.js";
 import { TEXTS } from "./texts.js";
@@ -9,8 +10,7 @@ const POLL_MS = 400;
 const FENCED = /token ([\d.]+) is fenced off, ([\d.]+) was here/;
 const $ = (id) => document.getElementById(id);
 
-const asked = new URLSearchParams(location.search).get("lang") ?? navigator.language;
-const language = (document.documentElement.lang = asked.startsWith("zh") ? "zh" : "en");
+const language = (document.documentElement.lang = chosenLanguage(["en", "zh"]));
 const t = speaker(TEXTS, language);
 const stage = new Stage($("stage"), t);
 const rows = new Map(); // of a purchase's controls, by its id

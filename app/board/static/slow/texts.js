@@ -1,5 +1,7 @@
 // The texts of slow motion and of its columns, English and Chinese: one row for each.
 
+import { filled } from "./language.js";
+
 const TEXTS = {
   title: ["Slow motion", "慢动作"],
   counter: ["counter", "计数器"],
@@ -52,5 +54,5 @@ const TEXTS = {
 // A function from a key of the table, and values for its braces, to the text in the language of the page.
 export function speaker(table = TEXTS, language = document.documentElement.lang) {
   const column = language.startsWith("zh") ? 1 : 0;
-  return (key, values = {}) => table[key][column].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  return (key, values = {}) => filled(table[key][column], values);
 }

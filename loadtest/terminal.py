@@ -33,10 +33,10 @@ _UNBROKEN = re.compile(rf"[{_OPENS}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENS}]+)[{_CLOSE
 
 def console() -> Console:
     """Standard output: plain text if it is not a terminal, without colour if NO_COLOR is set."""
-    found = Console(highlight=False)
-    if not (found.is_terminal or os.environ.get("COLUMNS")):
-        found.width = _LOG_WIDTH
-    return found
+    screen = Console(highlight=False)
+    if not (screen.is_terminal or os.environ.get("COLUMNS")):
+        screen.width = _LOG_WIDTH
+    return screen
 
 
 def ask(screen: Console, prompt: str) -> str:
@@ -71,16 +71,16 @@ class Running:
     def cells(self, language: str) -> dict[str, Text]:
         """What its row has already, by column."""
         say = partial(text_in, language)
-        told = {"guard": Text(self.guard, "bold"), "verdict": Text(say("running.begins"), _QUIET)}
+        row = {"guard": Text(self.guard, "bold"), "verdict": Text(say("running.begins"), _QUIET)}
         if self.sample is None:
-            return told
-        told["wall"] = Text(f"{self.seconds:.1f}", _QUIET)
+            return row
+        row["wall"] = Text(f"{self.seconds:.1f}", _QUIET)
         if self.sample.stock is None or self.sample.orders is None:
-            return told | {"verdict": Text(say("running.no_redis"), _BAD)}
+            return row | {"verdict": Text(say("running.no_redis"), _BAD)}
         left = Text(say("running.left", n=self.sample.stock), "bold")
-        told |= {"sold": Text(str(self.sample.orders)), "verdict": left}
+        row |= {"sold": Text(str(self.sample.orders)), "verdict": left}
         waiters = self.sample.waiters
-        return told | ({"waited": Text(say("running.waiting", n=waiters))} if waiters else {})
+        return row | ({"waited": Text(say("running.waiting", n=waiters))} if waiters else {})
 
 
 def comparison_table(

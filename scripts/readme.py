@@ -42,12 +42,12 @@ def run(command: str, *arguments: str) -> str:
     """What a command prints: a real run on this machine."""
     words = [sys.executable, "-m", "loadtest", command, *arguments]
     # As wide as a README is shown.
-    done = subprocess.run(
+    process = subprocess.run(
         words, cwd=ROOT, env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, text=True, check=True
     )
-    lines = [line.rstrip() for line in done.stdout.strip("\n").splitlines()]
-    given = f' ARGS="{" ".join(arguments)}"' if arguments else ""
-    return "\n".join(["```text", f"$ make {command}{given}", *lines, "```"])
+    lines = [line.rstrip() for line in process.stdout.strip("\n").splitlines()]
+    options = f' ARGS="{" ".join(arguments)}"' if arguments else ""
+    return "\n".join(["```text", f"$ make {command}{options}", *lines, "```"])
 
 
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
@@ -73,10 +73,10 @@ def translation(document: Path) -> Path:
 
 def part(name: str, text: str) -> str:
     """The generated part `name` as it stands in `text`; raises ValueError if it is not there."""
-    found = re.search(re.escape(PART.format(name=name, text="\0")).replace("\0", "(.*?)"), text, re.DOTALL)
-    if found is None:
+    match = re.search(re.escape(PART.format(name=name, text="\0")).replace("\0", "(.*?)"), text, re.DOTALL)
+    if match is None:
         raise ValueError(f"there is no generated part {name!r}")
-    return found[1]
+    return match[1]
 
 
 def main() -> None:

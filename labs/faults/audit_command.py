@@ -31,37 +31,37 @@ def audit_records(records: Sequence[Path]) -> None:
     broken = False
     for path in records:
         record = Record.read(path)
-        found = audit(record)
+        audited = audit(record)
         click.echo(f"{path}: {' under '.join(filter(None, (record.scenario, record.guard)))}, {record.started}")
-        for line in audit_lines(found):
+        for line in audit_lines(audited):
             click.echo(f"  {line}")
         if record.verdict["kind"] == Kind.NONE:
             click.echo(f"  {sentence_of(record.verdict['findings'])}")
         else:
-            broken |= record.promise == Promise.EXACT and bool(found.findings())
+            broken |= record.promise == Promise.EXACT and bool(audited.findings())
     sys.exit(1 if broken else 0)
 
 
-def audit_lines(found: Audit) -> Iterator[str]:
+def audit_lines(audited: Audit) -> Iterator[str]:
     """The findings in words."""
-    total = found.sold + found.stock_left
-    lost = pluralize(found.lost_updates, "lost update")
-    yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {lost}"
-    yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
-    pairs = map(_overlap, found.overlaps.pairs)
-    yield from _listed("pair", " of critical sections open at once", pairs, count=found.overlaps.count)
-    yield from _listed("critical section", " whose process died inside", map(_section, found.unfinished))
-    late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)
+    total = audited.sold + audited.stock_left
+    lost = pluralize(audited.lost_updates, "lost update")
+    yield f"sold {audited.sold} + stock {audited.stock_left} = {total} of {audited.stock}, {lost}"
+    yield f"longest stall {audited.longest_stall_ms / 1000:.2f} s"
+    pairs = map(_overlap, audited.overlaps.pairs)
+    yield from _listed("pair", " of critical sections open at once", pairs, count=audited.overlaps.count)
+    yield from _listed("critical section", " whose process died inside", map(_section, audited.unfinished))
+    late = (f"{_order(row)} after {_order(highest)}" for row, highest in audited.token_regressions)
     yield from _listed("order", " out of token order", late)
-    yield from _listed("order", " out of real-time order", map(_out_of_order, found.out_of_order))
-    yield from _listed("answer", ' "sold out" too early', map(_premature, found.premature))
-    yield from _listed("write", " past the fence", map(_past_fence, found.past_fence))
-    yield from _listed("order", " acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))
-    yield from _listed("order", " sold but denied", map(_order, found.denied))
-    yield from _listed("order", " stored but unacknowledged", map(_order, found.unacknowledged))
-    yield from _listed("duplicate", "", map(_order, found.duplicates))
-    yield from _listed("buyer", " without an answer", found.unanswered)
-    yield f"findings: {'; '.join(map(str, found.findings())) or 'none'}"
+    yield from _listed("order", " out of real-time order", map(_out_of_order, audited.out_of_order))
+    yield from _listed("answer", ' "sold out" too early', map(_premature, audited.premature))
+    yield from _listed("write", " past the fence", map(_past_fence, audited.past_fence))
+    yield from _listed("order", " acknowledged but missing", (f"{row.order} of {row.buyer}" for row in audited.missing))
+    yield from _listed("order", " sold but denied", map(_order, audited.denied))
+    yield from _listed("order", " stored but unacknowledged", map(_order, audited.unacknowledged))
+    yield from _listed("duplicate", "", map(_order, audited.duplicates))
+    yield from _listed("buyer", " without an answer", audited.unanswered)
+    yield f"findings: {'; '.join(map(str, audited.findings())) or 'none'}"
 
 
 def _listed(noun: str, what: str, rows: Iterable[str], count: int | None = None) -> Iterator[str]:
@@ -86,16 +86,17 @@ def _out_of_order(pair: OutOfOrder) -> str:
     return f"{_order(pair.order)}, who sent nothing before {pair.sent_ms:.1f} ms, stands before {earlier}"
 
 
-def _premature(found: Premature) -> str:
-    told = f'{found.answer.buyer} was told "sold out" by {found.answer.instance} at {found.answer.answered_ms:.1f} ms'
-    if found.order is None:
-        return f"{told}, and an item was never sold"
-    return f"{told}, before {found.order.buyer} sent anything, at {found.sent_ms:.1f} ms, and got {found.order.order}"
+def _premature(premature: Premature) -> str:
+    answer, order = premature.answer, premature.order
+    refusal = f'{answer.buyer} was told "sold out" by {answer.instance} at {answer.answered_ms:.1f} ms'
+    if order is None:
+        return f"{refusal}, and an item was never sold"
+    return f"{refusal}, before {order.buyer} sent anything, at {premature.sent_ms:.1f} ms, and got {order.order}"
 
 
-def _past_fence(found: PastFence) -> str:
-    read = f"{_section(found.read)} had its read answered at {found.read_ms:.1f} ms"
-    return f"{_section(found.write)} sent its write at {found.sent_ms:.1f} ms, after {read}"
+def _past_fence(late: PastFence) -> str:
+    read = f"{_section(late.read)} had its read answered at {late.read_ms:.1f} ms"
+    return f"{_section(late.write)} sent its write at {late.sent_ms:.1f} ms, after {read}"
 
 
 def _section(section: CriticalSection) -> str:

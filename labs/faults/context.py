@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from app.contract.clock import Start, utc_now
 from app.guards import guards
 from labs.faults.buyers import CLICK_TIMEOUT_S, Buyers
-from labs.faults.monitor import Monitor, Snapshot
+from labs.faults.monitor import Monitor, TrialSnapshot
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.language import Message, Value
@@ -31,7 +31,7 @@ PATIENCE_S = 20.0
 class TrialListener:
     """Is told how a trial goes; a subclass overrides what it needs."""
 
-    def on_snapshot(self, seen: Snapshot) -> None:
+    def on_snapshot(self, snapshot: TrialSnapshot) -> None:
         """The sale at this moment."""
 
     def on_event(self, what: Message, at_ms: float) -> None:
@@ -135,9 +135,9 @@ class ScenarioContext:
         """
         self.wait_for_sales()
         self.buyers.admission.clear()
-        seen = -1
-        while seen != self.monitor.orders:
-            seen = self.monitor.orders
+        orders = -1
+        while orders != self.monitor.orders:
+            orders = self.monitor.orders
             time.sleep(CALM_S)
 
     def wait_out_lease(self) -> None:

@@ -32,7 +32,7 @@ def judge_trial(
     expected: Expected,
     promise: str,
     verdict: Verdict,
-    found: Audit,
+    audit: Audit,
     *,
     failures: Sequence[Message] = (),
     delays: Sequence[Message] = (),
@@ -43,15 +43,15 @@ def judge_trial(
         expected: what has to come of it.
         promise: the guard's, a value of `Promise`.
         verdict: on the ledger and the buyers' last answers.
-        found: by the audit of its record.
+        audit: of its record.
         failures: what the scenario required in vain.
         delays: what did not happen in time.
     """
-    flaws = flaws_of(verdict, found) if expected is Expected.EXACT else []
-    if flaws and promise != Promise.EXACT and found.overlaps.count:
+    flaws = flaws_of(verdict, audit) if expected is Expected.EXACT else []
+    if flaws and promise != Promise.EXACT and audit.overlaps.count:
         delays, flaws = [*delays, OUTLIVED], []
-    if found.unanswered:
-        delays = [*delays, Message.of(UNANSWERED, n=len(found.unanswered))]
+    if audit.unanswered:
+        delays = [*delays, Message.of(UNANSWERED, n=len(audit.unanswered))]
     if flaws:
         return Expectation(expected.value, False, [*failures, *flaws])
     if delays:
@@ -61,7 +61,7 @@ def judge_trial(
     return Expectation(expected.value, not problems, problems)
 
 
-def flaws_of(verdict: Verdict, found: Audit) -> list[Message]:
+def flaws_of(verdict: Verdict, audit: Audit) -> list[Message]:
     """What an exact sale must not show, however slow the machine was."""
     flaws = [] if verdict.exact else [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]
-    return [*flaws, *replace(found, unanswered=[]).findings()]
+    return [*flaws, *replace(audit, unanswered=[]).findings()]

@@ -24,7 +24,7 @@ STRANGER = "stranger"
 
 
 @dataclass(frozen=True)
-class Lease:
+class HeldLease:
     """What is left of a lease, in seconds, and of how much."""
 
     left_s: float
@@ -44,13 +44,13 @@ class Participant:
 
     name: str
     state: str = ""
-    lease: Lease | None = None
+    lease: HeldLease | None = None
     holds: bool = False
     waiters: int = 0
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TrialSnapshot:
     """What can be seen in Redis, in etcd and of the shops at one moment.
 
     Attributes:
@@ -66,7 +66,7 @@ class Snapshot:
     stock: int | None
     orders: int | None
     total: int
-    redis_lock: Lease | None
+    redis_lock: HeldLease | None
     participants: Sequence[Participant]
     etcd: bool
 
@@ -110,7 +110,7 @@ class Monitor:
     """
 
     def __init__(
-        self, testbed: Testbed, start: Start, total: int, listen: Callable[[Snapshot], None], threads: TrialThreads
+        self, testbed: Testbed, start: Start, total: int, listen: Callable[[TrialSnapshot], None], threads: TrialThreads
     ) -> None:
         self.samples: list[Sample] = []
         self.orders = 0
@@ -135,29 +135,29 @@ class Monitor:
 
     def _watch(self) -> None:
         while not self._stop.wait(PERIOD_S):
-            seen = self._snapshot()
-            self.samples.append(seen.sample())
-            self._listen(seen)
+            snapshot = self._snapshot()
+            self.samples.append(snapshot.sample())
+            self._listen(snapshot)
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> TrialSnapshot:
         at_ms = self._start.elapsed_ms()
         stock, orders, lock_ms = self._read_sale()
-        redis_lock = Lease(lock_ms / 1000, self._testbed.setup.ttl_s) if lock_ms else None
+        redis_lock = HeldLease(lock_ms / 1000, self._testbed.setup.ttl_s) if lock_ms else None
         queue = self._read_queue()
-        return Snapshot(
+        return TrialSnapshot(
             at_ms, stock, orders, self._total, redis_lock, self._participants(queue or []), queue is not None
         )
 
     def _read_sale(self) -> tuple[int | None, int | None, int]:
         """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
         try:
-            found, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
+            reading, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
         except UNREADABLE:
             return None, None, 0
-        self.orders = found.orders
-        return found.left, found.orders, max(held_ms, 0)
+        self.orders = reading.orders
+        return reading.left, reading.orders, max(held_ms, 0)
 
-    def _read_queue(self) -> list[tuple[str, Lease]] | None:
+    def _read_queue(self) -> list[tuple[str, HeldLease]] | None:
         """Name and lease of each key in the queue, the holder first; None while etcd is unavailable."""
         try:
             keys = self._etcd.get_prefix(QUEUE).keys
@@ -166,11 +166,13 @@ class Monitor:
             return None
         return [(Contender.of(key).session or STRANGER, leases[key.lease_id]) for key in keys]
 
-    def _read_lease(self, lease: int) -> Lease:
-        told = self._etcd.time_to_live(lease)
-        return Lease(min(told.ttl + 1, told.granted_ttl), told.granted_ttl)  # etcd tells whole seconds, rounded down
+    def _read_lease(self, lease: int) -> HeldLease:
+        status = self._etcd.time_to_live(lease)
+        return HeldLease(
+            min(status.ttl + 1, status.granted_ttl), status.granted_ttl
+        )  # etcd tells whole seconds, rounded down
 
-    def _participants(self, queue: list[tuple[str, Lease]]) -> list[Participant]:
+    def _participants(self, queue: list[tuple[str, HeldLease]]) -> list[Participant]:
         holder = queue[0][0] if queue else None
         leases, keys = dict(queue), Counter(name for name, _ in queue)
         states = {shop.name: _state(shop) for shop in self._testbed.shops}

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from labs.faults.context import TrialListener
-from labs.faults.monitor import Snapshot
+from labs.faults.monitor import TrialSnapshot
 from labs.faults.scenario import Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.screen import sale_picture
@@ -104,8 +104,8 @@ class ScenarioRunner(TrialListener):
 
     # What a trial shows
 
-    def on_snapshot(self, seen: Snapshot) -> None:
-        self._live.update(sale_picture(self._label, seen, self.language))
+    def on_snapshot(self, snapshot: TrialSnapshot) -> None:
+        self._live.update(sale_picture(self._label, snapshot, self.language))
 
     def on_event(self, what: Message, at_ms: float = 0.0) -> None:
         self.console.print(f"  {at_ms / 1000:5.1f} s  {what.in_language(self.language)}", markup=False)

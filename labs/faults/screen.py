@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from labs.faults.monitor import Lease, Participant, Snapshot
+from labs.faults.monitor import HeldLease, Participant, TrialSnapshot
 from loadtest.language import ENGLISH, Message, Value, verdict_in
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
@@ -25,11 +25,11 @@ _AS_EXPECTED = {True: ("yes", "bold green"), False: ("NO", "bold red"), None: ("
 _GOOD, _BAD, _QUIET = "green", "bold red", "dim"
 
 
-def sale_picture(label: str, seen: Snapshot, language: str = ENGLISH) -> RenderableType:
+def sale_picture(label: str, snapshot: TrialSnapshot, language: str = ENGLISH) -> RenderableType:
     """A picture of at most 80 columns, as high as there are participants, and three."""
-    title = Text.assemble((label, "bold"), (f"  {seen.at_ms / 1000:.1f} s", _QUIET))
+    title = Text.assemble((label, "bold"), (f"  {snapshot.at_ms / 1000:.1f} s", _QUIET))
     rows = Table.grid(padding=(0, 2))
-    for name, bar, words in _rows(seen, partial(_text, language)):
+    for name, bar, words in _rows(snapshot, partial(_text, language)):
         rows.add_row(Text("  " + set_cell_size(name, _NAME)), bar, words)
     return Group(title, rows)
 
@@ -38,28 +38,28 @@ def _text(language: str, text: str, /, **values: Value) -> str:
     return Message(text, values).in_language(language)
 
 
-def _rows(seen: Snapshot, say: Callable[..., str]) -> Iterator[tuple[str, RenderableType, Text]]:
-    bar = ProgressBar(total=max(seen.total, 1), completed=seen.stock or 0, width=_BAR)
-    yield say("stock"), bar, _stock(seen, say)
-    for participant in seen.participants:
+def _rows(snapshot: TrialSnapshot, say: Callable[..., str]) -> Iterator[tuple[str, RenderableType, Text]]:
+    bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.stock or 0, width=_BAR)
+    yield say("stock"), bar, _stock(snapshot, say)
+    for participant in snapshot.participants:
         lease = _lease_bar(participant.lease) if participant.lease else Text(" " * _BAR)
         yield participant.name, lease, _participant(participant, say)
-    if seen.redis_lock:
-        held = say("held  {s} s left", s=round(seen.redis_lock.left_s, 1))
-        yield say("Redis lock"), _lease_bar(seen.redis_lock), Text(held)
-    if not seen.etcd:
+    if snapshot.redis_lock:
+        held = say("held  {s} s left", s=round(snapshot.redis_lock.left_s, 1))
+        yield say("Redis lock"), _lease_bar(snapshot.redis_lock), Text(held)
+    if not snapshot.etcd:
         yield "etcd", Text(" " * _BAR), Text(say("unavailable"), _BAD)
 
 
-def _stock(seen: Snapshot, say: Callable[..., str]) -> Text:
-    if seen.stock is None or seen.orders is None:
+def _stock(now: TrialSnapshot, say: Callable[..., str]) -> Text:
+    if now.stock is None or now.orders is None:
         return Text(say("Redis is unavailable"), _BAD)
-    total = seen.stock + seen.orders
-    style = "" if total == seen.total else _BAD
-    return Text.assemble(say("{left} left + {sold} sold = ", left=seen.stock, sold=seen.orders), (str(total), style))
+    total = now.stock + now.orders
+    style = "" if total == now.total else _BAD
+    return Text.assemble(say("{left} left + {sold} sold = ", left=now.stock, sold=now.orders), (str(total), style))
 
 
-def _lease_bar(lease: Lease) -> RenderableType:
+def _lease_bar(lease: HeldLease) -> RenderableType:
     style = _GOOD if lease.left_s > _LOW_S else _BAD
     return ProgressBar(
         total=lease.granted_s, completed=lease.left_s, width=_BAR, complete_style=style, finished_style=style
@@ -96,8 +96,8 @@ def results_table(results: Sequence[Record], *, plain: bool, language: str = ENG
 
 
 def _cells(result: Record, say: Callable[..., str], language: str) -> list[Text | str]:
-    found, observed = audit(result), verdict_in(language, result.verdict["findings"])
-    total = found.sold + found.stock_left
+    audited, observed = audit(result), verdict_in(language, result.verdict["findings"])
+    total = audited.sold + audited.stock_left
     as_expected, style = _AS_EXPECTED[result.as_expected]
     return [
         result.guard,
@@ -105,8 +105,8 @@ def _cells(result: Record, say: Callable[..., str], language: str) -> list[Text 
         Text(say("no verdict"))
         if result.as_expected is None
         else Text(observed, "" if result.verdict["exact"] else _BAD),
-        Text(str(total), "" if total == found.stock else _BAD),
-        Text(str(found.lost_updates), _BAD if found.lost_updates else _QUIET),
-        f"{found.longest_stall_ms / 1000:.1f}",
+        Text(str(total), "" if total == audited.stock else _BAD),
+        Text(str(audited.lost_updates), _BAD if audited.lost_updates else _QUIET),
+        f"{audited.longest_stall_ms / 1000:.1f}",
         Text(say(as_expected), style),
     ]

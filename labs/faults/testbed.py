@@ -32,7 +32,7 @@ class Testbed(Resource):
         to_redis = Lines(Proxy(f"{LOOPBACK}:{node.port}") for node in nodes)
         for line in to_redis:
             line.ports = {node.port: each.port for node, each in zip(nodes, to_redis, strict=True)}
-        redis_url = re.sub(r":(\d+)", lambda found: f":{to_redis[0].ports[int(found[1])]}", self.redis.url)
+        redis_url = re.sub(r":(\d+)", lambda port: f":{to_redis[0].ports[int(port[1])]}", self.redis.url)
         to_etcd = Lines(Proxy(member.endpoint) for member in self.etcd.members)
         settings = {
             "FLASHSALE_INSTANCE": name,

@@ -49,7 +49,7 @@ def run_rush(
         "--report": (report / COMPARISON).resolve(),
     }
     flat = [str(word) for pair in words.items() for word in pair]
-    with Locust(report, [*flat, "--guards", *guards], env) as locust:
+    with LocustProcess(report, [*flat, "--guards", *guards], env) as locust:
         code = locust.wait()
     try:
         comparison = Comparison.read(report / COMPARISON)
@@ -59,7 +59,7 @@ def run_rush(
     return comparison
 
 
-class Locust(ManagedProcess):
+class LocustProcess(ManagedProcess):
     """Locust without its page; it prints the comparison itself."""
 
     prints = True

@@ -26,11 +26,11 @@ def make_report(directory: Path, screen: Console, language: str = ENGLISH) -> No
 
 def write_report_page(kept: Path, output: Path | None = None, language: str = ENGLISH) -> Path:
     """Write the page of a file or of a report's directory; return its path; raises KeptError."""
-    found, directory = _read(kept), kept if kept.is_dir() else kept.parent
-    if isinstance(found, Comparison):
-        html = comparison_page(found, _records(directory), language)
+    records, directory = _read(kept), kept if kept.is_dir() else kept.parent
+    if isinstance(records, Comparison):
+        html = comparison_page(records, _records(directory), language)
     else:
-        html = records_page(found, language)
+        html = records_page(records, language)
     page = output or directory / PAGE
     write_text_file(page, html)
     return page
@@ -41,10 +41,10 @@ def _read(kept: Path) -> Comparison | list[Record]:
         return _read_file(kept)
     if (kept / COMPARISON).exists():
         return _read_file(kept / COMPARISON)
-    found = _records(kept)
-    if not found:
+    records = _records(kept)
+    if not records:
         raise KeptError(f"{kept} has neither {COMPARISON} nor {RECORDS}/")
-    return sorted(found, key=lambda record: record.started)
+    return sorted(records, key=lambda record: record.started)
 
 
 def _read_file(file: Path) -> Comparison | list[Record]:

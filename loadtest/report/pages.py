@@ -32,10 +32,10 @@ class DrawnRecord:
 
     def __init__(self, record: Record, *, until_s: float, most: int, language: str) -> None:
         self.record = record
-        self.found = audit(record)
+        self.audit = audit(record)
         self.sold = chart_svg(sold_over_time(record, until_s=until_s, most=most, language=language))
-        self.timeline = chart_svg(timeline(record, self.found, until_s=end_s(record), language=language))
-        self.racing = race(self.found)
+        self.timeline = chart_svg(timeline(record, self.audit, until_s=end_s(record), language=language))
+        self.racing = race(self.audit)
         self.race = chart_svg(magnified(self.racing, language))
 
 
@@ -89,9 +89,9 @@ def _sentence(records: Sequence[Record], language: str) -> str:
         return text_in(language, key, name=only.name, guard=only.guard, verdict=verdict)
     unexpected = sum(record.as_expected is False for record in records)
     unknown = sum(record.as_expected is None for record in records)
-    told = [text_in(language, "lead.unexpected", n=unexpected)] if unexpected else []
-    told += [text_in(language, "lead.no_verdict", n=unknown)] if unknown else []
-    listed = text_in(language, "comma").join(told) or text_in(language, "lead.expected")
+    parts = [text_in(language, "lead.unexpected", n=unexpected)] if unexpected else []
+    parts += [text_in(language, "lead.no_verdict", n=unknown)] if unknown else []
+    listed = text_in(language, "comma").join(parts) or text_in(language, "lead.expected")
     return text_in(language, "lead.faults", n=len(records), told=listed)
 
 

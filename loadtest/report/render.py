@@ -27,8 +27,10 @@ def render(template: str, *, folder: Path = TEMPLATES, language: str = ENGLISH, 
 @cache
 def _environment(folder: Path, language: str) -> Environment:
     loader = FileSystemLoader([folder, TEMPLATES])
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
         "count": _count,
         "seconds": _seconds,
         "day": _day,
@@ -37,9 +39,9 @@ def _environment(folder: Path, language: str) -> Environment:
         "verdict": partial(verdict_in, language),
         "machine": _machine,
     }
-    made.globals |= {"language": language, "say": partial(_say, language), "sale": partial(sale_in, language)}
-    made.globals["heading"] = partial(heading_in, language)
-    return made
+    environment.globals |= {"language": language, "say": partial(_say, language), "sale": partial(sale_in, language)}
+    environment.globals["heading"] = partial(heading_in, language)
+    return environment
 
 
 def _say(language: str, key: str, **values: object) -> Markup:

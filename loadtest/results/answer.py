@@ -48,16 +48,18 @@ class Answer:
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
         """The answer in an HTTP response, with times in seconds; status 0: there was none."""
-        asked: dict[str, Any] = {"sent_ms": sent * 1000, "answered_ms": received * 1000, "status": status}
+        times: dict[str, Any] = {"sent_ms": sent * 1000, "answered_ms": received * 1000, "status": status}
         try:
-            told = json.loads(body or b"")
-            outcome = Outcome(told["outcome"])
+            response = json.loads(body or b"")
+            outcome = Outcome(response["outcome"])
         except (ValueError, KeyError, TypeError):
             # A refused form was not carried out; after a broken answer, the purchase may have been made.
             doubt = not 400 <= status < 500
-            return cls(buyer, Outcome.ERROR, host, in_doubt=doubt, detail=detail_of(body), **asked)
-        rest = {name: told[name] for name in ("order", "in_doubt", "waited_ms", "held_ms", "token") if name in told}
-        return cls(buyer, outcome, told.get("instance", host), **rest, **asked)
+            return cls(buyer, Outcome.ERROR, host, in_doubt=doubt, detail=detail_of(body), **times)
+        rest = {
+            name: response[name] for name in ("order", "in_doubt", "waited_ms", "held_ms", "token") if name in response
+        }
+        return cls(buyer, outcome, response.get("instance", host), **rest, **times)
 
     @property
     def purchase_ms(self) -> float:

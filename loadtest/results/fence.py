@@ -36,7 +36,7 @@ def past_fence(sections: Iterable[CriticalSection]) -> list[PastFence]:
     for section in sections:
         if section.token is not None:
             items.setdefault(section.item, []).append(section)
-    return [found for each in items.values() for found in _past_fence(each)]
+    return [late for each in items.values() for late in _past_fence(each)]
 
 
 def _past_fence(sections: Sequence[CriticalSection]) -> Iterator[PastFence]:

@@ -82,7 +82,7 @@ class History:
 
     def out_of_order(self, ledger: Iterable[Entry]) -> list[OutOfOrder]:
         """The orders that precede, in their ledger, one that was acknowledged before their buyers sent anything."""
-        return [found for entries in by_ledger(ledger).values() for found in self._out_of_order(entries)]
+        return [pair for entries in by_ledger(ledger).values() for pair in self._out_of_order(entries)]
 
     def premature(self, ledger: Sequence[Entry], stock: int) -> list[Premature]:
         """The answers "sold out" before the last of `stock` items can have been sold.

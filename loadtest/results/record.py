@@ -267,8 +267,8 @@ class Record:
         if self.expectation:
             return self.expectation.as_expected
         kept = self.promise == Promise.NONE or self.verdict["exact"]
-        found: bool | None = self.verdict.get("kept_promise", kept)
-        return found
+        as_expected: bool | None = self.verdict.get("kept_promise", kept)
+        return as_expected
 
     def to_json(self) -> str:
         """A line for each row, so that two records can be compared as text."""

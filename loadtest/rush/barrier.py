@@ -45,7 +45,7 @@ class Round:
 
 
 @dataclass(eq=False)
-class Slot:
+class BuyerPlace:
     """A buyer's slot in the pool: a name that ends with its number, an instance to buy from, the rounds to come."""
 
     buyer: str
@@ -58,7 +58,7 @@ class BuyerPool:
 
     def __init__(self) -> None:
         self._runner: Any = None
-        self._slots: set[Slot] = set()
+        self._slots: set[BuyerPlace] = set()
         self._added = 0
         self._test = ""
         self._round: Round | None = None
@@ -78,17 +78,17 @@ class BuyerPool:
         self._added = 0
         self._round = None
 
-    def add(self, hosts: Sequence[str]) -> Slot:
+    def add(self, hosts: Sequence[str]) -> BuyerPlace:
         """A slot for another buyer; buyers take the hosts in turn."""
         name = f"buyer-{self._test}-{self._runner.worker_index}-{self._added}"
-        slot = Slot(name, hosts[self._added % len(hosts)])
+        slot = BuyerPlace(name, hosts[self._added % len(hosts)])
         self._added += 1
         self._slots.add(slot)
         if self._round is not None and not self._round.gate.is_set():
             self._invite(slot, self._round)
         return slot
 
-    def remove(self, slot: Slot) -> None:
+    def remove(self, slot: BuyerPlace) -> None:
         self._slots.discard(slot)
 
     def _on_round(self, environment: Any, msg: Any, **_: Any) -> None:
@@ -96,7 +96,7 @@ class BuyerPool:
         for slot in self._slots:
             self._invite(slot, self._round)
 
-    def _invite(self, slot: Slot, round: Round) -> None:
+    def _invite(self, slot: BuyerPlace, round: Round) -> None:
         round.expected += 1
         slot.rounds.put(round)
 

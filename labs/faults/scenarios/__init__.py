@@ -12,8 +12,8 @@ from labs.faults.scenario import Scenario
 @cache
 def scenarios() -> dict[str, type[Scenario]]:
     """All of them by name, in the order in which they are played."""
-    found = {each.name: each for each in labs.classes(__name__, "scenarios", Scenario) if hasattr(each, "name")}
-    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+    classes = {each.name: each for each in labs.classes(__name__, "scenarios", Scenario) if hasattr(each, "name")}
+    return dict(sorted(classes.items(), key=lambda item: (item[1].order, item[0])))
 
 
 def groups() -> dict[str, Sequence[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.contract.outcomes import Outcome
-from labs.faults.monitor import Lease, Participant, Snapshot
+from labs.faults.monitor import HeldLease, Participant, TrialSnapshot
 from labs.faults.screen import results_table, sale_picture
 from loadtest.results.record import Expectation, Record
 from tests.support.terminal import printed
@@ -47,10 +47,12 @@ def test_the_table_says_what_is_not_as_expected() -> None:
     assert text.isascii()
 
 
-def snapshot(**changes: Any) -> Snapshot:
+def snapshot(**changes: Any) -> TrialSnapshot:
     """A sale in which shop-a has frozen while it held the lock."""
-    frozen = Participant("shop-a", "frozen", Lease(1, 2), holds=True, waiters=3)
-    seen = Snapshot(1234.0, 288, 12, 300, None, [frozen, Participant("shop-b", "", Lease(2, 2), waiters=7)], etcd=True)
+    frozen = Participant("shop-a", "frozen", HeldLease(1, 2), holds=True, waiters=3)
+    seen = TrialSnapshot(
+        1234.0, 288, 12, 300, None, [frozen, Participant("shop-b", "", HeldLease(2, 2), waiters=7)], etcd=True
+    )
     return replace(seen, **changes)
 
 
@@ -66,10 +68,12 @@ def snapshot(**changes: Any) -> Snapshot:
         (snapshot(orders=35), ["288 left + 35 sold = 323"], "shop-a", 10),
         (snapshot(stock=None, orders=None), ["Redis is unavailable"], "shop-a", 10),
         (snapshot(participants=[Participant("shop-a", "dead")], etcd=False), ["DEAD", "etcd"], None, None),
-        (snapshot(redis_lock=Lease(1.25, 2)), ["held  1.2 s left"], "redis-lock", None),
+        (snapshot(redis_lock=HeldLease(1.25, 2)), ["held  1.2 s left"], "redis-lock", None),
     ],
 )
-def test_the_room_sees_what_happens(seen: Snapshot, words: list[str], holder: str | None, waiters: int | None) -> None:
+def test_the_room_sees_what_happens(
+    seen: TrialSnapshot, words: list[str], holder: str | None, waiters: int | None
+) -> None:
     """Sum, leases, holder, waiters, frozen and dead shops; nothing is claimed of what cannot be seen; in 80 columns."""
     assert (seen.holder, seen.waiters) == (holder, waiters)
     lines = printed(sale_picture("pause-holder, etcd", seen)).splitlines()

@@ -36,15 +36,15 @@ def bars(record: Record) -> list[Bar]:
     groups: dict[object, list[CriticalSection]] = {}
     for number, section in enumerate(record.sections):
         groups.setdefault(number if section.token is None else hold_of(section), []).append(section)
-    found = []
+    bars = []
     for group in groups.values():
         first = group[0]
         ended = all(section.left_ms is not None for section in group)
         to_ms = max(section.left_ms or last_seen[section.instance, section.pid] for section in group)
         lane = _lane(lanes.setdefault(first.instance, []), first.entered_ms, to_ms)
         sold = any(section.outcome == Outcome.SOLD for section in group)
-        found.append(Bar(first.instance, lane, first.entered_ms, to_ms, sold, ended))
-    return found
+        bars.append(Bar(first.instance, lane, first.entered_ms, to_ms, sold, ended))
+    return bars
 
 
 def _lane(busy_until: list[float], from_ms: float, to_ms: float) -> int:

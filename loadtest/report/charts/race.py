@@ -15,12 +15,12 @@ _NAME = 190
 _VALUES = 190  # of what was read and written, on the right
 
 
-def race(found: Audit) -> list[CriticalSection]:
+def race(audit: Audit) -> list[CriticalSection]:
     """The first section that raced and its rivals, in the order of entering; empty if none raced."""
-    if not found.raced:
+    if not audit.raced:
         return []
-    first = min((overlap.first for overlap in found.raced), key=lambda section: section.entered_ms)
-    rivals = [overlap.second for overlap in found.raced if overlap.first is first]
+    first = min((overlap.first for overlap in audit.raced), key=lambda section: section.entered_ms)
+    rivals = [overlap.second for overlap in audit.raced if overlap.first is first]
     return [first, *sorted(rivals, key=lambda section: section.entered_ms)[: _MOST - 1]]
 
 

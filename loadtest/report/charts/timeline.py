@@ -18,7 +18,7 @@ _NAME = 26
 _CROSS = "M-0.8,-0.8L0.8,0.8M-0.8,0.8L0.8,-0.8"
 
 
-def timeline(record: Record, found: Audit, *, until_s: float, language: str = ENGLISH) -> Spec | None:
+def timeline(record: Record, audit: Audit, *, until_s: float, language: str = ENGLISH) -> Spec | None:
     """All critical sections on one time axis; None if none was recorded."""
     drawn = bars(record)
     if not drawn:
@@ -34,7 +34,7 @@ def timeline(record: Record, found: Audit, *, until_s: float, language: str = EN
         "width": WIDE,
         "height": height,
         "layer": [
-            *_shades(found, height),
+            *_shades(audit, height),
             _bars(drawn, tops, lane, until_s, text_in(language, "axis.seconds")),
             _deaths([bar for bar in drawn if not bar.ended], tops, lane),
             *event_lines(record.events, until_s=until_s),
@@ -78,11 +78,11 @@ def _deaths(drawn: Sequence[Bar], tops: dict[str, float], lane: float) -> Spec:
     return layer(rows, mark, x=by("to"), y=pixels("middle"))
 
 
-def _shades(found: Audit, height: float) -> list[Spec]:
+def _shades(audit: Audit, height: float) -> list[Spec]:
     """Where sections were open at once, and in another colour where they raced."""
-    raced = joined((pair.from_ms, pair.to_ms) for pair in found.raced)
+    raced = joined((pair.from_ms, pair.to_ms) for pair in audit.raced)
     return [
-        _shade(found.overlaps.spans, DIM, 0.25, height),
+        _shade(audit.overlaps.spans, DIM, 0.25, height),
         _shade(raced, PANEL, 1.0, height),
         _shade(raced, BAD, 0.36, height),
     ]

@@ -28,7 +28,7 @@ def distributions(waits: Mapping[str, Sequence[float]], language: str = ENGLISH)
 
 
 def _row(name: str, values: Sequence[float], most: float, *, title: str | None) -> Spec:
-    found = Percentiles.of(values)
+    percentiles = Percentiles.of(values)
     labels = title is not None
     ms = axis("from", (0, most), title=title, labels=labels, ticks=labels, domain=True, format=",d")
     width = most / _BINS
@@ -40,10 +40,10 @@ def _row(name: str, values: Sequence[float], most: float, *, title: str | None) 
         "height": _HEIGHT,
         "layer": [
             layer(rows, bar, x=ms, x2={"field": "to"}, y={**by("count"), "axis": None}),
-            _mark(found.p50, {"strokeWidth": 2.5}),
-            _mark(found.p99, {"strokeWidth": 2, "strokeDash": [3, 3]}),
+            _mark(percentiles.p50, {"strokeWidth": 2.5}),
+            _mark(percentiles.p99, {"strokeWidth": 2, "strokeDash": [3, 3]}),
             _text(name, 0, {"align": "left", "fontWeight": 650}),
-            _text(f"{found.p50:,.0f} / {found.p99:,.0f}", HALF, {"align": "right", "fill": DIM}),
+            _text(f"{percentiles.p50:,.0f} / {percentiles.p99:,.0f}", HALF, {"align": "right", "fill": DIM}),
         ],
     }
 

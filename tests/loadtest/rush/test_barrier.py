@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.rush.barrier import BuyerPool, Round, Slot
+from loadtest.rush.barrier import BuyerPlace, BuyerPool, Round
 
 HOSTS = ["http://shop-a", "http://shop-b"]
 
@@ -61,7 +61,7 @@ def pool(runner: Runner) -> BuyerPool:
     return pool
 
 
-def invited(slot: Slot) -> list[Round]:
+def invited(slot: BuyerPlace) -> list[Round]:
     """The rounds that a buyer is invited to and has not come to yet."""
     return [slot.rounds.get() for _ in range(slot.rounds.qsize())]
 

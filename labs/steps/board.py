@@ -30,6 +30,7 @@ from app.config.etcd import connect_etcd
 from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
+from labs.steps.schedules import board as schedules
 
 LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你来当调度器"}}
 STATIC = Path(__file__).with_name("static")
@@ -164,6 +165,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
         return problem_response(error.status, str(error))
 
     add_page(app, "/steps", STATIC / "index.html")
+    schedules.init_app(app, settings)
 
     @app.get("/steps/state")
     def steps_state() -> Response:

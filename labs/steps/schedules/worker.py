@@ -84,6 +84,8 @@ class Worker:
     def add(self, guard: str, buyer: str) -> str:
         """A purchase that stands before the guard; its id, which is in the name of its thread."""
         shop = self._shop
+        for stock in shop.stocks.values():  # so that each schedule begins alike: it asks before it waits for a lock
+            stock.sold_out_at = time.monotonic()
         purchase = SteppedPurchase(
             shop.guards[guard], buyer, instance=shop.settings.instance, inner=shop.listener, limit_s=LIMIT_S
         )

@@ -1,6 +1,7 @@
 // The texts of the scheduler's page, English and Chinese: one row for each. Braces are filled in.
 
 export const TEXTS = {
+  schedules: ["Every schedule", "每一种调度"],
   title: ["You are the scheduler", "你来当调度器"],
   board: ["Board", "看板"],
   language: ["中文", "English"],

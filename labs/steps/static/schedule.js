@@ -1,0 +1,70 @@
+// A schedule in the address, #guard=NAME&schedule=A.B.A-pause.B.A: its moves in a row, and a button for the next one.
+// It presses the page's own buttons, so a move is what a person would do.
+
+import { speaker } from "/static/slow/texts.js";
+import { make, setText } from "/static/slow/stage.js";
+
+const TEXTS = {
+  next: ["Next: {what}", "下一步：{what}"],
+  step: ["step {buyer}", "{buyer} 走一步"],
+  pause: ["freeze {buyer}, until its lease has ended", "冻结 {buyer}，直到租约到期"],
+  thaw: ["thaw {buyer}", "解冻 {buyer}"],
+  machine: ["only make schedules can do this", "只有 make schedules 能做到"],
+  over: ["The schedule is over.", "调度已结束。"],
+  again: ["From the beginning", "从头开始"],
+};
+const LOOK_MS = 100;
+const t = speaker(TEXTS, document.documentElement.lang);
+let moves = [];
+let place = 0;
+const [row, next, again] = [make("p", { class: "moves" }), make("button", { type: "button", class: "main", id: "next-move" }), make("button", { type: "button" }, t("again"))];
+const bar = make("div", { class: "schedule tools" }, next, again, row);
+
+const control = (what, buyer) => document.querySelector(`[data-do="${what} ${buyer}"]`);
+const isFrozen = (buyer) => control("freeze", buyer)?.parentElement.dataset.frozen === "true";
+
+// The next move: its words, and the button of the page that makes it.
+function nextMove() {
+  const [buyer, fault] = moves[place].split("-");
+  if (fault === "pause") return { text: t("pause", { buyer }), target: control("freeze", buyer) };
+  if (fault) return { text: t("machine") };
+  if (isFrozen(buyer)) return { text: t("thaw", { buyer }), target: control("freeze", buyer), stays: true };
+  return { text: t("step", { buyer }), target: control("step", buyer) };
+}
+
+function show() {
+  const isOver = place >= moves.length;
+  const { text, target } = isOver ? { text: "" } : nextMove();
+  setText(next, isOver ? t("over") : t("next", { what: text }));
+  next.disabled = !target || target.disabled;
+  for (const [index, node] of [...row.children].entries()) node.ariaCurrent = index === place ? "step" : null;
+}
+
+function advance() {
+  const { target, stays } = nextMove();
+  target.click();
+  if (!stays) place += 1;
+  next.disabled = true; // until the page shows what came of it
+}
+
+function begin() {
+  const read = new URLSearchParams(location.hash.slice(1));
+  const [guard, path] = [read.get("guard"), read.get("schedule")];
+  bar.hidden = !(guard && path);
+  if (bar.hidden) return;
+  [moves, place] = [path.split("."), 0];
+  row.replaceChildren(...moves.map((move) => make("span", {}, move)));
+  const level = [...document.querySelectorAll("#levels button")].find(({ value }) => value === guard);
+  if (level) level.click();
+  else Object.assign(document.getElementById("other"), { value: guard }).dispatchEvent(new Event("change"));
+}
+
+next.addEventListener("click", advance);
+again.addEventListener("click", begin);
+document.getElementById("stage").before(bar);
+addEventListener("hashchange", begin);
+setInterval(show, LOOK_MS);
+// The other guards are in their list once the page knows them.
+const list = document.getElementById("other");
+if (list.length) begin();
+else new MutationObserver((_, observer) => (observer.disconnect(), begin())).observe(list, { childList: true });

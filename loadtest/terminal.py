@@ -177,7 +177,7 @@ _CELLS: dict[str, Callable[[Run, str], Text]] = {
 }
 _WORDS = ("guard", "verdict", "promise")
 _LEFT_OUT = (  # in this order
-    *("oversold", "sold_out", "waited", "promise"),
+    *("sold_out", "waited", "promise"),
     *("took", "lost_updates", "wall", "failed"),
 )
 

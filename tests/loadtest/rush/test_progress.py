@@ -100,7 +100,7 @@ def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
     text = shown(*map(oversold, GUARDS), width=width, plain=plain)
     for guard in GUARDS:
         (line,) = [line for line in text.splitlines() if re.search(rf"(^|[ |m]){guard}[ |\x1b]", line)]
-        for figure in ("500", "499", "1234/9876", "12.3", "OVERSOLD by 200"):
+        for figure in ("500", "200", "499", "12.3", "OVERSOLD by 200", *(["1234/9876"] if width > 60 else [])):
             assert figure in line, line
     assert "…" not in text
     assert text.isascii() is plain

@@ -75,12 +75,12 @@ class Sale:
         self._was_opened = False  # before this process began, as etcd says
         self._lock = threading.Lock()
 
-    def follow(self, expected: str, found: str, now_us: str | int, sent: float) -> None:
+    def follow(self, expected: str, actual: str, now_us: str | int, sent: float) -> None:
         """Go on in the generation that Redis has; the caller tries again when this returns.
 
         Args:
-            expected: the generation that a script has not found in Redis.
-            found: the one that it has found; empty where there is none.
+            expected: the generation with which a script was sent.
+            actual: the one that Redis has; empty where there is none.
             now_us: Redis's clock then, in microseconds since the epoch.
             sent: before the script was, in seconds of `time.monotonic`.
 
@@ -88,18 +88,18 @@ class Sale:
             SaleLost: Redis has lost what this process has sold from, or what was opened before this process began.
             EtcdError: this process has just begun, and etcd cannot tell whether the sale was opened before.
         """
-        if not expected and not found:
+        if not expected and not actual:
             self._open_first()
             return
         with self._lock:
             if self.generation != expected:
-                return  # another thread was told the same
-            if not found or int(found) < int(expected or 0):
+                return  # another thread has followed meanwhile
+            if not actual or int(actual) < int(expected or 0):
                 raise SaleLost
             if expected:
-                since_s = (int(now_us) - int(found)) / 1e6  # negative where the generation is ahead of the clock
-                self.begun_at = sent - since_s if since_s >= 0 else -math.inf
-            self.generation = found
+                since_s = (int(now_us) - int(actual)) / 1e6  # negative where the generation is ahead of the clock
+                self.begun_at = sent - max(since_s, 0.0)
+            self.generation = actual
 
     def _open_first(self) -> None:
         """Open a sale that never was; raises `SaleLost` if it was, or else as `reset`."""
@@ -119,10 +119,10 @@ class Sale:
 
     def _learn(self) -> bool:
         """Take the generation that Redis has, in a process that knows none; whether there is one."""
-        found = self.client.get(self.keys.generation)
+        generation = str(self.client.get(self.keys.generation) or "")
         with self._lock:
-            self.generation = self.generation or str(found or "")
-        return bool(found)
+            self.generation = self.generation or generation
+        return bool(generation)
 
     def _note_opening(self) -> bool:
         """Have the key in etcd say that the sale was opened; whether this call has created it."""
@@ -146,14 +146,14 @@ class Sale:
             if not self.client.exists(self.keys.generation):  # or else it was noted when this one was opened
                 raise
         items = self._stock if stock is None else stock
-        asked = time.monotonic()
+        sent = time.monotonic()
         keys = [self.keys.generation, self.keys.answers]
         for k in self.keys_of.values():
             keys += [k.initial, k.stock, k.lucky, k.orders, k.fence, k.previous, k.previous_orders]
         generation = RESET.run(self.client, keys, [items, self.generation or 0])
         with self._lock:
             if self.generation:
-                self.begun_at = asked
+                self.begun_at = sent
             if int(generation) > int(self.generation or 0):  # or else a later reset was faster
                 self.generation = generation
 
@@ -178,11 +178,11 @@ class Sale:
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
         """An item's counters and ledgers; opens the sale if it never was. Raises as `follow` and `ItemReader.read`."""
         while True:
-            expected, asked = self.generation, time.monotonic()
+            expected, sent = self.generation, time.monotonic()
             reading = self._readers[item].read()
             if reading.generation and reading.generation == expected:
                 return reading.snapshot
-            self.follow(expected, reading.generation, self.now_us(), asked)
+            self.follow(expected, reading.generation, self.now_us(), sent)
 
     def now_us(self) -> int:
         """Redis's clock, in microseconds since the epoch."""

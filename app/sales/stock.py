@@ -6,10 +6,10 @@ With a fence it is refused if a holder with a higher token was there before, at 
 The read also fetches the first answer to the idempotency key, and the write stores the answer together with the order:
 a retry finds both or neither, and nothing is bought twice.
 
-The sold-out check: one look at an empty stock answers all requests that began before it, without the lock. The stock
-itself is asked, so a reset or a delivery need not correct anything. A look under the lock decides whether asking is
-worth while. A request that began before another one asked need not ask again: that answer was true while the request
-was waiting for its own. (A request with an idempotency key asks for itself, because its answer has to be kept.)
+The sold-out check: once a purchase under the lock has seen an empty stock, later ones look at the stock before they
+wait for the lock. If the stock was seen empty after a request started, that request is sold out, too, and need not
+look. (One with an idempotency key looks for itself, because its answer has to be kept.) The stock in Redis decides, so
+a reset or a delivery need not correct anything.
 
 Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff`, `SaleReset`, `SaleLost` and
 `EtcdError` mean that no order was written: at most "sold out" was kept for the idempotency key. `InDoubt` means
@@ -79,15 +79,15 @@ class Stock:
         """
         began, section.read_at = time.monotonic(), now_ns()
         try:
-            status, found, generation = self._look(section.purchase, fence, pipe)
+            status, value, generation = self._look(section.purchase, fence, pipe)
         finally:
             section.read_s = time.monotonic() - began
         if status == "open":
-            section.stock = int(found)
+            section.stock = int(value)
         else:
-            section.receipt = receipt_of(section.purchase, status, found, token=section.token)
+            section.receipt = receipt_of(section.purchase, status, value, token=section.token)
         section.purchase.listener.read(section)
-        return Reading(section.receipt, int(found) if status == "open" else 0, generation)
+        return Reading(section.receipt, int(value) if status == "open" else 0, generation)
 
     def write(
         self, section: Section, reading: Reading, *, fence: Token | None = None, pipe: Pipeline | None = None
@@ -107,17 +107,17 @@ class Stock:
         began, section.commit_at = time.monotonic(), now_ns()
         try:
             with sending():
-                status, *found = (
+                status, *values = (
                     self._run_queued(WRITE, args, pipe) if pipe else WRITE.run(self._client, self._keys, args)
                 )
         finally:
             section.commit_s = time.monotonic() - began
         if status == "generation":
-            is_reset = found[0] and int(found[0]) > int(reading.generation)
+            is_reset = values[0] and int(values[0]) > int(reading.generation)
             raise SaleReset("the sale was reset while this purchase was being made") if is_reset else SaleLost
         if status in REFUSED:
-            raise refusal(status, found[0], fence)
-        section.receipt = receipt = receipt_of(purchase, status, found[0], token=section.token)
+            raise refusal(status, values[0], fence)
+        section.receipt = receipt = receipt_of(purchase, status, values[0], token=section.token)
         return receipt
 
     def _run_queued(self, script: Script, args: list[str | int], pipe: Pipeline) -> Any:
@@ -159,16 +159,16 @@ class Stock:
             began, at = time.monotonic(), now_ns()
             try:
                 with sending():
-                    status, *found = SELL.run(self._client, self._keys, args)
+                    status, *values = SELL.run(self._client, self._keys, args)
             finally:
                 for section in current:
                     section.commit_at, section.commit_s = at, time.monotonic() - began
             if status in REFUSED:
-                raise refusal(status, found[0], fence)
+                raise refusal(status, values[0], fence)
             if status != "generation":
                 break
-            self._sale.follow(generation, found[0], found[1], began)
-        decisions = iter(zip(found[::2], found[1::2], strict=True))
+            self._sale.follow(generation, values[0], values[1], began)
+        decisions = iter(zip(values[::2], values[1::2], strict=True))
         return [
             _one_of_many(each, next(decisions)) if each.purchase.began >= begun_at else SaleReset(STALE)
             for each in sections
@@ -180,13 +180,13 @@ class Stock:
 
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
         """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
-        if (seen := self.sold_out_at) is None:
+        if self.sold_out_at is None:
             return None
-        if purchase.began < seen and not purchase.key:
+        if purchase.began < self.sold_out_at and not purchase.key:
             return Receipt(Outcome.SOLD_OUT, purchase.guard, stock=0)
         sent = time.monotonic()
-        status, found, _ = self._look(purchase)
-        receipt = None if status == "open" else receipt_of(purchase, status, found)
+        status, value, _ = self._look(purchase)
+        receipt = None if status == "open" else receipt_of(purchase, status, value)
         if receipt is None:
             self.sold_out_at = None
         self._note_empty(receipt, sent)
@@ -195,19 +195,19 @@ class Stock:
     def _look(
         self, purchase: Purchase, fence: Token | None = None, pipe: Pipeline | None = None
     ) -> tuple[str, str, str]:
-        """What ``read.lua`` says: a status, what was found, and the generation in which it was."""
+        """The status and value that ``read.lua`` returns, and the generation in which it ran."""
         key = purchase.key or ""
         while True:
             generation, sent = self._sale.generation, time.monotonic()
             if purchase.began < self._sale.begun_at:
                 raise SaleReset(STALE)
             args = [generation, fence_text(fence), key, purchase.entry() if key else ""]
-            status, *found = READ.run(pipe or self._client, self._keys, args)
+            status, *values = READ.run(pipe or self._client, self._keys, args)
             if status in REFUSED:
-                raise refusal(status, found[0], fence)
+                raise refusal(status, values[0], fence)
             if status != "generation":
-                return status, found[0], generation
-            self._sale.follow(generation, found[0], found[1], sent)
+                return status, values[0], generation
+            self._sale.follow(generation, values[0], values[1], sent)
 
     def _note_empty(self, receipt: Receipt | None, sent: float) -> bool:
         """Note a look at the stock, not sent before this time, if it has found nothing; whether it has."""
@@ -226,17 +226,17 @@ def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | Purch
     return section.receipt
 
 
-def receipt_of(purchase: Purchase, status: str, found: str, *, token: Token | None = None) -> Receipt:
+def receipt_of(purchase: Purchase, status: str, value: str, *, token: Token | None = None) -> Receipt:
     """The receipt for the decision of a script: ``sold`` or ``sold_out``, and what is left; or ``replay``.
 
     Raises:
         KeyReused: the answer that the idempotency key has is for another purchase.
     """
     if status == "replay":
-        return replayed(purchase, found, item=purchase.item)
+        return replayed(purchase, value, item=purchase.item)
     outcome = Outcome(status)
     order = purchase.order if outcome is Outcome.SOLD else None
-    return Receipt(outcome, purchase.guard, order=order, stock=int(found), token=token)
+    return Receipt(outcome, purchase.guard, order=order, stock=int(value), token=token)
 
 
 def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
@@ -272,9 +272,9 @@ def fence_text(token: Token | None) -> str:
     return f"{token:020d}"
 
 
-def refusal(status: str, found: str, fence: Token | None) -> PurchaseError:
+def refusal(status: str, value: str, fence: Token | None) -> PurchaseError:
     """The error for a status that refuses the purchase for good, one of `REFUSED`."""
-    return fenced_off(fence, found) if status == "fenced" else SaleDamaged(found)
+    return fenced_off(fence, value) if status == "fenced" else SaleDamaged(value)
 
 
 def fenced_off(token: Token | None, fence: str) -> FencedOff:

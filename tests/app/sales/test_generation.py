@@ -226,9 +226,11 @@ def test_a_generation_rises_whatever_the_clock_says(process: Process) -> None:
     assert buys(other) == 9
     sale.client.set(sale.keys.generation, 2**52)
     sale.reset(3)
+    assert_raises(SaleReset, buys, other)  # it cannot know whether its click was before
     assert (sale.generation, buys(other)) == (str(2**52 + 1), 2)
     wipe(sale)
     sale.reset()
+    assert_raises(SaleReset, buys, other)
     assert (sale.generation, buys(other)) == (str(2**52 + 2), 9)
 
 

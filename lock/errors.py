@@ -52,8 +52,8 @@ class UpgradeRefused(LockError):
     """A reader wants to write without leaving the queue: two that do so wait for each other (kazoo issue 649)."""
 
 
-class NotHeld(LockError):
-    """The hold was released before."""
+class NotHeld(LockError, RuntimeError):
+    """The hold was released before. (`threading.Lock` raises a RuntimeError.)"""
 
 
 class ForkedError(LockError):

@@ -19,7 +19,7 @@ from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permi
 from lock.core.together import MOST
 from lock.recipes.election import encode
 from lock.recipes.multi import give_up_all
-from lock.recipes.queued_lock import QueuedLock, check_keywords
+from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.clock import deadline, now
 
 Wrap = Callable[[Any, Any], AsyncHoldT]
@@ -63,12 +63,12 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
         self._label = recipe._label
         self._mine: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
 
-    def acquire(self, *_wrong: Any, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
+    def acquire(self, *, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
         """Wait for the lock: ``async with x.acquire(timeout=5) as hold``, or ``hold = await x.acquire()``.
 
         ``async with x as hold`` waits without an end. `timeout` and errors are those of `lock.Mutex.acquire`.
         """
-        return self._acquire(timeout, _wrong)
+        return self._acquire(timeout)
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
@@ -96,8 +96,7 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
             raise sync.NotHeld(f"this task holds {self._label} by no acquisition of this object")
         await driver.release_held(holds[-1], owner)
 
-    def _acquire(self, timeout: float | None, wrong: tuple[Any, ...], **options: Any) -> Acquiring[Any]:
-        check_keywords(wrong)
+    def _acquire(self, timeout: float | None, **options: Any) -> Acquiring[Any]:
         owner, until = driver.calling_task(), deadline(timeout)
 
         def steps() -> Coroutine[Any, Any, AsyncHoldT | None]:
@@ -207,9 +206,9 @@ class Election:
         candidates = QueuedLock(session, name, sync.Leadership)
         self._candidates = AsyncLock[sync.Leadership, Leadership](candidates, Leadership)
 
-    def campaign(self, value: str, *_wrong: Any, timeout: float | None = None) -> Acquiring[Leadership]:
+    def campaign(self, value: str, *, timeout: float | None = None) -> Acquiring[Leadership]:
         """Wait until elected, and proclaim `value`; as `AsyncLock.acquire`."""
-        return self._candidates._acquire(timeout, _wrong, value=encode(value))
+        return self._candidates._acquire(timeout, value=encode(value))
 
     def cancel(self) -> None:
         """As `AsyncLock.cancel`, for campaigns."""

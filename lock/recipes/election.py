@@ -12,7 +12,7 @@ import _thread
 import contextlib
 import queue
 import threading
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
@@ -73,14 +73,12 @@ class Election:
         self.name = name
         self._prefix = queue_prefix(name)
 
-    def campaign(
-        self, value: str, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None
-    ) -> Leadership:
+    def campaign(self, value: str, *, timeout: float | None = None, cancel: CancelToken | None = None) -> Leadership:
         """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        return self._candidates.wait(_wrong, timeout, cancel, encode(value))
+        return self._candidates.wait(timeout, cancel, encode(value))
 
     def cancel(self) -> None:
         """As `Mutex.cancel`, for campaigns."""

@@ -134,8 +134,8 @@ class HeldKey(Releasable):
             self._engine.tell(self._engine.core.expire_in, ticket, max_hold, reason)
 
     @property
-    def lost(self) -> Any:
-        """A threading.Event, set as soon as it is known that the lock is not ours any more."""
+    def lost(self) -> threading.Event:
+        """Set as soon as it is known that the lock is not ours any more."""
         return run_uninterrupted(self._engine.lost_event, self._ticket)
 
     def add_listener(self, listener: Callable[[], object]) -> bool:

@@ -25,7 +25,7 @@ from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
-from lock.recipes.queued_lock import Acquirable, check_keywords
+from lock.recipes.queued_lock import Acquirable
 from lock.runtime.clock import deadline, now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
@@ -51,8 +51,7 @@ class MultiLock(Acquirable["MultiHold"]):
         super().__init__(session, f"locks {', '.join(self.names)}")
         self.mutexes = [Mutex(session, name) for name in self.names]
 
-    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
-        check_keywords(_wrong)
+    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
         return self._acquire(cancel, deadline(timeout), explains=True)  # type: ignore[return-value]  # or it raises
 
     acquire.__doc__ = Acquirable.acquire.__doc__

@@ -40,7 +40,7 @@ class Acquirable(ABC, Generic[HeldT]):
         self._mine = threading.local()
 
     @abstractmethod
-    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
+    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
         """Wait for the lock; use the result in ``with``, or release it, or the lock: see `release`.
 
         Args:
@@ -113,16 +113,13 @@ class QueuedLock(Acquirable[HoldT]):
         self._max_hold = max_hold
         self._waiting: set[ref[Acquisition]] = set()
 
-    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
-        return self.wait(_wrong, timeout, cancel)
+    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
+        return self.wait(timeout, cancel)
 
     acquire.__doc__ = Acquirable.acquire.__doc__
 
-    def wait(
-        self, wrong: tuple[Any, ...], timeout: float | None, cancel: CancelToken | None, value: bytes | None = None
-    ) -> HoldT:
+    def wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> HoldT:
         """For the recipes: acquire it; `value` is what the key says, if not who we are."""
-        check_keywords(wrong)
         until, owner = deadline(timeout), threading.current_thread()
         options = {"value": value, "tries": timeout == 0, "explains": True}  # so that it holds, or raises
         return self.enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]

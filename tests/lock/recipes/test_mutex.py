@@ -62,7 +62,6 @@ def test_a_mutex_is_used_as_a_threading_lock_is(client: Client, session: Session
     [
         (lambda client, session: Mutex(client, "a"), "a Mutex takes a Session"),
         (lambda client, session: Session(session), "takes the client that connect"),
-        (lambda client, session: Mutex(session, "a").acquire(5), r"acquire\(timeout=5\)"),
         (lambda client, session: RuleLock(session, "a", cast("Any", object()), kind=None), "rule is an Admission"),
         (lambda client, session: RuleLock(session, "a", EXCLUSIVE, kind=cast("Any", 7)), "kind is a text"),
         (lambda client, session: connect(cast("Any", ["127.0.0.1:2379"])), "separated by commas"),

@@ -76,6 +76,20 @@ def test_an_etcd_that_takes_no_writes(make: Callable[..., Flask], fresh_etcd: Et
         wait_until(lambda: sells(app, way))  # noqa: B023
 
 
+def test_guards_without_a_lock_in_etcd_do_not_notice_that_it_is_down(
+    make: Callable[..., Flask], shop: Flask, fresh_etcd: Etcd
+) -> None:
+    """They sell before and after a reset, also at an instance that starts then; a guard with one refuses."""
+    without = [way for way in WAYS if "etcd" not in way]
+    fresh_etcd.stop()
+    newcomer = make(etcd_endpoints=fresh_etcd.endpoint, instance="shop-b", stock=20)
+    for app in (shop, newcomer):
+        assert {way: buy(app, way)["outcome"] for way in without} == dict.fromkeys(without, "sold")
+        assert app.test_client().post("/stock/reset").get_json()["orders"] == 0
+        assert buy(app, "etcd")["status"] == 503  # unavailable, or the session is lost just then
+    assert {buy(app, way)["outcome"] for app in (shop, newcomer) for way in without} == {"sold"}
+
+
 @pytest.mark.parametrize("outage", ["stop", "pause"])
 def test_etcd_unavailable_longer_than_the_lease(shop: Flask, fresh_etcd: Etcd, outage: str) -> None:
     """While etcd is stopped or frozen nothing is sold under the mutex; once it answers, sales go on."""

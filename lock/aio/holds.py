@@ -133,6 +133,10 @@ class HeldKey(AsyncHold[KeyT]):
         """See `lock.Hold.is_owner`."""
         return self._held.is_owner()
 
+    def on_contended(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, from a thread of the session, when there is a waiter; see `lock.Hold.on_contended`."""
+        self._held.on_contended(callback)
+
     def contended(self) -> bool:
         """See `lock.Hold.contended`."""
         return self._held.contended()

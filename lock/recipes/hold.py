@@ -174,6 +174,16 @@ class HeldKey(Releasable):
         self._engine.tell(self._engine.core.fence, self._ticket)
         return self._session.client.requests.created(self.key, self._create_revision)
 
+    def on_contended(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, as `on_lost` does, when this process learns of a waiter; so a long holder can give way.
+
+        Within moments of its arrival, as the session follows the queue from now on; never where the hold is over.
+        """
+        self._session.client.check_process()
+        check_callback(callback, "on_contended takes a function without arguments, such as event.set")
+        self._engine.callbacks.start()
+        run_uninterrupted(self._engine.on_contended, self._ticket, lambda: self._engine.callbacks.send(callback))
+
     def contended(self) -> bool:
         """Whether there is a waiter, as far as this process knows; asks no server. False for a hold that is over.
 

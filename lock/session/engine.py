@@ -45,6 +45,7 @@ from lock.queue.admission import EXCLUSIVE
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.session.contention import Contention
 from lock.session.lease_thread import LeaseThread
 from lock.session.trouble import Trouble
 from lock.session.worker import Worker
@@ -73,6 +74,7 @@ class Engine:
         self._notes: deque[Callable[[float], object]] = deque()
         self._worker = Worker(self)
         self._trouble = Trouble(self)
+        self._contention = Contention(self)
         self._lease = LeaseThread(self)
         try:
             self._lease.start()
@@ -301,6 +303,11 @@ class Engine:
             ticket.listeners = [*(ticket.listeners or ()), listener]
             return True
 
+    def on_contended(self, ticket: Ticket, listener: Callable[[], object]) -> None:
+        """Call a listener once there is a waiter; see `Contention.add`."""
+        self._contention.add(ticket, listener)
+        self.flush()
+
     # The session
 
     def on_session_lost(self, listener: Callable[[], object]) -> bool:
@@ -361,6 +368,7 @@ class Engine:
                 callback()
         if core.failure is not None and not self.lost.is_set():
             self._end()
+        self._contention.look()
         if core.orders or core.is_early:
             core.is_early = False
             self._worker.wake()

@@ -112,6 +112,7 @@ class Fuzz:
             aio.Semaphore(session, "fuzz/s", 2),
         ]  # fmt: skip
         self.token = CancelToken()
+        self.favourite = chance.choice(self.alone)  # of its threads, so that they meet
 
     def cancels(self) -> list[Callable[[], object]]:
         """What may be called at any moment: all but that of a `CohortMutex`, which takes a lock."""
@@ -184,6 +185,7 @@ class Fuzz:
             held.ensure, held.remaining, lambda: held.lost.is_set(), lambda: held.on_lost(nothing), lambda: repr(held),
             lambda: held.released, lambda: refuses(copy.copy, held), lambda: refuses(pickle.dumps, held),
             *([lambda: held.release(wait=False)] if hasattr(held, "_ticket") else []),
+            *([lambda: held.on_contended(nothing)] if hasattr(held, "on_contended") else []),
             *(getattr(held, each) for each in ("contended", "is_owner", "downgrade") if hasattr(held, each)),
             *([] if isinstance(held, aio.AsyncHold) else [held.release, lambda: enter(held)]),
         ]  # fmt: skip
@@ -202,18 +204,20 @@ class Fuzz:
     def disturb(self) -> None:
         """What happens to a process from outside, and what ends a session."""
         chance, session = self.chance, self.session
+        if session.draining or session.lost.is_set():
+            self.renew()
+            session.close()
+            return
         keys = [kv.key for name in NAMES for kv in self.outsider.get_prefix(f"{name}/").keys]
         deeds: list[Callable[[], object]] = [
             lambda: self.outsider.delete(chance.choice(keys or ["fuzz/none"])),
             self._take_slots, self.token.cancel, self.cycle, gc.collect, self.fork, session.cancel_waiters,
             session.close, lambda: self.outsider.revoke(session.lease_id),
         ]  # fmt: skip
+        if chance.random() < 0.4:
+            deeds = deeds[-2:]  # what is most dangerous: the session ends while its threads meet
         with self.watched(deed := chance.choice(deeds)):
             deed()
-        if session.draining or session.lost.is_set():
-            old = session
-            self.renew()
-            old.close()
 
     def _take_slots(self) -> None:
         """Keys stand where the session wants to write, as after a restore: its tickets begin anew."""
@@ -263,7 +267,8 @@ class Fuzz:
     def work(self) -> None:
         """A thread."""
         while not self.is_over():
-            recipe = self.chance.choice(self.alone + self.shared)
+            is_favourite = self.chance.random() < 0.7
+            recipe = self.favourite if is_favourite else self.chance.choice(self.alone + self.shared)
             timeout = self.chance.choice([0.0, 0.05, 0.5])
             with self.watched(recipe):
                 if self.chance.random() < 0.2 and hasattr(recipe, "try_acquire"):
@@ -320,7 +325,8 @@ class Fuzz:
         """A thread that disturbs and finds what hangs."""
         while not self.is_over():
             time.sleep(self.chance.choice([0.01, 0.1, 0.3]))
-            self.disturb()
+            with self.watched("a disturbance"):  # in which etcd may not answer in time
+                self.disturb()
 
     def run(self) -> None:
         """All of it; the main thread's part is a thread's, which signals interrupt."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import queue
 import threading
 from collections import Counter
 from typing import Any
@@ -54,6 +55,25 @@ def test_a_release_whose_first_answer_was_lost_is_no_loss(both: Client, proxy: P
         hold.release()
         proxy.resume()
         assert keys(both, name) == []
+
+
+def test_a_holder_is_told_of_a_waiter(session: Session, theirs: Mutex, name: str) -> None:
+    """Once, when the first one comes, of whichever process; at once where one waits; never after the release."""
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    hold.on_contended(lambda: told.put("first"))
+    session.ensure()
+    assert told.empty()
+    waits = [in_thread(lambda: theirs.acquire(timeout=WAIT_S).release()) for _ in range(2)]
+    assert told.get(timeout=WAIT_S) == "first"
+    hold.on_contended(lambda: told.put("late"))
+    assert told.get(timeout=WAIT_S) == "late"
+    hold.release()
+    hold.on_contended(lambda: told.put("over"))
+    for wait in waits:
+        wait.result(WAIT_S)
+    assert told.empty()
+    assert_raises(TypeError, hold.on_contended, None, match="on_contended takes a function")
 
 
 # max_hold

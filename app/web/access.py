@@ -34,12 +34,12 @@ def init_app(app: Flask, *, names: frozenset[str], setting: str) -> None:
                 )
             # Programs send neither header.
             if request.method not in ("GET", "HEAD") and ("Origin" in request.headers or SITE in request.headers):
-                require_own_page()
+                require_own_page(names)
 
 
-def require_own_page() -> None:
-    """Refuse a request that a browser makes for a page of another site."""
-    if not is_own_page(request.headers, request.host):
+def require_own_page(names: frozenset[str]) -> None:
+    """Refuse a request that a browser makes for a page of another site; see `is_own_page`."""
+    if not is_own_page(request.headers, request.host, names):
         raise Forbidden("Pages of other sites may not ask for this: only this server's own, and programs.")
 
 

@@ -71,7 +71,7 @@ class LocustWebExtension:
         if request.path == "/":  # the board links there
             self._look_for_guards()
             self._environment.web_ui.template_args |= _tab(_asked_language())  # the page is made next
-        elif not is_own_page(request.headers, request.host):
+        elif not is_own_page(request.headers, request.host, self._names):
             raise Forbidden("Pages of other sites may not use Locust's page.")
         try:
             if request.path == "/swarm":

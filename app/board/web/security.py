@@ -32,7 +32,7 @@ def init_app(app: Flask, *, names: frozenset[str], pages: Set[str]) -> None:
     @app.before_request
     def check() -> None:
         if request.path not in open_to_links:
-            require_own_page()
+            require_own_page(names)
             # A form of another site can send texts and forms without asking first, but no JSON.
             if request.method == "POST" and not request.is_json:
                 raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -67,3 +71,17 @@ def test_every_guard_and_outcome_is_there_from_the_start(browser: FlaskClient) -
     for guard in ("nope", "none"):
         browser.post(f"/stock/reduce?guard={guard}&buyer=mallory")
     assert samples(browser).keys() == found.keys()
+
+
+def test_the_dashboard_asks_for_what_there_is(browser: FlaskClient) -> None:
+    """Each query of deploy/grafana.json names series, and labels of theirs, that /metrics has."""
+    exposed: dict[str, set[str]] = {}
+    for name, labels in re.findall(r"^(flashsale_\w+)(?:\{(.*)\})? ", browser.get("/metrics").text, re.MULTILINE):
+        exposed.setdefault(name, {"instance"}).update(re.findall(r'(\w+)="', labels))
+    dashboard = json.loads((Path(__file__).parents[3] / "deploy/grafana.json").read_text(encoding="utf-8"))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    for query in [*queries, dashboard["templating"]["list"][1]["query"]["query"]]:
+        (name,) = re.findall(r"flashsale_\w+", query)
+        labels = {label for names in re.findall(r"by \(([^)]*)\)", query) for label in names.split(", ")}
+        assert name in exposed
+        assert labels | {*re.findall(r"(\w+)=~", query)} <= exposed[name], query

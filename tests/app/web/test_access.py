@@ -123,6 +123,20 @@ def test_programs_and_own_pages_may(clients: Clients) -> None:
         assert (answer.status_code, stock(clients)) == (200, (number, number))
 
 
+def test_a_page_behind_a_forwarded_port_is_the_boards_own(clients: Clients) -> None:
+    """A tool that forwards a port rewrites the host; its name counts where it was set, whole and without a port."""
+    reset = RESET["board"]
+    for origin, status in (
+        ("https://board.example", 200),
+        ("https://board.example:81", 403),
+        ("https://a.example", 403),
+    ):
+        headers = {"Host": "localhost:8070", "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+        assert clients["board"].post(reset, json={"stock": 3}, headers=headers).status_code == status, origin
+    headers = {"Origin": "https://board.example", "Sec-Fetch-Site": "cross-site"}
+    assert clients["board"].post(reset, json={"stock": 3}, headers=headers).status_code == 403
+
+
 @each_server
 def test_beyond_loopback_a_reset_needs_the_token(serve: Serve, server: str) -> None:
     """Without the right token it is a 401 that says how to send it; buying and looking need none."""

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.language import ENGLISH, heading_in, sale_in, text_in, verdict_in
-from loadtest.results.comparison import Comparison, Percentiles, Run
+from loadtest.results.comparison import Comparison, GuardRun, Percentiles
 from loadtest.results.record import Sample
 
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
@@ -153,16 +153,16 @@ def _pair(measured: Percentiles) -> Text:
     return Text("-" if measured.p50 is None else f"{measured.p50:.0f}/{measured.p99:.0f}")
 
 
-def _verdict(run: Run, language: str) -> Text:
+def _verdict(run: GuardRun, language: str) -> Text:
     return Text(verdict_in(language, run.findings), _GOOD if run.exact else _BAD)
 
 
-def _promise(run: Run, language: str) -> Text:
+def _promise(run: GuardRun, language: str) -> Text:
     style = {"none": _QUIET, "kept": _GOOD}.get(run.promise_result, _BAD)
     return Text(text_in(language, f"promise.{run.promise_result}"), style)
 
 
-_CELLS: dict[str, Callable[[Run, str], Text]] = {
+_CELLS: dict[str, Callable[[GuardRun, str], Text]] = {
     "guard": lambda run, _: Text(run.guard, "bold"),
     "sold": lambda run, _: Text(str(run.orders)),
     "oversold": lambda run, _: _count(run.oversold),
@@ -190,6 +190,6 @@ def titles_in(language: str) -> dict[str, str]:
 TITLES = tuple(titles_in(ENGLISH))
 
 
-def cells(run: Run, language: str = ENGLISH) -> dict[str, str]:
+def cells(run: GuardRun, language: str = ENGLISH) -> dict[str, str]:
     """The cells of a run as plain text, by `TITLES`."""
     return {title: cell(run, language).plain for title, cell in zip(TITLES, _CELLS.values(), strict=True)}

@@ -19,7 +19,7 @@ from labs.faults.threads import MistimedFault
 from loadtest.language import Message
 from loadtest.results.answer import last_answers
 from loadtest.results.audit import audit
-from loadtest.results.comparison import Run
+from loadtest.results.comparison import GuardRun
 from loadtest.results.history import SLACK_MS
 from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import judge_rush
@@ -107,7 +107,7 @@ class Trial:
             answers=answers,
             slack_ms=slack_ms,
         )
-        run = Run.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)
+        run = GuardRun.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)
         record = Record(
             kind="fault",
             scenario=self.scenario.name,

@@ -43,7 +43,7 @@ class Percentiles:
 
 
 @dataclass(frozen=True)
-class Run:
+class GuardRun:
     """One rush under one guard.
 
     Attributes:
@@ -89,7 +89,7 @@ class Run:
     instance_went: bool = False
 
     @classmethod
-    def of(cls, guard: str, promise: str, verdict: Verdict, *, stock_left: int, answers: Sequence[Answer]) -> Run:
+    def of(cls, guard: str, promise: str, verdict: Verdict, *, stock_left: int, answers: Sequence[Answer]) -> GuardRun:
         """The figures of one rush, from its verdict and at least one answer."""
         sent_ms = [answer.sent_ms for answer in answers]
         seconds = wall_s(answers)
@@ -161,7 +161,7 @@ class Comparison:
     buyers: int
     started: str
     versions: dict[str, str]
-    runs: list[Run] = field(default_factory=list)
+    runs: list[GuardRun] = field(default_factory=list)
     hold_ms: int = 0
     machine: dict[str, Any] = field(default_factory=dict)
 

@@ -18,7 +18,7 @@ from app.contract.outcomes import Outcome, Promise
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from loadtest.language import Message
 from loadtest.results.answer import Answer
-from loadtest.results.comparison import Run
+from loadtest.results.comparison import GuardRun
 from loadtest.results.entry import Entry
 from loadtest.results.history import SLACK_MS
 from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
@@ -230,7 +230,7 @@ class Record:
     slack_ms: float = SLACK_MS
 
     @classmethod
-    def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
+    def of_rush(cls, run: GuardRun, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
         """The record of `run`, without rows."""
         return cls(
             kind="rush",

@@ -18,7 +18,7 @@ from gevent.event import Event
 from app.contract.clock import Start, utc_now
 from app.contract.outcomes import Outcome, Promise
 from loadtest.results.answer import Answer
-from loadtest.results.comparison import Comparison, Run
+from loadtest.results.comparison import Comparison, GuardRun
 from loadtest.results.fence import past_fence
 from loadtest.results.history import SEVERAL_MACHINES_MS, SLACK_MS
 from loadtest.results.machine import about_machine
@@ -82,7 +82,7 @@ class Conductor:
         runner.register_message("answers", self._on_answers)
 
     @property
-    def verdicts(self) -> list[Run]:
+    def verdicts(self) -> list[GuardRun]:
         return self.comparison.runs if self.comparison else []
 
     @property
@@ -106,7 +106,7 @@ class Conductor:
             self._terminal.round_ends()
         return self.comparison
 
-    def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
+    def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> GuardRun:
         self._let_all_end(sale)
         self._terminal.round_begins(guard)
         self._assemble(guard, plan.hold_ms, buyers)
@@ -133,7 +133,7 @@ class Conductor:
             past_fence=len(past_fence(sections)) if promise == Promise.EXACT else 0,
             went=len(instances.items() - sale.shops.instances().items()),
         )
-        run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
+        run = GuardRun.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
         record.take(start, answers=answers, ledger=ledger, sections=sections)
         record.samples, record.source, record.slack_ms = samples, section_log.source(guard), slack_ms

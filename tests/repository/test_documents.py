@@ -16,7 +16,7 @@ from app import create_app
 from app.contract.outcomes import Outcome, Promise
 from app.guards import guards
 from loadtest.results.answer import Answer
-from loadtest.results.comparison import DEMO_GUARDS, Comparison, Run
+from loadtest.results.comparison import DEMO_GUARDS, Comparison, GuardRun
 from loadtest.results.verdict import judge_rush
 from loadtest.terminal import comparison_table
 from tests.support.labs import needs_labs
@@ -41,10 +41,10 @@ def words(line: str) -> str:
     return re.sub("^-+$", "-", re.sub(r"\d+(\.\d+)?", "N", " ".join(line.split())))
 
 
-def a_run(guard: str) -> Run:
+def a_run(guard: str) -> GuardRun:
     answer = Answer("buyer", Outcome.SOLD_OUT, "shop", waited_ms=1.0)
     verdict = judge_rush(stock=0, stock_left=0, ledger=[], answers=[answer])
-    run = Run.of(guard, guards()[guard].promise, verdict, stock_left=0, answers=[answer])
+    run = GuardRun.of(guard, guards()[guard].promise, verdict, stock_left=0, answers=[answer])
     return run if run.promise != Promise.NONE else replace(run, findings={"oversold": 200})
 
 

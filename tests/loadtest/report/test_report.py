@@ -19,7 +19,7 @@ from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
 from loadtest.report.pages import repeat_comparison, repeat_records
 from loadtest.results.audit import audit
-from loadtest.results.comparison import DEMO_GUARDS, Comparison, Percentiles, Run
+from loadtest.results.comparison import DEMO_GUARDS, Comparison, GuardRun, Percentiles
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.json_files import restore
 from loadtest.results.record import Event, Expectation, Record
@@ -34,7 +34,7 @@ MARKUP = '<img src="x" onerror="alert(1)">&amp;'
 def kept(directory: Path, *, slower: float = 1.0) -> Path:
     """The report of a small comparison, without its page; its wall times may be `slower`."""
     records = [Record.read(DATA / f"rush-{guard}.json") for guard in GUARDS]
-    runs = [restore(Run, record.verdict, directory) for record in records]
+    runs = [restore(GuardRun, record.verdict, directory) for record in records]
     runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
     first = records[0]
     machine = {"system": "Linux", "machine": "x86_64", "cpus": 2, "processor": "Abacus 9"}
@@ -145,7 +145,7 @@ def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
 def test_options_with_their_default_are_left_out() -> None:
     """Of the command that repeats a rush; a record by the board knows neither buyers nor think time."""
     record = replace(Record.read(DATA / "rush-etcd.json"), buyers=60, stock=40, hold_ms=30)
-    runs = [restore(Run, {**record.verdict, "guard": each}, DATA) for each in DEMO_GUARDS]
+    runs = [restore(GuardRun, {**record.verdict, "guard": each}, DATA) for each in DEMO_GUARDS]
     rush = Comparison(300, 500, "", {}, runs)
     assert repeat_comparison(rush) == "make demo"
     assert repeat_comparison(replace(rush, buyers=7, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'

@@ -9,7 +9,7 @@ import pytest
 
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
-from loadtest.results.comparison import Comparison, Percentiles, Run
+from loadtest.results.comparison import Comparison, GuardRun, Percentiles
 from loadtest.results.entry import Entry
 from loadtest.results.verdict import judge_rush
 from loadtest.terminal import cells
@@ -17,7 +17,7 @@ from loadtest.terminal import cells
 
 def a_run(
     guard: str = "etcd", promise: str = "exact", *, orders: int = 2, timed_out: int = 0, strangers: int = 0
-) -> Run:
+) -> GuardRun:
     """A rush of three buyers for two items; the first, one after the other, got what they wanted."""
     rest = Outcome.SOLD_OUT if orders + strangers >= 2 else Outcome.LOCK_LOST
     outcomes = ([Outcome.SOLD] * orders + [Outcome.LOCK_TIMEOUT] * timed_out + [rest] * 3)[:3]
@@ -30,10 +30,10 @@ def a_run(
     ledger += [Entry(f"order-{n}", "anonymous") for n in range(orders, orders + strangers)]
     left = max(0, 2 - len(ledger))
     verdict = judge_rush(stock=2, stock_left=left, ledger=ledger, answers=answers)
-    return Run.of(guard, promise, verdict, stock_left=left, answers=answers)
+    return GuardRun.of(guard, promise, verdict, stock_left=left, answers=answers)
 
 
-def compared(*runs: Run) -> Comparison:
+def compared(*runs: GuardRun) -> Comparison:
     """These runs with two items for three buyers."""
     return Comparison(2, 3, "2026-01-01T00:00:00+00:00", {"python": "3.11"}, list(runs))
 
@@ -65,7 +65,7 @@ def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
     """Sold out is an answer like sold; the other outcomes are failures."""
     answer = Answer("buyer-0", outcome, "shop", answered_ms=1000.0)
     verdict = judge_rush(stock=1, stock_left=1, ledger=[], answers=[answer])
-    run = Run.of("etcd", "exact", verdict, stock_left=1, answers=[answer])
+    run = GuardRun.of("etcd", "exact", verdict, stock_left=1, answers=[answer])
     assert run.failed == (outcome not in (Outcome.SOLD, Outcome.SOLD_OUT))
 
 
@@ -92,7 +92,7 @@ def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
         ),
     ],
 )  # fmt: skip
-def test_the_sentence_says_what_it_comes_to(runs: list[Run], sentence: str, tone: str, exit_code: int) -> None:
+def test_the_sentence_says_what_it_comes_to(runs: list[GuardRun], sentence: str, tone: str, exit_code: int) -> None:
     """Which guard broke its promise, and how; what happened without a lock; no guard is to blame without a verdict."""
     comparison = compared(*runs)
     assert (comparison.sentence, comparison.tone, comparison.exit_code) == (sentence, tone, exit_code)

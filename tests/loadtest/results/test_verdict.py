@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from app.contract.outcomes import Outcome
 from app.contract.verdict import Kind, Verdict
 from loadtest.results.answer import Answer
-from loadtest.results.comparison import Comparison, Run
+from loadtest.results.comparison import Comparison, GuardRun
 from loadtest.results.entry import Entry
 from loadtest.results.verdict import judge_rush
 
@@ -193,12 +193,12 @@ def test_an_instance_that_went_is_no_guards_fault() -> None:
     """Fewer items sold by it are no verdict and exit code 2; an oversold sale is broken all the same."""
     answers = [sold(0), *(refused(number, Outcome.ERROR) for number in range(1, 9))]
     judged: dict[str, Any] = {"stock": 5, "ledger": [entry(0)], "answers": answers, "went": 1}
-    run = Run.of("etcd", "exact", judge_rush(stock_left=4, **judged), stock_left=4, answers=answers)
+    run = GuardRun.of("etcd", "exact", judge_rush(stock_left=4, **judged), stock_left=4, answers=answers)
     assert (run.verdict, run.promise_result) == ("UNDERSOLD by 4, an instance went", "instance went")
     comparison = Comparison(5, 9, "", {}, [run])
     assert (comparison.exit_code, comparison.sentence[:47]) == (2, "No verdict: an instance ended during the rush u")
     broken = judge_rush(stock_left=0, **{**judged, "stock": 0})
-    assert Run.of("etcd", "exact", broken, stock_left=0, answers=answers).promise_result == "BROKEN"
+    assert GuardRun.of("etcd", "exact", broken, stock_left=0, answers=answers).promise_result == "BROKEN"
     assert judge_rush(stock_left=4, **{**judged, "went": 0}).instance_went is False
 
 
@@ -206,6 +206,6 @@ def test_think_time_is_named_where_it_may_be_the_cause() -> None:
     """Buyers that gave up: the machine may be slow, or all think times together longer than the timeout."""
     answers = [sold(0), refused(1, Outcome.LOCK_TIMEOUT)]
     verdict = judge_rush(stock=2, stock_left=1, ledger=[entry(0)], answers=answers)
-    run = Run.of("etcd", "exact", verdict, stock_left=1, answers=answers)
+    run = GuardRun.of("etcd", "exact", verdict, stock_left=1, answers=answers)
     assert "FLASHSALE_LOCK_TIMEOUT" not in Comparison(2, 2, "", {}, [run]).sentence
     assert "the think time, 12 s for all items" in Comparison(2, 2, "", {}, [run], hold_ms=6000).sentence

@@ -15,7 +15,7 @@ from app.contract.verdict import Kind
 from app.guards import guards
 from loadtest.language import ENGLISH, verdict_in
 from loadtest.results.answer import Answer
-from loadtest.results.comparison import Comparison, Percentiles, Run
+from loadtest.results.comparison import Comparison, GuardRun, Percentiles
 from loadtest.results.record import Sample
 from loadtest.results.verdict import judge_rush
 from loadtest.terminal import Running, comparison_table, console
@@ -43,19 +43,19 @@ terminal.fail("no [more] buyers")
 SLOW = Percentiles(1234.5, 9876.5, 9999.0)
 
 
-def a_run(guard: str, outcome: Outcome = Outcome.SOLD_OUT) -> Run:
+def a_run(guard: str, outcome: Outcome = Outcome.SOLD_OUT) -> GuardRun:
     """A rush of one buyer for nothing, with figures as wide as they get."""
     answer = Answer("buyer", outcome, "shop")
     verdict = judge_rush(stock=0, stock_left=0, ledger=[], answers=[answer])
-    run = Run.of(guard, "none" if guard == "none" else "exact", verdict, stock_left=0, answers=[answer])
+    run = GuardRun.of(guard, "none" if guard == "none" else "exact", verdict, stock_left=0, answers=[answer])
     return replace(run, purchase_ms=SLOW, waited_ms=SLOW, orders=500, lost_updates=499, wall_s=12.34)
 
 
-def oversold(guard: str) -> Run:
+def oversold(guard: str) -> GuardRun:
     return replace(a_run(guard), findings={"oversold": 200}, kind=Kind.OVERSOLD, exact=False)
 
 
-def shown(*runs: Run, width: int = 200, plain: bool = True, running: Running | None = None) -> str:
+def shown(*runs: GuardRun, width: int = 200, plain: bool = True, running: Running | None = None) -> str:
     comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, list(runs))
     shown_as = {"force_terminal": not plain, "color_system": None if plain else "auto"}
     table = comparison_table(comparison, width=width, plain=plain, guards=GUARDS, running=running)

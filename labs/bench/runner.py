@@ -14,7 +14,7 @@ from loadtest import REPOSITORY
 from loadtest.ports import free_port
 from loadtest.results.answer import Answer, wall_s
 from loadtest.results.verdict import judge_rush
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.apps import App, Instance
 from loadtest.stack.stack import Stack
@@ -46,7 +46,7 @@ class Bench:
 
     def __init__(self, stack: Stack, *, bare: BareApp | None = None) -> None:
         self.stack, self.meter, self.bare = stack, Meter(stack, bare), bare
-        self.sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE)
+        self.sale = SaleClient(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE)
 
     def __enter__(self) -> Bench:
         return self

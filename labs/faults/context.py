@@ -15,7 +15,7 @@ from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.language import Message, Value
 from loadtest.results.answer import Answer
-from loadtest.results.record import Event, SectionReader
+from loadtest.results.record import FaultEvent, SectionReader
 from loadtest.shop_client.ledgers import UNREADABLE
 from loadtest.stack.process import ServerError
 from lock import LockError
@@ -61,14 +61,14 @@ class ScenarioContext:
         self.buyers = Buyers(testbed.shops, guard, self.threads)
         self.monitor = Monitor(testbed, self.start, stock, listener.on_snapshot, self.threads)
         self.section_log = SectionReader(testbed.section_log, self.start)
-        self.events: list[Event] = []
+        self.events: list[FaultEvent] = []
         self.failures: list[Message] = []
         self.delays: list[Message] = []
         self.error: Exception | None = None
 
     def announce(self, text: str, /, **values: Value) -> None:
         """Tell what was done to the sale: a text as `Message` has it, with its values."""
-        event = Event(self.start.elapsed_ms(), text, values)
+        event = FaultEvent(self.start.elapsed_ms(), text, values)
         self.events.append(event)
         self.listener.on_event(event.message, event.at_ms)
 

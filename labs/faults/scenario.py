@@ -12,7 +12,7 @@ from app.guards import guards as all_guards
 from labs.faults.context import SOME, ScenarioContext
 from labs.faults.shops import Setup
 from loadtest.results.record import Record
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 
 
 class Expected(str, Enum):
@@ -73,7 +73,7 @@ class Scenario(ABC):
         is_exact = all_guards()[guard].promise is Promise.EXACT
         return cls.exceptions.get(guard, cls.fenced if is_exact else cls.unfenced)
 
-    def begin(self, sale: Sale, stock: int) -> None:
+    def begin(self, sale: SaleClient, stock: int) -> None:
         """Open the sale; raises SaleError."""
         sale.reset(stock)
 

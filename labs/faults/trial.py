@@ -23,7 +23,7 @@ from loadtest.results.comparison import GuardRun
 from loadtest.results.history import SLACK_MS
 from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import judge_rush
-from loadtest.shop_client.sale import COMPOSE_TOKEN, Sale
+from loadtest.shop_client.sale import COMPOSE_TOKEN, SaleClient
 from loadtest.shop_client.shops import SaleError
 
 STOCK = 300
@@ -48,7 +48,7 @@ class Trial:
         urls = [shop.url for shop in self.testbed.shops]
         etcd = self.testbed.etcd.members[0].endpoint
         redis_url = self.testbed.redis.url
-        with closing(Sale(urls, redis_url=redis_url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)) as sale:
+        with closing(SaleClient(urls, redis_url=redis_url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)) as sale:
             promise = sale.shops.promises()[self.guard]
             for plays_left in reversed(range(MOST_PLAYS)):
                 self.scenario.begin(sale, self.stock)
@@ -61,7 +61,7 @@ class Trial:
                 self.listener.on_event(again, context.start.elapsed_ms())
         return record
 
-    def _play(self, context: ScenarioContext, sale: Sale) -> bool:
+    def _play(self, context: ScenarioContext, sale: SaleClient) -> bool:
         """The sale, from the first click to the last doubt; whether all of its purchases have ended by themselves."""
         with context.monitor:
             try:
@@ -79,7 +79,7 @@ class Trial:
                 context.buyers.wait_ended(timeout=END_TIMEOUT_S)
         return has_ended
 
-    def _wait_for_the_end(self, context: ScenarioContext, sale: Sale) -> bool:
+    def _wait_for_the_end(self, context: ScenarioContext, sale: SaleClient) -> bool:
         """Wait until every purchase has ended and every buyer knows of it: a sale that goes on cannot be judged."""
         over = Message.of("{s} s after the fault", s=f"{END_TIMEOUT_S:g}")
         if not context.buyers.wait_ended(timeout=END_TIMEOUT_S):
@@ -96,7 +96,7 @@ class Trial:
             context.delays.append(Message.of("{buyers} in doubt {then}", buyers=buyers, then=over))
         return not doubtful
 
-    def _judge(self, context: ScenarioContext, sale: Sale, promise: str, *, has_ended: bool) -> Record:
+    def _judge(self, context: ScenarioContext, sale: SaleClient, promise: str, *, has_ended: bool) -> Record:
         ledger, stock_left = sale.ledger()
         answers, sections = list(context.buyers.answers), context.section_log.poll()
         last, slack_ms = last_answers(answers), SLACK_MS + context.start.drift_ms()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 
 
-def schedule(sale: Sale, stock: int, opens_in_s: int) -> float:
+def schedule(sale: SaleClient, stock: int, opens_in_s: int) -> float:
     """Have a leader open the sale with `stock` items; when, at the earliest, in seconds since the epoch.
 
     Raises:

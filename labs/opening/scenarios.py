@@ -17,7 +17,7 @@ from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from labs.opening.clients import schedule
 from loadtest.results.record import Record
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import UNANSWERED, get_json
 from loadtest.stack.proxy import REQUESTS
 
@@ -37,7 +37,7 @@ class Opening(Scenario):
     harmed: str
     mended: str
 
-    def begin(self, sale: Sale, stock: int) -> None:
+    def begin(self, sale: SaleClient, stock: int) -> None:
         """Have a leader open the sale."""
         self.opens_at = schedule(sale, stock, self.opens_in_s)
 
@@ -163,7 +163,7 @@ class RandomOpening(RandomSequence):
     name = "random-opening"
     order = 240
 
-    def begin(self, sale: Sale, stock: int) -> None:
+    def begin(self, sale: SaleClient, stock: int) -> None:
         """Have a leader open the sale."""
         schedule(sale, stock, opens_in_s=2)
 

@@ -153,7 +153,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Event:
+class FaultEvent:
     """An action on the sale; text and values are those of its message."""
 
     at_ms: float
@@ -225,7 +225,7 @@ class Record:
     ledger: list[Entry] = field(default_factory=list)
     sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[FaultEvent] = field(default_factory=list)
     source: GuardSource | None = None
     slack_ms: float = SLACK_MS
 

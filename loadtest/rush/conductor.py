@@ -26,7 +26,7 @@ from loadtest.results.record import Record, Sample, SectionReader
 from loadtest.results.text import pluralize
 from loadtest.results.verdict import judge_rush
 from loadtest.rush.progress import Terminal
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import SaleError
 
 DEFAULT_GUARDS = ["none", "etcd"]
@@ -49,13 +49,13 @@ class Plan:
     trusted: Sequence[str]
 
 
-def reset(sale: Sale, plan: Plan) -> float:
+def reset(sale: SaleClient, plan: Plan) -> float:
     """Open the sale of a round; when it begins, in seconds since the epoch, 0.0 for at once. Raises SaleError."""
     sale.reset(plan.stock)
     return 0.0
 
 
-Prepare = Callable[[Sale, Plan], float]
+Prepare = Callable[[SaleClient, Plan], float]
 
 
 class Conductor:
@@ -97,7 +97,7 @@ class Conductor:
         """Run all rounds with `buyers` buyers, after `reset`; raises SaleError."""
         if buyers < 1:
             raise SaleError("There are no buyers: give --users a number from 1.")
-        sale = Sale.from_environment(plan.hosts, trusted=plan.trusted)
+        sale = SaleClient.from_environment(plan.hosts, trusted=plan.trusted)
         promises = sale.shops.require_guards(plan.guards)
         self.comparison = Comparison(plan.stock, buyers, utc_now(), sale.versions(), [], plan.hold_ms, about_machine())
         self._terminal.begins(self.comparison, plan.guards)
@@ -106,7 +106,7 @@ class Conductor:
             self._terminal.round_ends()
         return self.comparison
 
-    def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> GuardRun:
+    def _round(self, sale: SaleClient, plan: Plan, guard: str, promise: str, buyers: int) -> GuardRun:
         self._let_all_end(sale)
         self._terminal.round_begins(guard)
         self._assemble(guard, plan.hold_ms, buyers)
@@ -140,7 +140,7 @@ class Conductor:
         self.records.append(record)
         return run
 
-    def _let_all_end(self, sale: Sale, *, ignore_dead: bool = False) -> None:
+    def _let_all_end(self, sale: SaleClient, *, ignore_dead: bool = False) -> None:
         """Wait for purchases under way.
 
         Those of a rush that was stopped would sell from this round's stock; those whose buyers no longer wait may still
@@ -181,7 +181,7 @@ class Conductor:
                 raise SaleError(f"{answer.instance} refused a purchase: {answer.detail}")
         return self._answers
 
-    def _observe(self, sale: Sale, start: Start, samples: list[Sample]) -> None:
+    def _observe(self, sale: SaleClient, start: Start, samples: list[Sample]) -> None:
         while True:
             gevent.sleep(LOOK_S)
             samples.append(sale.sample(start.elapsed_ms()))

@@ -57,7 +57,7 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class SaleReading:
     """A sale; of one moment if nothing is sold meanwhile, for each place is read by itself.
 
     Attributes:
@@ -73,7 +73,7 @@ class Reading:
     entries: Sequence[Entry] = ()
 
     @classmethod
-    def of(cls, places: Sequence[_Place], *, whole: bool) -> Reading:
+    def of(cls, places: Sequence[_Place], *, whole: bool) -> SaleReading:
         entries = [Entry.read(entry, place.ledger) for place in places for entry in place.orders] if whole else []
         return cls(
             generation=places[0].generation if places[0].stock is not None else None,
@@ -106,13 +106,13 @@ class Ledgers:
         if client := self.__dict__.pop("client", None):
             client.close()
 
-    def read(self, *, whole: bool = False) -> Reading:
+    def read(self, *, whole: bool = False) -> SaleReading:
         """How it stands, with the orders if `whole`; raises one of UNREADABLE."""
         try:
             for _ in range(_ATTEMPTS):  # a reset may come between two places
                 places = self._places(whole)
                 if len({place.generation for place in places}) == 1:
-                    return Reading.of(places, whole=whole)
+                    return SaleReading.of(places, whole=whole)
             raise PlaceLost
         except UNREADABLE:
             self.close()  # another node may have taken over, of which redis-py does not ask in a transaction

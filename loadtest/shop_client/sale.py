@@ -19,14 +19,14 @@ from app.contract.credentials import read_secret, with_password
 from app.contract.keys import queue_name
 from loadtest.results.entry import Entry
 from loadtest.results.record import Sample
-from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, Reading
+from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, SaleReading
 from loadtest.shop_client.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
 PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust")
 
 
-class Sale:
+class SaleClient:
     """One sale behind several instances.
 
     Args:
@@ -58,7 +58,7 @@ class Sale:
         self.generation: str | None = None
 
     @classmethod
-    def from_environment(cls, hosts: Sequence[str], *, trusted: Container[str]) -> Sale:
+    def from_environment(cls, hosts: Sequence[str], *, trusted: Container[str]) -> SaleClient:
         """The sale that ``FLASHSALE_*`` describes, with the shop's defaults."""
         return cls(
             hosts,
@@ -90,7 +90,7 @@ class Sale:
             )
         return list(found.entries), found.left
 
-    def _read(self, *, whole: bool = False) -> Reading:
+    def _read(self, *, whole: bool = False) -> SaleReading:
         """The sale, which has to be there."""
         try:
             found = self._ledgers.read(whole=whole)

@@ -13,7 +13,7 @@ import pytest
 from app import create_app, services
 from app.config.settings import Settings
 from app.sales.redis_client import connect
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.apps import Board, Instance
 from loadtest.stack.servers import Redis
 from tests.support.secured import SHOP_PASSWORD, Certificates, SecuredEtcd, SecuredRedis, tls_in_front
@@ -72,7 +72,7 @@ def test_shop_board_and_rush_use_secured_servers(
         with Board(tmp_path, env=board_env) as board, urllib.request.urlopen(f"{board.url}/events", timeout=20) as seen:
             while not re.search(rb'"orders": ?3\b', told := seen.readline()):
                 assert told
-        with closing(Sale.from_environment([instance.url], trusted=[])) as sale:
+        with closing(SaleClient.from_environment([instance.url], trusted=[])) as sale:
             orders, left = sale.ledger()
     assert (len(orders), left) == (3, 7)
     assert SHOP_PASSWORD not in instance.log.read_text() + board.log.read_text()

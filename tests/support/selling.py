@@ -13,7 +13,7 @@ from threading import Barrier
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import Shops
 from loadtest.stack.stack import Stack
 
@@ -34,7 +34,7 @@ class Sales:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name="demo")
+        self._sale = SaleClient(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name="demo")
         self._threads = ThreadPoolExecutor(1)
         self._rush: Future[None] | None = None
 

@@ -16,7 +16,7 @@ from labs.faults.screen import results_table, sale_picture
 from labs.faults.tests.test_screen import played, snapshot
 from loadtest.language import CHINESE, Message, chinese_texts
 from loadtest.results import audit
-from loadtest.results.record import Event, Expectation, Record
+from loadtest.results.record import Expectation, FaultEvent, Record
 from tests.support.terminal import printed
 
 LABS = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def test_a_kept_record_speaks_both_languages(tmp_path: Path) -> None:
     """Its events and problems are read back as messages, whose values may be messages."""
     record = played()
     frozen = Message.of("{shop} is frozen", shop="shop-a")
-    record.events = [Event(1.0, "{fault}, for {s} s", {"fault": frozen, "s": 1.2})]
+    record.events = [FaultEvent(1.0, "{fault}, for {s} s", {"fault": frozen, "s": 1.2})]
     record.expectation = Expectation("EXACT", False, [Message.of("the sale was not over {then}", then=frozen)])
     record.write(tmp_path / "record.json")
     kept = Record.read(tmp_path / "record.json")

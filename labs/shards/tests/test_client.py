@@ -17,7 +17,7 @@ from labs.shards import client as client_module
 from labs.shards.client import ClusterClient
 from loadtest.ports import free_port
 from loadtest.results.record import Sample
-from loadtest.shop_client.sale import Sale as RushSale
+from loadtest.shop_client.sale import SaleClient as RushSale
 from loadtest.shop_client.shops import SaleError
 from tests.support.shops import buy
 

@@ -30,7 +30,7 @@ from labs.steps.schedules.instances import TTL_S, Hatchery, Instance
 from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.process import Resource, ServerError
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd, Redis
@@ -143,7 +143,7 @@ class World(Resource):
         for process in (self.etcd, self.redis, self._hatchery):
             process.wait_ready()
         self._etcd = self._open.enter_context(connect(self.etcd.endpoint))
-        sale = Sale([], redis_url=self.redis.url, etcd=self.etcd.endpoint, name=SALE)
+        sale = SaleClient([], redis_url=self.redis.url, etcd=self.etcd.endpoint, name=SALE)
         self._sale = self._open.enter_context(closing(sale))
         self._redis: Any = redis.Redis.from_url(self.redis.url, decode_responses=True)
         self._open.callback(self._redis.close)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtest.report.charts.vega import INK, Spec, by, layer
-from loadtest.results.record import Event
+from loadtest.results.record import FaultEvent
 
 _CLOSE = 0.04  # of the axis: numbers that would touch are put together
 
 
-def event_lines(events: Sequence[Event], *, until_s: float) -> list[Spec]:
+def event_lines(events: Sequence[FaultEvent], *, until_s: float) -> list[Spec]:
     """A line for each event, with its number above."""
     times = [{"s": event.at_ms / 1000} for event in events]
     line = {"type": "rule", "color": INK, "strokeWidth": 1.5, "strokeDash": [2, 3]}
@@ -21,7 +21,7 @@ def event_lines(events: Sequence[Event], *, until_s: float) -> list[Spec]:
     ]
 
 
-def _numbers(events: Sequence[Event], until_s: float) -> list[dict[str, object]]:
+def _numbers(events: Sequence[FaultEvent], until_s: float) -> list[dict[str, object]]:
     groups: list[tuple[float, list[int]]] = []
     for number, event in enumerate(events, 1):
         at_s = event.at_ms / 1000

@@ -22,7 +22,7 @@ from loadtest.results.audit import audit
 from loadtest.results.comparison import DEMO_GUARDS, Comparison, GuardRun, Percentiles
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.json_files import restore
-from loadtest.results.record import Event, Expectation, Record
+from loadtest.results.record import Expectation, FaultEvent, Record
 from tests.loadtest.results.test_audit import sale, section
 from tests.support.parsed import Page
 
@@ -175,7 +175,7 @@ def test_names_with_markup_are_text(tmp_path: Path) -> None:
     """Whatever buyers, instances and events are called: it is shown as it is, in tables and in charts."""
     record = Record.read(DATA / "rush-none.json")
     record.sections = [replace(each, buyer=MARKUP, instance=MARKUP) for each in record.sections]
-    record.events = [Event(1.0, MARKUP)]
+    record.events = [FaultEvent(1.0, MARKUP)]
     record.scenario = MARKUP
     page = page_of_record(tmp_path, record)
     assert "img" not in {tag for tag, _ in page.tags}
@@ -202,7 +202,7 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     """Expected and observed stand side by side, with what was done and when; the headline counts what is otherwise."""
     record = Record.read(DATA / "rush-etcd.json")
     record.kind, record.scenario = "fault", "pause-holder"
-    record.events = [Event(120.0, "{shop} is frozen", {"shop": "shop-a"}), Event(121.0, "shop-a is thawed")]
+    record.events = [FaultEvent(120.0, "{shop} is frozen", {"shop": "shop-a"}), FaultEvent(121.0, "shop-a is thawed")]
     record.expectation = Expectation("breaks", False, [Message("it did not break")], fault="freeze the holder")
     for number in (1, 2):
         record.write(tmp_path / "faults/records" / f"pause-holder-{number}.json")

@@ -16,7 +16,7 @@ from loadtest.cli.report import report
 from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.folders import new_report, point_latest, report_under_way
-from loadtest.results.record import Event, Record, Sample, SectionReader
+from loadtest.results.record import FaultEvent, Record, Sample, SectionReader
 from tests.loadtest.results.test_audit import sale
 
 BOOT = Start(boot_ns=0, epoch_ms=0.0)
@@ -69,7 +69,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
         sections=[],
     )
     record.samples = [Sample(1.0, 300, 0, "shop-a", 3), Sample(2.0, None, None, None, None)]
-    record.events = [Event(1.5, "shop-a is frozen"), Event(2, "shop-a is thawed")]
+    record.events = [FaultEvent(1.5, "shop-a is frozen"), FaultEvent(2, "shop-a is thawed")]
     path = tmp_path / "deep" / "record.json"
     record.write(path)
     assert Record.read(path) == record

@@ -15,7 +15,7 @@ from loadtest.ports import free_port
 from loadtest.results.entry import Entry
 from loadtest.results.record import Sample
 from loadtest.shop_client.ledgers import connect
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import SaleError
 from loadtest.stack.servers import Redis
 
@@ -29,10 +29,10 @@ def stock(redis_server: Redis) -> Iterator[Any]:
 
 
 @pytest.fixture
-def sale(redis_server: Redis, stock: Any) -> Iterator[Sale]:
+def sale(redis_server: Redis, stock: Any) -> Iterator[SaleClient]:
     """A sale whose shops are closed."""
     hosts = [f"http://127.0.0.1:{free_port()}"]
-    with closing(Sale(hosts, redis_url=redis_server.url, etcd="", name="t", admin_token="x")) as client:
+    with closing(SaleClient(hosts, redis_url=redis_server.url, etcd="", name="t", admin_token="x")) as client:
         yield client
 
 
@@ -43,7 +43,7 @@ def put(stock: Any, prefix: str, *, left: int, orders: Sequence[Order] = (), **c
         stock.rpush(prefix + "orders", json.dumps(asdict(order)))
 
 
-def test_all_ledgers_are_read(sale: Sale, stock: Any) -> None:
+def test_all_ledgers_are_read(sale: SaleClient, stock: Any) -> None:
     """Those of all places that the sale has noted, each in the order of writing; what is on its way is left."""
     orders = [Order(f"order-{number}", f"buyer-{number}", "shop", "etcd", number, 2) for number in range(4)]
     put(stock, "sale:{t}:", left=7, orders=orders[:2])
@@ -56,7 +56,7 @@ def test_all_ledgers_are_read(sale: Sale, stock: Any) -> None:
     assert sale.sample(1.0) == Sample(1.0, 25, 3, None, None)
 
 
-def test_a_place_that_has_lost_its_data_gives_no_ledger(sale: Sale, stock: Any) -> None:
+def test_a_place_that_has_lost_its_data_gives_no_ledger(sale: SaleClient, stock: Any) -> None:
     """What was sold there is not known, so nothing can be judged."""
     put(stock, "sale:{t}:", left=7)
     stock.hset("sale:{t}:places", "sale:{t}:a:", 1)
@@ -64,7 +64,7 @@ def test_a_place_that_has_lost_its_data_gives_no_ledger(sale: Sale, stock: Any) 
         sale.ledger()
 
 
-def test_no_sale_is_told_from_an_empty_one(sale: Sale, stock: Any) -> None:
+def test_no_sale_is_told_from_an_empty_one(sale: SaleClient, stock: Any) -> None:
     """A Redis without this sale is an error and not an empty ledger."""
     with pytest.raises(SaleError, match="There is no such sale in Redis"):
         sale.ledger()
@@ -75,13 +75,13 @@ def test_no_sale_is_told_from_an_empty_one(sale: Sale, stock: Any) -> None:
 
 def test_a_redis_that_does_not_answer_is_an_error() -> None:
     """One line says what to do; a glance tells nothing."""
-    with closing(Sale([], redis_url=f"redis://127.0.0.1:{free_port()}", etcd="", name="t")) as sale:
+    with closing(SaleClient([], redis_url=f"redis://127.0.0.1:{free_port()}", etcd="", name="t")) as sale:
         with pytest.raises(SaleError, match=r"The ledger cannot be read: .* See that Redis runs"):
             sale.ledger()
         assert sale.sample(1.0) == Sample(1.0, None, None, None, None)
 
 
-def test_versions_without_servers_are_those_of_the_packages(sale: Sale) -> None:
+def test_versions_without_servers_are_those_of_the_packages(sale: SaleClient) -> None:
     """What cannot be asked is left out, and nothing fails."""
     found = sale.versions()
     assert {"python", "locust", "flask"} <= found.keys()

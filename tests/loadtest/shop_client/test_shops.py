@@ -13,7 +13,7 @@ import pytest
 
 from loadtest.ports import free_port
 from loadtest.shop_client import shops
-from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import SaleError, Shops, find, hosts_of, in_progress
 from loadtest.stack.stack import Stack
 from tests.support.rushing import lock_held
@@ -68,9 +68,9 @@ def test_the_token_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.delenv("FLASHSALE_ADMIN_TOKEN", raising=False)
     monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", str(tmp_path / "token"))
     with pytest.raises(SaleError, match=r"FLASHSALE_ADMIN_TOKEN_FILE cannot be read .*: name the instances' file"):
-        Sale.from_environment(["http://a"], trusted=["http://a"])
+        SaleClient.from_environment(["http://a"], trusted=["http://a"])
     (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
-    Sale.from_environment(["http://a"], trusted=["http://a"]).shops.reset(1)
+    SaleClient.from_environment(["http://a"], trusted=["http://a"]).shops.reset(1)
     assert sent == ["Bearer s3cret"]
 
 

@@ -35,6 +35,7 @@ from lock import (
     CancelToken,
     CohortMutex,
     ForkedError,
+    KeyValue,
     LockError,
     MultiLock,
     Mutex,
@@ -45,6 +46,7 @@ from lock import (
     aio,
     connect,
 )
+from tests.support.lock import delete
 
 NAMES = ("fuzz/a", "fuzz/b")  # exclusive over all recipes that use them
 TTL_S = 3
@@ -56,26 +58,39 @@ THREADS = 3
 
 
 class Span(NamedTuple):
-    """When one hold was surely held: it passed `ensure()` at both times and has one key in etcd for all of them."""
+    """When one hold was surely held: it passed `ensure()` at both times, and has one key in etcd for all of them."""
 
     name: str
     token: list[int]
+    lease: int
     first: float
     last: float
 
 
+class Robbery(NamedTuple):
+    """From this time on a lease, or the key of a create revision, was taken away by hand: its holder hears late."""
+
+    lease: int
+    revision: int
+    time: float
+
+    def took(self, span: Span) -> bool:
+        return span.last >= self.time and (span.lease == self.lease or span.token[0] == self.revision)
+
+
 def overlaps(file: Path) -> list[tuple[Span, Span]]:
     """The pairs of holds of one name that were both held at one moment, or whose tokens don't rise with the time."""
-    spans: dict[str, list[Span]] = {}
-    for line in file.read_text().splitlines():
-        span = Span(*json.loads(line))
-        spans.setdefault(span.name, []).append(span)
-    pairs = []
-    for of_name in spans.values():
-        of_name.sort(key=lambda span: span.first)
-        for earlier, later in itertools.pairwise(of_name):
-            if later.first < earlier.last or later.token <= earlier.token:
-                pairs.append((earlier, later))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    robberies = [Robbery(*line) for line in lines if len(line) == len(Robbery._fields)]
+    spans = [Span(*line) for line in lines if len(line) == len(Span._fields)]
+    pairs, latest = [], dict[str, Span]()
+    for span in sorted(spans, key=lambda span: span.first):
+        if any(robbery.took(span) for robbery in robberies):
+            continue
+        before = latest.get(span.name)
+        if before is not None and (span.first < before.last or span.token <= before.token):
+            pairs.append((before, span))
+        latest[span.name] = span if before is None else max(before, span, key=lambda each: each.last)
     return pairs
 
 
@@ -160,7 +175,11 @@ class Fuzz:
         for name, token in tokens.items():
             if name in NAMES:
                 token = list(token) if isinstance(token, tuple) else [token, 0]
-                os.write(self._file, f"{json.dumps([name, token, first, last])}\n".encode())
+                session = getattr(held, "_held", held)._session
+                self._write(Span(name, token, session.lease_id, first, last))
+
+    def _write(self, line: Span | Robbery) -> None:
+        os.write(self._file, f"{json.dumps(line)}\n".encode())
 
     # What is done with a hold, a lock, a session
 
@@ -208,16 +227,25 @@ class Fuzz:
             self.renew()
             session.close()
             return
-        keys = [kv.key for name in NAMES for kv in self.outsider.get_prefix(f"{name}/").keys]
+        kvs = [kv for name in NAMES for kv in self.outsider.get_prefix(f"{name}/").keys]
         deeds: list[Callable[[], object]] = [
-            lambda: self.outsider.delete(chance.choice(keys or ["fuzz/none"])),
+            lambda: self._rob(chance.choice(kvs) if kvs else None),
             self._take_slots, self.token.cancel, self.cycle, gc.collect, self.fork, session.cancel_waiters,
-            session.close, lambda: self.outsider.revoke(session.lease_id),
+            session.close, lambda: self._revoke(session),
         ]  # fmt: skip
         if chance.random() < 0.4:
             deeds = deeds[-2:]  # what is most dangerous: the session ends while its threads meet
         with self.watched(deed := chance.choice(deeds)):
             deed()
+
+    def _rob(self, kv: KeyValue | None) -> None:
+        if kv is not None:
+            self._write(Robbery(0, kv.create_revision, time.monotonic()))
+            delete(self.outsider, kv.key, kv.create_revision)
+
+    def _revoke(self, session: Session) -> None:
+        self._write(Robbery(session.lease_id, 0, time.monotonic()))
+        self.outsider.revoke(session.lease_id)
 
     def _take_slots(self) -> None:
         """Keys stand where the session wants to write, as after a restore: its tickets begin anew."""

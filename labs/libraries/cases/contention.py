@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from functools import partial
 
 from labs.libraries.cases.case import Evidence, Finding, LockCase, no, partly, yes
 from labs.libraries.program import Response
@@ -61,6 +62,7 @@ class ArrivalOrder(LockCase):
     columns = ("order",)
     races = True
     waiters, apart_s, inside_s = 8, 0.25, 0.01
+    arrived_s = 0.5  # at most, until the server has a key of the waiter, where there is one
 
     def drive(self, trial: LockTrial) -> Evidence:
         half = self.waiters // 2
@@ -73,8 +75,10 @@ class ArrivalOrder(LockCase):
         futures = []
         for waiter in waiters:
             trial.note("asks", waiter.name)
+            queued = len(trial.keys())
             futures.append(turns(waiter, 1, self.inside_s))
             time.sleep(self.apart_s)
+            trial.wait_until(partial(self._has_queued, trial, queued), self.arrived_s)
         holder.release()
         for future in futures:
             answer(future, WITHIN_S)
@@ -82,6 +86,9 @@ class ArrivalOrder(LockCase):
         for line in trial.lines():
             trial.history.note(line["who"], line["event"], at=line["at"])
         return {"asked": [waiter.name for waiter in waiters], "served": [line["who"] for line in served]}
+
+    def _has_queued(self, trial: LockTrial, before: int) -> bool:
+        return len(trial.keys()) > before
 
     def judge(self, evidence: Evidence) -> tuple[Finding, ...]:
         asked, served = evidence["asked"], evidence["served"]

@@ -12,6 +12,7 @@ LONG_S = 2.5 * TTL_S  # a section that is longer than the TTL
 FREED_S = 15.0
 TOLD_S = 6.0
 HELD_TTL_S = 20
+NEXT_TTL_S = 10  # longer than all that is tried while the next one holds, shorter than FREED_S
 
 
 class Renewal(LockCase):
@@ -79,7 +80,7 @@ class Paused(LockCase):
         (holder,), (waiter, third) = trial.contenders("A"), trial.contenders("B", "C")
         trial.begin()
         holder.take()
-        wait = waiter.ask(HELD_TTL_S)
+        wait = waiter.ask(NEXT_TTL_S)
         time.sleep(0.3)
         require_waiting(waiter, wait)
         trial.note("paused", holder.name)

@@ -12,6 +12,7 @@ LONG_S = 2.5 * TTL_S  # a section that is longer than the TTL
 FREED_S = 15.0
 TOLD_S = 6.0
 HELD_TTL_S = 20
+LATER_S = 1.0  # so that the waiter's own lease, where none renews it, ends after the holder's
 NEXT_TTL_S = 10  # longer than all that is tried while the next one holds, shorter than FREED_S
 
 
@@ -48,6 +49,7 @@ class Killed(LockCase):
         (holder,), (waiter,) = trial.contenders("A"), trial.contenders("B")
         trial.begin()
         holder.take()
+        time.sleep(LATER_S)
         wait = waiter.ask()
         time.sleep(0.5)
         require_waiting(waiter, wait)

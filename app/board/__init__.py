@@ -4,7 +4,8 @@ An instance cannot serve it: in a locked rush all its threads wait, and the page
 
 A lab adds a page by ``labs/NAME/board.py`` with `init_app(app, settings)`, called as `create_board` ends, and with
 ``LINK = {"path": "/NAME", "text": {"en": ..., "zh": ...}}`` for the link in the top bar, which keeps the viewer's
-language (``?lang=``); None for no link. `init_app` calls `app.board.web.pages.add_page`; the page's files lie in the
+language (``?lang=``); None for no link. With ``"first": {"path": ..., "body": ...}`` the board's page posts that before
+it follows the link. `init_app` calls `app.board.web.pages.add_page`; the page's files lie in the
 lab's own folder, and its colours are those of ``/static/palette.css``. Further routes find in ``app.extensions``:
 "sampler", "locust", and "stack", which is None without a local stack. A route that changes something calls
 `app.board.web.security.authorize` first. The access rules of the board hold for all routes; the page at LINK's

@@ -17,7 +17,8 @@ class EtcdCheckedGuard(Guard):
     checks_sold_out = True
 
     def buy(self, purchase: Purchase) -> Receipt:
-        stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
+        stock = self.stock(purchase.item)
+        mutex = self.sessions.mutex(purchase.item)
         with self.locked(mutex, purchase) as section:  # waits for the mutex; the critical section begins
             reading = stock.read(section)
             if reading.receipt is None:  # something is left, and this is not a retry

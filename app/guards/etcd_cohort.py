@@ -21,7 +21,8 @@ class EtcdCohortGuard(Guard):
     checks_sold_out = True
 
     def buy(self, purchase: Purchase) -> Receipt:
-        stock, cohort = self.stock(purchase.item), self.sessions.cohort(purchase.item)
+        stock = self.stock(purchase.item)
+        cohort = self.sessions.cohort(purchase.item)
         with self.locked(cohort, purchase) as section:
             reading = stock.read(section, fence=section.token)
             if reading.receipt is None:

@@ -28,14 +28,17 @@ class RedisLockGuard(Guard):
     loses_lock = True
 
     def buy(self, purchase: Purchase) -> Receipt:
-        stock, key = self.stock(purchase.item), self.shop.sale.keys_of[purchase.item].lock
-        lock = Lock(self.shop.sale.client, key, timeout=self.shop.settings.lease_ttl)
+        stock = self.stock(purchase.item)
+        key = self.shop.sale.keys_of[purchase.item].lock
+        ttl = self.shop.settings.lease_ttl
+        lock = Lock(self.shop.sale.client, key, timeout=ttl)
         while True:  # not one long wait, which a shutdown could not end
             self.sessions.check_open()
             if lock.acquire(blocking=False):
                 break
             if self.time_left(purchase) < lock.sleep:
-                raise LockTimeout(f"the Redis lock {key!r} was not free within {self.lock_timeout:g} s")
+                limit = f"{self.lock_timeout:g} s"
+                raise LockTimeout(f"lock {key!r} was not free within {limit}")
             time.sleep(lock.sleep)
         try:
             with purchase.critical_section() as section:

@@ -39,9 +39,11 @@ class RedisWatchGuard(Guard):
                 try:
                     return self._attempt(purchase)
                 except WatchError:
-                    pause = random.uniform(0, min(len(self._trying) * PAUSE_S, LONGEST_PAUSE_S))
+                    longest = min(len(self._trying) * PAUSE_S, LONGEST_PAUSE_S)
+                    pause = random.uniform(0, longest)
                 if pause > self.time_left(purchase):
-                    raise LockTimeout(f"others were faster, again and again, for {self.lock_timeout:g} s")
+                    limit = f"{self.lock_timeout:g} s"
+                    raise LockTimeout(f"overtaken again and again for {limit}")
                 time.sleep(pause)
         finally:
             self._trying.discard(purchase.order)

@@ -21,7 +21,8 @@ class ThreadGuard(Guard):
         self._locks = {item: threading.Lock() for item in shop.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
-        stock, lock = self.stock(purchase.item), self._locks[purchase.item]
+        stock = self.stock(purchase.item)
+        lock = self._locks[purchase.item]
         with self.in_line(lock, purchase), purchase.critical_section() as section:
             reading = stock.read(section)
             if reading.receipt is None:  # something is left, and this is not a retry

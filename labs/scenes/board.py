@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,32 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import Conflict
 
 from app.board.settings import BoardSettings
+from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.stack_client import StackRefused
 from app.board.web.pages import add_page
-from app.web.access import require_admin
+from app.board.web.security import authorize
 from app.web.params import Parameters
 from app.web.responses import json_response
-from labs.scenes.scenes import SCENES, Phase
+from labs.scenes.phases import Countdown, Phase, Picture, Step
+from labs.scenes.scenes import ITEMS, SCENES
 from labs.scenes.stage import CannotPlay, Stage, TooSlow
+from lock import LockError
 
-PATIENCE_S = 600.0  # a phase that no teacher ends is ended with its scene
 STATIC = Path(__file__).parent / "static"
-LINK = {"path": "/scenes", "text": {"en": "Pause the holder", "zh": "暂停持有者"}}  # what the board's page offers
+# The board's page offers it as a link that begins the scene.
+LINK = {
+    "path": "/scenes",
+    "text": {"en": "Pause the holder", "zh": "暂停持有者"},
+    "first": {"path": "/scenes/start", "body": {"scene": "pause"}},
+}
 
 
 class Show:
     """One scene, played in its own thread.
 
     Attributes:
-        state: what the page shows: the scene, what was announced so far, the results, and whether it waits or is over.
+        state: what the page shows: the scene, what was said so far, the columns of code, what is left of the lease, the
+            results, and whether it waits or is over.
     """
 
     def __init__(self, settings: BoardSettings, scene: str) -> None:
@@ -37,8 +46,15 @@ class Show:
         self._stopped = False
         self._lock = threading.Lock()
         self.state: dict[str, Any] = {
-            "scene": scene, "phases": [], "results": [], "waits": False, "over": False, "problem": None,
-        }  # fmt: skip
+            "scene": scene,
+            "phases": [],
+            "columns": [],
+            "lease": None,
+            "results": [],
+            "waits": False,
+            "over": False,
+            "problem": None,
+        }
         self._thread = threading.Thread(target=self._play, name="scene", daemon=True)
         self._thread.start()
 
@@ -58,7 +74,7 @@ class Show:
     def _play(self) -> None:
         problem: dict[str, Any] | None = None
         try:
-            stage = Stage(self._settings)
+            stage = Stage(self._settings, items=ITEMS)
             try:
                 for step in SCENES[self.state["scene"]](stage):
                     self._tell(step)
@@ -68,20 +84,24 @@ class Show:
                 stage.close()
         except (TooSlow, FutureTimeout):
             problem = {"text": "too_slow", "values": {}}
-        except (CannotPlay, StackRefused, OSError, ValueError) as error:
+        except (CannotPlay, StackRefused, LockError, OSError, ValueError) as error:
             problem = {"text": "cannot", "values": {"why": str(error)}}
         self._change(over=True, waits=False, problem=problem)
 
-    def _tell(self, step: Any) -> None:
-        if not isinstance(step, Phase):
+    def _tell(self, step: Step) -> None:
+        if isinstance(step, Picture):
+            self._change(columns=step.columns)
+        elif isinstance(step, Countdown):
+            self._change(lease=step._asdict())
+        elif not isinstance(step, Phase):
             self._change(results=[*self.state["results"], step._asdict()])
-            return
-        self._go_on.clear()
-        self._change(phases=[*self.state["phases"], {"text": step.text, "values": step.values}], waits=step.waits)
-        if step.waits:
-            if not self._stopped and not self._go_on.wait(PATIENCE_S):
-                self._stopped = True
-            self._change(waits=False)
+        else:
+            self._go_on.clear()
+            self._change(phases=[*self.state["phases"], {"text": step.text, "values": step.values}], waits=step.waits)
+            if step.waits:
+                if not self._stopped:
+                    self._go_on.wait()  # for as long as the teacher speaks
+                self._change(waits=False)
 
     def _change(self, **members: Any) -> None:
         with self._lock:
@@ -91,9 +111,8 @@ class Show:
 def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and what it asks for."""
     shows: list[Show] = []
-
-    def authorize() -> None:
-        require_admin(settings, "scenes on the board")
+    starting = threading.Lock()
+    locust: Locust = app.extensions["locust"]
 
     add_page(app, "/scenes", STATIC / "scenes.html")
 
@@ -104,23 +123,29 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
 
     @app.post("/scenes/start")
     def scenes_start() -> Response:
-        authorize()
+        """Play a scene: not in a rush, for it resets the sale, and one at a time; one that plays already goes on."""
+        authorize(settings)
         scene = Parameters(request, "scene").choice("scene", "pause", SCENES)
-        if shows and not shows[-1].is_over:
-            raise Conflict("A scene is being played: let it end, or stop it.")
-        shows[:] = [Show(settings, scene)]
+        with starting:
+            playing = shows[-1].state["scene"] if shows and not shows[-1].is_over else None
+            if playing not in (None, scene):
+                raise Conflict("A scene is being played: let it end, or stop it.")
+            if playing is None:
+                with suppress(*UNREACHABLE):  # without Locust no rush is running
+                    locust.require_idle()
+                shows[:] = [Show(settings, scene)]
         return json_response({"done": f"The scene {scene} begins."})
 
     @app.post("/scenes/next")
     def scenes_next() -> Response:
-        authorize()
+        authorize(settings)
         if shows:
             shows[-1].go_on()
         return json_response({"done": "It goes on."})
 
     @app.post("/scenes/stop")
     def scenes_stop() -> Response:
-        authorize()
+        authorize(settings)
         if shows:
             shows[-1].stop()
         return json_response({"done": "It ends."})

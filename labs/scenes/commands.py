@@ -9,6 +9,7 @@ import termios
 import tty
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -17,8 +18,11 @@ from rich.segment import ControlType
 from rich.text import Text
 
 from app.board.settings import BoardSettings
+from app.contract.outcomes import Promise
 from app.contract.verdict import Kind
-from labs.scenes.scenes import SCENES, Phase
+from app.guards import guards
+from labs.scenes.phases import Countdown, Phase, Result, Step
+from labs.scenes.scenes import ITEMS, SCENES
 from labs.scenes.stage import Stage, TooSlow
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
@@ -40,9 +44,8 @@ def scene(scene: str, language: str) -> None:
     """
     texts, screen = TEXTS[language], console()
     with scratch_directory() as directory:
-        stack = Stack(
-            directory, ports="free", board=True, durable=True, env={"FLASHSALE_LEASE_TTL": str(STAGE_LEASE_S)}
-        )
+        env = {"FLASHSALE_LEASE_TTL": str(STAGE_LEASE_S), "FLASHSALE_ITEMS": str(ITEMS)}
+        stack = Stack(directory, ports="free", board=True, durable=True, env=env)
         try:
             with screen.status(texts["starting"]):
                 stack.start()
@@ -56,28 +59,61 @@ def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> i
     """Play it; the exit code."""
     assert stack.board is not None
     os.environ.update(stack.board.environment())  # what the board's scenes have
-    stage, as_promised = Stage(BoardSettings.from_environment()), True
-    outcomes: list[Text] = []
+    stage, told = Stage(BoardSettings.from_environment(), items=ITEMS), Narrator(texts, screen)
     try:
         for step in SCENES[scene](stage):
-            said = texts[step.text].format(**{name: texts.get(value, value) for name, value in step.values.items()})
-            if isinstance(step, Phase):
-                screen.print(wrapped(Text(said), screen.width))
-                if step.waits and screen.is_terminal and sys.stdin.isatty():
-                    _wait_for_a_key(texts["enter"], screen)
-            else:
-                verdict = texts[f"kind.{step.kind}"].format(**step.values)
-                outcome = f"{step.guard:<{_GUARD}} {verdict}{texts['colon']}{said}"
-                style = "bold green" if step.kind == Kind.EXACT else "bold red"
-                outcomes.append(wrapped(Text(outcome, style), screen.width))
-                screen.print(*outcomes, "", sep="\n")  # those before it as well, to be compared
-                as_promised = as_promised and (step.kind == Kind.EXACT or step.guard == "etcd-unfenced")
+            told.tell(step)
     except (TooSlow, FutureTimeout):
         screen.print(texts["too_slow"], style="bold red")
         return TOO_SLOW
     finally:
+        told.countdown.stop()
         stage.close()
-    return 0 if as_promised else 1
+    return 0 if told.as_promised else 1
+
+
+class Narrator:
+    """Says what a scene yields.
+
+    Attributes:
+        as_promised: whether each guard has kept its promise so far.
+    """
+
+    def __init__(self, texts: dict[str, str], screen: Console) -> None:
+        self._texts, self._screen = texts, screen
+        self.countdown = screen.status("")
+        self.as_promised = True
+
+    def tell(self, step: Step) -> None:
+        if isinstance(step, Phase):
+            self._print(self._filled(step.text, step.values))
+            if step.waits and self._screen.is_terminal and sys.stdin.isatty():
+                _wait_for_a_key(self._texts["enter"], self._screen)
+        elif isinstance(step, Countdown):
+            self._count_down(step)
+        elif isinstance(step, Result):
+            self._print_result(step)
+
+    def _count_down(self, step: Countdown) -> None:
+        """On a terminal, in a line that goes again."""
+        if step.left_s is None:
+            self.countdown.stop()
+        else:
+            self.countdown.update(self._filled("lease", {"instance": step.instance, "left": step.left_s}))
+            self.countdown.start()
+
+    def _print_result(self, step: Result) -> None:
+        verdict = self._filled(f"kind.{step.kind}", step.values)
+        sentence = f"{step.guard:<{_GUARD}} {verdict}{self._texts['colon']}{self._filled(step.text, step.values)}"
+        self._print(sentence, "bold green" if step.kind == Kind.EXACT else "bold red")
+        kept = step.kind == Kind.EXACT or guards()[step.guard].promise is not Promise.EXACT
+        self.as_promised = self.as_promised and kept
+
+    def _filled(self, key: str, values: dict[str, Any]) -> str:
+        return self._texts[key].format(**{name: self._texts.get(str(value), value) for name, value in values.items()})
+
+    def _print(self, sentence: str, style: str = "") -> None:
+        self._screen.print(wrapped(Text(sentence, style), self._screen.width))
 
 
 def _wait_for_a_key(prompt: str, screen: Console) -> None:

@@ -7,6 +7,7 @@ It starts and steps purchases at the instances, which refuse other sites' pages.
 from __future__ import annotations
 
 import json
+import threading
 import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
-from flask import Flask, Response, request
+from flask import Flask, Response, request, send_from_directory
 from werkzeug.exceptions import BadRequest
 
 from app import services
@@ -24,9 +25,9 @@ from app.board.sources.etcd import read_queue
 from app.board.sources.instances import find
 from app.board.sources.locust import DIRECT, UNREACHABLE, RushClient
 from app.board.sources.stack_client import StackClient
-from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.config.etcd import connect_etcd
+from app.contract.access import is_own_page
 from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
@@ -58,9 +59,17 @@ class Scheduler:
         self._stack = stack if settings.on_loopback else None
         self._locust = locust
         self._seen: dict[str, dict[str, Any]] = {}  # by URL
+        self._beginning = threading.Lock()
 
     def begin(self, guard: str) -> None:
-        """End what is under way, reset the stock to one, and start two purchases, one at each of two instances."""
+        """End what is under way, reset the stock to one, and start two purchases, one at each of two instances.
+
+        One after the other: of those who begin at once, the last has both purchases.
+        """
+        with self._beginning:
+            self._begin(guard)
+
+    def _begin(self, guard: str) -> None:
         with suppress(*UNREACHABLE):  # without Locust no rush is running
             self._locust.require_idle()
         for name, state in self._states().items():
@@ -164,7 +173,17 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     def refused(error: StepsRefused) -> Response:
         return problem_response(error.status, str(error))
 
-    add_page(app, "/steps", STATIC / "index.html")
+    @app.get("/steps")
+    def page() -> Response:
+        """The page, which begins the first level unless another site's page has led here."""
+        own = str(is_own_page(request.headers, request.host)).lower()
+        text = (STATIC / "index.html").read_text(encoding="utf-8")
+        return Response(text.replace("<body>", f'<body data-begins="{own}">', 1))
+
+    @app.get("/steps/static/<path:name>")
+    def files(name: str) -> Response:
+        return send_from_directory(STATIC, name, max_age=0, conditional=False)
+
     schedules.init_app(app, settings)
 
     @app.get("/steps/state")

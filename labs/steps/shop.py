@@ -211,14 +211,19 @@ class Steps:
         self._shop = shop
         self._limit_s = limit_s
         self._purchases: dict[str, SteppedPurchase] = {}
+        self._adding = threading.Lock()
 
     def add(self, guard: str, buyer: str) -> SteppedPurchase:
-        """Start one; raises Conflict if there are too many."""
-        if sum(not each.is_over for each in self._purchases.values()) >= MOST:
-            raise Conflict(f"{MOST} purchases are under way here already: end them with DELETE {PATH}.")
+        """Start one; raises Conflict if there are too many. The oldest of those that are over are forgotten."""
         instance, inner = self._shop.settings.instance, self._shop.listener
         made = SteppedPurchase(self._shop.guards[guard], buyer, instance=instance, inner=inner, limit_s=self._limit_s)
-        self._purchases[made.id] = made
+        with self._adding:
+            over = [id for id, each in self._purchases.items() if each.is_over]
+            if len(self._purchases) - len(over) >= MOST:
+                raise Conflict(f"{MOST} purchases are under way here already: end them with DELETE {PATH}.")
+            for id in over[: max(len(self._purchases) - MOST + 1, 0)]:
+                del self._purchases[id]
+            self._purchases[made.id] = made
         made.start()
         return made
 

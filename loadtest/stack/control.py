@@ -27,16 +27,18 @@ class Control(socketserver.ThreadingUnixStreamServer):
 
     Args:
         processes: which can be asked for, by their names.
+        board: who asks. When it has ended, what is frozen goes on: nobody is left to thaw it.
     """
 
     daemon_threads = True
 
-    def __init__(self, processes: Sequence[ManagedProcess]) -> None:
+    def __init__(self, processes: Sequence[ManagedProcess], board: ManagedProcess) -> None:
         # Not in the stack's own directory: a socket's path must be short.
         self._directory = Path(tempfile.mkdtemp(prefix="flashsale-"))
         reaper.watch("directory", self._directory)
         self.path = self._directory / "control"
         self._processes = {process.name: process for process in processes}
+        self._board = board
         super().__init__(str(self.path), _Question)
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="control", daemon=True)
         self._thread.start()
@@ -47,6 +49,13 @@ class Control(socketserver.ThreadingUnixStreamServer):
         self._thread.join()
         self.server_close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def service_actions(self) -> None:
+        """Called after each question, and else twenty times a second."""
+        if not self._board.running:
+            for process in self._processes.values():
+                if process.frozen:
+                    process.resume()
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         if question.get("ask") == "states":

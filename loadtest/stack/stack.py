@@ -113,7 +113,7 @@ class Stack(Resource):
         """
         require_free_ports(self.processes)
         if self.board:
-            self._control = self._control or Control([*self.instances, self.etcd, *self.redis.members])
+            self._control = self._control or Control([*self.instances, self.etcd, *self.redis.members], self.board)
             self.board.env["FLASHSALE_STACK"] = str(self._control.path)
         for process in self.processes:
             process.launch()

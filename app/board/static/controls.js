@@ -74,16 +74,22 @@ export class Controls {
 
   // Whether it was done.
   async #send(control, body) {
+    const done = await this.post(`/control/${control}`, body);
+    if (done && control === "rush") this.tell("");
+    else if (done) this.tell(text(`done.${body.action ?? control}`, { name: body.instance, n: body.stock }));
+    return done;
+  }
+
+  // Whether the board did it; or else says why not.
+  async post(path, body) {
     const headers = { "Content-Type": "application/json" };
     if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
-    const answer = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) })
+    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })
       .then((response) => response.json())
       .catch(() => ({ type: "no_board", detail: text("problem.no_board") }));
     const key = `problem.${answer.type?.split(":").at(-1)}`;
     const done = "done" in answer;
     if (!done) this.tell(key in TEXTS.en ? text(key) : answer.detail, false);
-    else if (control === "rush") this.tell("");
-    else this.tell(text(`done.${body.action ?? control}`, { name: body.instance, n: body.stock }));
     return done;
   }
 

@@ -154,9 +154,17 @@ function showReports({ records }) {
   $("reports").replaceChildren(new Option(text("choose"), ""), ...records.map((record) => new Option(told(record), record.path)));
 }
 
-// The pages of labs.
+// The pages of labs. A link may have something done first; where that is refused, its page is not opened.
 function showLinks(links) {
-  const made = links.map(({ path, text: title }) => Object.assign(document.createElement("a"), { href: `${path}?lang=${language}`, textContent: title[language] ?? title.en }));
+  const made = links.map(({ path, text: title, first }) => {
+    const link = Object.assign(document.createElement("a"), { href: `${path}?lang=${language}`, textContent: title[language] ?? title.en });
+    const follow = async (event) => {
+      event.preventDefault();
+      if (await controls.post(first.path, first.body)) location.assign(link.href);
+    };
+    if (first) link.addEventListener("click", follow);
+    return link;
+  });
   $("links").replaceChildren(...made);
 }
 

@@ -5,19 +5,32 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
+from app.board import create_board
+from app.board.settings import BoardSettings
+from app.contract.keys import Keys
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
+from app.contract.section_log import LoggedSection, SectionTail
 from labs.scenes.commands import TEXTS
-from labs.scenes.scenes import SCENES
+from labs.scenes.scenes import ITEMS, SCENES
+from labs.scenes.third_act import GUARDS
+from loadtest.stack import binaries
 from loadtest.stack.stack import Stack
+from tests.support.serving import answering
 from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import wait_until
 
@@ -27,7 +40,7 @@ STATIC = Path(__file__).parents[1] / "static"
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Two shops with their board, and a lease that ends soon."""
-    env = {"FLASHSALE_LEASE_TTL": "2", "FLASHSALE_THREADS": "16"}
+    env = {"FLASHSALE_LEASE_TTL": "2", "FLASHSALE_THREADS": "16", "FLASHSALE_ITEMS": str(ITEMS)}
     with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, durable=True, env=env) as stack:
         yield stack
 
@@ -41,77 +54,185 @@ def ask(stack: Stack, path: str, body: dict[str, Any] | None = None) -> Any:
         return json.load(response)
 
 
-def play(stack: Stack, scene: str) -> dict[str, Any]:
-    """The scene to its end, with a teacher who never waits."""
+def play(stack: Stack, scene: str, *, speaks_s: float = 0.0) -> dict[str, Any]:
+    """The scene to its end, with a teacher who speaks for so long at each stop."""
     ask(stack, "start", {"scene": scene})
 
     def is_over() -> bool:
         show = ask(stack, "state")["show"]
         if show["waits"]:
+            time.sleep(speaks_s)  # not an event: the teacher
             ask(stack, "next", {})
         return bool(show["over"])
 
-    wait_until(is_over, timeout=90)
+    wait_until(is_over, timeout=90 + 3 * speaks_s)
     show: dict[str, Any] = ask(stack, "state")["show"]
     return show
 
 
 ENDINGS = {
-    "pause": [("etcd-unfenced", "pause.sold_twice", "oversold"), ("etcd", "pause.noticed", "exact")],
+    "pause": [
+        ("etcd-unfenced", "pause.sold_twice", "oversold"),
+        ("etcd-checked", "pause.sold_twice", "oversold"),
+        ("etcd", "pause.refused", "exact"),
+    ],
     "kill": [("etcd", "kill.sold_once", "exact")],
     "etcd": [("etcd", "etcd.waited", "exact")],
     "redis": [("redis-lua", "redis.refused", "exact")],
 }
 
 
+def endings(show: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(each["guard"], each["text"], each["kind"]) for each in show["results"]]
+
+
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_scene_ends_with_its_sentence(stack: Stack, scene: str) -> None:
-    """Every phase is announced, the results are the expected ones, and all processes run again."""
+    """Everything that is said has its text, the results are the expected ones, and all processes run again."""
     show = play(stack, scene)
     assert show["problem"] is None
-    assert [(each["guard"], each["text"], each["kind"]) for each in show["results"]] == ENDINGS[scene]
+    assert endings(show) == ENDINGS[scene]
     assert len(show["phases"]) >= 2
-    for each in [*show["phases"], *show["results"]]:
+    marks = [marker for column in show["columns"] for marker in column["markers"]]
+    for each in [*show["phases"], *show["results"], *marks]:
         assert TEXTS["en"][each["text"]].format(**each["values"])
     assert all(process.running and not process.frozen for process in stack.processes)
-    if scene == "pause":
-        refused = show["results"][1]["values"]
-        assert refused["later"] > refused["token"]
+
+
+def said(show: dict[str, Any], text: str) -> dict[str, Any]:
+    """The values of a phase."""
+    return next(dict(each["values"]) for each in show["phases"] if each["text"] == text)
+
+
+def keys_at(stack: Stack, revision: int) -> list[int]:
+    """The create revisions of all keys that etcd had at a revision."""
+    command = [str(binaries.etcdctl()), f"--endpoints={stack.etcd.endpoint}", "get", "", "--prefix", "-w=json"]
+    done = subprocess.run([*command, f"--rev={revision}"], stdout=subprocess.PIPE, check=True, timeout=WAIT_S)
+    return [each["create_revision"] for each in json.loads(done.stdout)["kvs"]]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    "speaks_s", [0, pytest.param(12, marks=pytest.mark.slow), pytest.param(60, marks=pytest.mark.slow)]
+)
+def test_the_third_act_says_what_section_log_ledger_and_etcd_show(stack: Stack, speaks_s: int) -> None:
+    """However long the teacher speaks: the tokens, their order, who bought, and how long was waited and slept."""
+    tail = SectionTail(stack.section_log, from_now=True)
+    show = play(stack, "pause", speaks_s=speaks_s)
+    assert (show["problem"], endings(show)) == (None, ENDINGS["pause"])
+    sections: dict[tuple[str, str], LoggedSection] = {(each.buyer, each.item): each for each in tail.poll()}
+    frozen_before = min(sections["bob", item].entered for item in "123")
+    for item, result in zip("123", show["results"], strict=True):
+        ada, bob, values = sections["ada", item], sections["bob", item], result["values"]
+        assert (ada.guard, bob.guard) == (result["guard"], result["guard"])
+        assert (ada.token, bob.token) == (values["token"], values["later"])
+        assert all(token in keys_at(stack, token) for token in (ada.token, bob.token))
+        assert ada.read_at is not None
+        assert ada.commit_at is not None
+        assert ada.read_at < bob.entered < ada.commit_at, "Bob had the lock between Ada's read and her write"
+        with redis.Redis.from_url(stack.redis.url) as client:
+            rows = [Order.decode(row) for row in client.lrange(Keys("demo", item).orders, 0, -1)]
+        told = [("bob", bob.token), ("ada", ada.token)][: 1 + values["n"]]
+        assert [(row.buyer, row.token) for row in rows] == told
+        assert ada.outcome == ("sold" if values["n"] else "lock_lost")
+    waited, slept = (float(said(show, "pause.sold")["waited"]), float(said(show, "pause.awake")["slept"]))
+    read = max(sections["ada", item].read_at or 0 for item in "123")
+    late = max(sections["bob", item].entered for item in "123")
+    wrote = min(sections["ada", item].commit_at or 0 for item in "123")
+    assert frozen_before > read
+    assert waited <= (late - read) / 1e9 + 0.05, "from the freeze, which came after the read"
+    assert waited + speaks_s <= slept + 0.05
+    assert slept <= (wrote - read) / 1e9 + 0.05
+
+
+def test_the_third_act_shows_the_lines_of_its_guards(stack: Stack) -> None:
+    """Three columns, from the lock to the write; the second has one line more, the third a fence."""
+    show = play(stack, "pause")
+    assert [column["guard"] for column in show["columns"]] == list(GUARDS)
+    texts = [column["source"]["text"] for column in show["columns"]]
+    assert ["section.ensure()" in text for text in texts] == [False, True, True]
+    assert ["fence=" in text for text in texts] == [False, False, True]
+    for column in show["columns"]:
+        lines = column["source"]["text"].splitlines()
+        assert [marker["buyer"] for marker in column["markers"]] == ["Ada", "Bob"]
+        assert all(
+            "stock.write(" in lines[marker["line"] - column["source"]["first_line"]] for marker in column["markers"]
+        )
 
 
 def test_a_scene_that_is_stopped_leaves_nothing_frozen(stack: Stack) -> None:
-    """A second one has to wait for its end; afterwards the frozen holder goes on."""
+    """A second one has to wait for its end; afterwards the frozen holder goes on, and nothing of it was sold."""
     ask(stack, "start", {"scene": "pause"})
     wait_until(lambda: ask(stack, "state")["show"]["waits"])
     with pytest.raises(urllib.error.HTTPError, match="409"):
         ask(stack, "start", {"scene": "kill"})
-    ask(stack, "next", {})
-    wait_until(lambda: stack.instances[0].frozen)
+    assert stack.instances[0].frozen
     ask(stack, "stop", {})
     wait_until(lambda: ask(stack, "state")["show"]["over"])
     assert not stack.instances[0].frozen
+    with urllib.request.urlopen(f"{stack.instances[0].url}/stock", timeout=10) as response:
+        assert json.load(response)["orders"] == 1, "Bob's"
+
+
+def test_of_scenes_that_start_at_once_one_is_played(stack: Stack) -> None:
+    """Whoever comes second is refused, and what plays can be stopped."""
+
+    def start(scene: str) -> int:
+        try:
+            ask(stack, "start", {"scene": scene})
+        except urllib.error.HTTPError as error:
+            return error.code
+        return 200
+
+    with ThreadPoolExecutor(8) as crowd:
+        codes = dict(zip(SCENES, crowd.map(start, SCENES), strict=True))
+    assert sorted(codes.values()) == [200, 409, 409, 409]
+    assert codes[ask(stack, "state")["show"]["scene"]] == 200
+    ask(stack, "stop", {})
+    wait_until(lambda: ask(stack, "state")["show"]["over"], timeout=60)
+
+
+def test_a_board_that_is_killed_in_a_scene_leaves_nothing_frozen(stack: Stack) -> None:
+    """The instance goes on at once, its purchases give up, and the next board plays the scene."""
+    assert stack.board is not None
+    ask(stack, "start", {"scene": "pause"})
+    wait_until(lambda: stack.instances[0].frozen)
+    stack.board.kill()
+    wait_until(lambda: not stack.instances[0].frozen)
+    stack.board.start()
+    assert endings(play(stack, "pause")) == ENDINGS["pause"]
+
+
+def test_no_scene_begins_in_a_rush() -> None:
+    """Its sale would be reset; the board says so, and plays nothing."""
+    with answering(lambda request, body: {"state": "running"}) as locust:
+        board = create_board(replace(BoardSettings(), locust=locust)).test_client()
+        refused = board.post("/scenes/start", json={"scene": "pause"})
+        assert (refused.status_code, refused.get_json()["type"].split(":")[-1]) == (409, "locust_busy")
+        assert board.get("/scenes/state").get_json()["show"] is None
 
 
 def test_the_terminal_tells_the_same_scene() -> None:
     """In the language asked for; a key goes on unless it was pressed before; it exits with 0."""
-    command = [sys.executable, "-m", "loadtest", "scene", "kill", "--language", "zh"]
+    command = [sys.executable, "-m", "loadtest", "scene", "pause", "--language", "zh"]
     with Terminal(command, dict(os.environ)) as screen:
         screen.type(" ")
-        for phase in (1, 2):
-            assert screen.shows(TEXTS["zh"]["enter"], times=phase), screen
-            screen.type(" ")
+        assert screen.shows(TEXTS["zh"]["enter"]), screen
+        screen.type(" ")
         assert screen.shows("EXACT"), screen
         assert screen.process.wait(WAIT_S) == 0
-    assert "kill -9" in screen.screen
+    assert screen.screen.count("OVERSOLD") == 2
 
 
 def test_every_text_is_there_in_both_languages() -> None:
     """What scenes, page and terminal say has a text in English and Chinese, with the same values."""
     sources = "".join(path.read_text(encoding="utf-8") for path in STATIC.parent.glob("*.py"))
-    told = re.findall(r'"((?:pause|kill|etcd|redis)\.\w+)"', sources)
+    told = re.findall(r'"((?:pause|kill|etcd|redis|marker)\.\w+)"', sources)
     asked = re.findall(r'data-text="(\w+)"', (STATIC / "scenes.html").read_text(encoding="utf-8"))
     own = {"too_slow", "cannot", "away", "token", "colon", "enter", "starting", *(f"scene.{scene}" for scene in SCENES)}
-    own |= {"cannot.elsewhere", "cannot.one_instance", "status.401", "status.409"}
+    own |= {"begins", "more", "lease", "lease.ended", *(f"guard.{guard}" for guard in GUARDS)}
+    own |= {"cannot.elsewhere", "cannot.one_instance", "cannot.items"}
+    own |= {"status.401", "status.409", "status.locust_busy"}
     own |= {f"outcome.{outcome.value}" for outcome in Outcome}
     own |= {f"kind.{kind}" for kind in ("exact", "oversold", "undersold", "flawed")}
     assert set(TEXTS["en"]) == set(TEXTS["zh"]) == {*told, *asked, *own}

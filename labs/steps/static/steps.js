@@ -2,10 +2,12 @@
 
 import { chosenLanguage } from "/static/slow/language.js";
 import { speaker } from "/static/slow/texts.js";
-import { make, setText, Stage } from "/static/slow/stage.js";
+import { allow, make, pressable, setText } from "/static/slow/code.js";
+import { Stage } from "/static/slow/stage.js";
 import { TEXTS } from "./texts.js";
 
-const LEVELS = ["none", "thread", "etcd-unfenced", "etcd", "redis-lua"];
+const LEVELS = ["none", "thread", "etcd-unfenced", "etcd-checked", "etcd", "redis-lua"];
+const SELLS_TWICE = LEVELS.slice(0, 4);
 const POLL_MS = 400;
 const FENCED = /token ([\d.]+) is fenced off, ([\d.]+) was here/;
 const $ = (id) => document.getElementById(id);
@@ -19,6 +21,7 @@ let guard = LEVELS[0];
 let setup = { guards: [] };
 let waiting = 0; // requests, which wait for each other: an older state must not replace a newer one
 let turn = Promise.resolve();
+let mayBegin = document.body.dataset.begins === "true"; // as long as nobody has begun; not for a link of another site
 
 async function ask(path, body) {
   const headers = { "Content-Type": "application/json" };
@@ -53,6 +56,7 @@ function select(name) {
   for (const button of $("levels").querySelectorAll("button")) button.ariaCurrent = button.value === name ? "true" : null;
   $("other").value = LEVELS.includes(name) ? "" : name;
   setText($("task"), t(LEVELS.includes(name) ? `task_${name}` : "task"));
+  $("next-level").hidden = true;
 }
 
 function show({ instances, sale, queue }) {
@@ -60,62 +64,59 @@ function show({ instances, sale, queue }) {
   all.sort((a, b) => a.buyer.localeCompare(b.buyer));
   const running = all[0]?.guard;
   if (running && running !== guard && waiting === 1) select(running); // another viewer has chosen it
-  const columns = instances.map(({ name, state, purchases }, colour) => {
-    const source = purchases[0]?.source ?? all[0]?.source ?? { file: "", first_line: 0, text: "" };
-    const markers = purchases.map((purchase) => ({ line: purchase.line, label: purchase.buyer, text: onLine(purchase), tone: state === "frozen" ? "warn" : toneOf(purchase), current: purchase.stands }));
-    return { name, colour, source, markers: markers.filter(({ line }) => line != null) };
-  });
+  if (mayBegin && !all.length) choose(guard);
+  mayBegin = false;
+  const source = all[0]?.source ?? { file: "", first_line: 0, text: "" };
+  const markers = all.map((purchase) => ({ line: purchase.line, label: purchase.buyer, colour: instances.indexOf(purchase.instance), text: onLine(purchase), tone: purchase.instance.state === "frozen" ? "warn" : toneOf(purchase), current: purchase.stands }));
   const ours = all.length > 0 && sale.orders <= all.length && sale.stock <= 1; // or another sale has begun before or since
   const tokens = [sale.fence, ...all.map(({ token }) => token)].filter((token) => token != null);
   stage.show({
-    columns,
-    middle: [
+    source,
+    instances: instances.map(({ name }) => name),
+    markers: markers.filter(({ line }) => line != null),
+    figures: [
       [t("counter"), ours ? (sale.stock ?? "?") : "–"],
       [t("ledger"), ours ? sale.orders : "–", ours && sale.orders > 1 ? "bad" : ""],
       [t("queue"), queue.length],
       [t("token"), ours && tokens.length ? tokens.map((each) => [each].flat().join(".")).sort(byNumber).at(-1) : "–"],
     ],
   });
-  for (const instance of instances) {
-    const slot = stage.slot(instance.name);
-    const own = all.filter((purchase) => purchase.instance === instance);
-    for (const old of slot.querySelectorAll(".purchase")) if (!own.some(({ id }) => old.dataset.id === id)) old.remove();
-    for (const purchase of own) showControls(slot, purchase, { all, queue });
-  }
+  for (const old of $("purchases").querySelectorAll(".purchase")) if (!all.some(({ id }) => old.dataset.id === id)) old.remove();
+  for (const purchase of all) showControls(purchase, { all, queue, colour: instances.indexOf(purchase.instance) });
   const over = all.every(({ point }) => point === "over"); // also before the first one
   $("begin").className = over ? "main" : "";
-  $("add").disabled = over || all.length > 2;
+  allow($("add"), !over && all.length < 3);
   if (ours) showResult(all, sale, running);
   else setText($("result"), "");
 }
 
 const byNumber = (a, b) => parseFloat(a) - parseFloat(b);
 
-function showControls(slot, purchase, context) {
+function showControls(purchase, context) {
   const { id, buyer, instance, stands, point } = purchase;
   let row = rows.get(id);
   if (!row) {
     const [step, freeze] = ["step", "freeze"].map((name) => make("button", { type: "button", class: name === "step" ? "main" : "", "data-do": `${name} ${buyer}` }));
-    row = make("div", { class: "purchase", "data-id": id }, step, freeze, make("p", { "aria-live": "polite" }));
-    step.addEventListener("click", () => act("/steps/step", { id }));
-    freeze.addEventListener("click", () => act("/control/instance", { instance: row.dataset.instance, action: row.dataset.frozen === "true" ? "thaw" : "freeze" }));
+    row = make("div", { class: `purchase colour-${context.colour % 4}`, "data-id": id }, step, freeze, make("p", { "aria-live": "polite" }, make("span"), make("small", {}, instance.name)));
+    pressable(step, () => act("/steps/step", { id }));
+    pressable(freeze, () => act("/control/instance", { instance: row.dataset.instance, action: row.dataset.frozen === "true" ? "thaw" : "freeze" }));
     rows.set(id, row);
   }
-  if (row.parentElement !== slot) slot.append(row);
+  if (!row.isConnected) $("purchases").append(row);
   const frozen = instance.state === "frozen";
   Object.assign(row.dataset, { frozen, instance: instance.name });
   const [step, freeze, said] = row.children;
   setText(step, t("step", { buyer }));
-  step.disabled = !stands || instance.state !== "running";
+  allow(step, stands && instance.state === "running");
   setText(freeze, t(frozen ? "thaw" : "freeze", { buyer }));
   freeze.hidden = !setup.can_freeze;
-  freeze.disabled = point === "over" && !frozen;
-  setText(said, `${buyer} ${statusOf(purchase, context)}`);
+  allow(freeze, frozen || point !== "over");
+  setText(said.firstChild, `${buyer} ${statusOf(purchase, context)}`);
 }
 
 function statusOf(purchase, { all, queue }) {
   const { instance, stands, point, id } = purchase;
-  if (instance.state === "frozen") return t("frozen", { what: onLine(purchase) });
+  if (instance.state === "frozen") return `${t("frozen", { what: onLine(purchase) })}${leaseOf(purchase, queue)}`;
   if (instance.state !== "running") return t("down");
   if (stands || point === "over") return pointWords(purchase);
   const place = queue.findIndex(({ owner }) => owner.includes(`thread steps-${id})`));
@@ -127,6 +128,14 @@ function statusOf(purchase, { all, queue }) {
   return t(purchase.guard === "thread" ? "waitsThread" : "waits");
 }
 
+// Of a frozen holder, as etcd says: its lease runs out, and then it is not in the queue any more.
+function leaseOf({ id, token, outcome }, queue) {
+  if (token == null || outcome) return "";
+  const place = queue.findIndex(({ owner }) => owner.includes(`thread steps-${id})`));
+  if (place > 0 || queue[place]?.ttl_s == null) return place < 0 ? t("leaseEnded") : "";
+  return t("leaseLeft", { left: Math.max(queue[place].ttl_s, 0) });
+}
+
 function ending({ outcome, point }) {
   if (outcome) return outcome in TEXTS ? t(outcome) : outcome;
   return t(point === "over" ? "failed" : "undecided");
@@ -135,12 +144,14 @@ function ending({ outcome, point }) {
 function pointWords(purchase) {
   const { point, token, stock_read: value, outcome } = purchase;
   if (point === "over") return ending(purchase);
-  if (point === "left") return t("left", { ended: ending(purchase) });
+  if (point === "left") return t(hasLock(purchase) ? "leftLock" : "left", { ended: ending(purchase) });
   if (point === "locked" && token != null) return t("lockedToken", { token: [token].flat().join(".") });
   if (point === "read") return value == null || outcome ? t("decided") : t("read", { value });
   if (point === "write") return value == null ? t("script") : t("write", { value: value - 1 });
   return t(point);
 }
+
+const hasLock = ({ guard: name, token }) => token != null || ["thread", "redis-lock"].includes(name);
 
 function onLine(purchase) {
   const { point, outcome, stands } = purchase;
@@ -167,18 +178,38 @@ function showResult(all, { stock, orders }, running) {
   let [text, tone, done] = ["", "", false];
   if (orders > 1) {
     const buyers = sold.map(({ buyer }) => buyer).join(language === "zh" ? "、" : " and ");
-    [text, tone, done] = [t("soldTwice", { buyers, stock }), "bad", !["etcd", "redis-lua"].includes(running)];
+    done = SELLS_TWICE.includes(running);
+    [text, tone] = [t("soldTwice", { buyers, stock }), done ? "good" : "bad"]; // reaching the aim is green
   } else if (lost.length) {
     const [{ buyer, detail }] = lost;
-    [text, tone, done] = [t("refusedWrite", { buyer, detail: reason(detail) }), "good", running === "etcd"];
+    done = running === "etcd" && FENCED.test(detail);
+    [text, tone] = [t("refusedWrite", { buyer, detail: reason(detail) }), done ? "good" : "warn"];
+    if (!done && LEVELS.includes(running)) text += ` ${t("freezeLater", { buyer })}`;
   } else if (over && orders === 1) {
     const between = running === "redis-lua";
     [text, tone, done] = [t(between ? "nothingBetween" : "soldOnce", { buyer: sold[0]?.buyer ?? "?" }), between ? "good" : "warn", between];
   } else if (over) text = t("unsold");
-  setText($("result"), text);
+  setText($("result"), done ? t("reached", { text }) : text);
   $("result").dataset.tone = tone;
   if (done) solved.add(running);
+  const next = LEVELS[LEVELS.indexOf(running) + 1];
+  $("next-level").hidden = !done || !next;
+  if (next) Object.assign($("next-level"), { value: next, textContent: t("nextLevel", { number: LEVELS.indexOf(next) + 1, guard: next }) });
   for (const button of $("levels").querySelectorAll("button")) button.dataset.solved = solved.has(button.value);
+}
+
+let last = "A"; // who was stepped by a key
+
+// A, B and C step, with Shift they freeze and thaw; space steps again; N opens the next level.
+function press(event) {
+  const { key, target } = event;
+  if (event.altKey || event.ctrlKey || event.metaKey || target.matches("input, select") || (key === " " && target.matches("button, a"))) return;
+  const buyer = /^[abc]$/i.test(key) ? key.toUpperCase() : key === " " ? last : null;
+  const button = buyer ? document.querySelector(`[data-do="${event.shiftKey ? "freeze" : "step"} ${buyer}"]`) : /^n$/i.test(key) ? $("next-level") : null;
+  if (!button || button.hidden || event.repeat) return;
+  event.preventDefault();
+  if (buyer) last = buyer;
+  button.click();
 }
 
 for (const node of document.querySelectorAll("[data-text]")) node.textContent = t(node.dataset.text);
@@ -193,7 +224,9 @@ $("levels").append(
   }),
 );
 $("begin").addEventListener("click", () => choose(guard));
-$("add").addEventListener("click", () => act("/steps/add", { guard, buyer: "C" }));
+$("next-level").addEventListener("click", ({ target }) => choose(target.value));
+pressable($("add"), () => act("/steps/add", { guard, buyer: "C" }));
+document.addEventListener("keydown", press);
 $("token-label").addEventListener("submit", (event) => event.preventDefault());
 $("other").addEventListener("change", ({ target }) => target.value && choose(target.value));
 ask("/setup").then((told) => {

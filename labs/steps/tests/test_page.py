@@ -1,4 +1,4 @@
-"""The five levels of "you are the scheduler", solved by clicks against a real stack of two instances."""
+"""The levels of "you are the scheduler", solved by clicks against a real stack of two instances."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from app.guards import guards
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
 
@@ -26,7 +27,11 @@ WAYS_OUT = {  # what to click: the purchases in this order, each to its next poi
     "thread": (RACE, SOLD_TWICE),
     "redis-lua": (["A"] * 2 + ["B"] * 4 + ["A"] * 2, "nothing to step into"),
 }
-AFTER_A_FREEZE = {"etcd-unfenced": SOLD_TWICE, "etcd": "The late write of A was refused: token"}
+AFTER_A_FREEZE = {
+    "etcd-unfenced": SOLD_TWICE,
+    "etcd-checked": SOLD_TWICE,
+    "etcd": "The late write of A was refused: token",
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +64,15 @@ def open_page(chromium: Browser, stage_stack: Stack) -> Iterator[Any]:
     assert complaints == []
 
 
+def ask(stack: Stack, path: str, body: bytes | None = None) -> list[dict[str, Any]]:
+    """The instances, as the board tells of them."""
+    assert stack.board is not None
+    request = urllib.request.Request(f"{stack.board.url}/steps/{path}", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        instances: list[dict[str, Any]] = json.load(response)["instances"]
+        return instances
+
+
 def begin(page: Page, level: str) -> None:
     """Choose the level; both purchases stand before the guard."""
     page.click(f"#levels button[value={level}]")
@@ -70,7 +84,7 @@ def step(page: Page, *buyers: str) -> None:
     """Click "Step A" or "Step B" as soon as it can be pressed, one after the other."""
     for buyer in buyers:
         text = page.inner_text(f".purchase:has([data-do='step {buyer}']) p")
-        page.click(f"[data-do='step {buyer}']:enabled")
+        page.click(f"[data-do='step {buyer}']:not([aria-disabled=true])")
         page.wait_for_function(
             "([buyer, before]) => [...document.querySelectorAll('.purchase')].find("
             "(row) => row.querySelector(`[data-do='step ${buyer}']`)).lastChild.textContent !== before",
@@ -79,8 +93,8 @@ def step(page: Page, *buyers: str) -> None:
 
 
 def wait_result(page: Page, text: str, level: str) -> None:
-    """The page says it, and the level is solved."""
-    page.wait_for_selector(f"#result:has-text('{text}')")
+    """The page says it in green, and the level is solved."""
+    page.wait_for_selector(f"#result[data-tone=good]:has-text('{text}')")
     page.wait_for_selector(f"#levels button[value={level}][data-solved=true]")
 
 
@@ -92,7 +106,7 @@ def test_a_level_is_solved_by_steps(open_page: Any, level: str) -> None:
     order, sentence = WAYS_OUT[level]
     step(page, *order)
     wait_result(page, sentence, level)
-    assert page.inner_text(".stage-middle div:nth-child(2) dd") == ("2" if sentence == SOLD_TWICE else "1")
+    assert page.inner_text(".stage-figures div:nth-child(2) dd") == ("2" if sentence == SOLD_TWICE else "1")
 
 
 @pytest.mark.parametrize("level", AFTER_A_FREEZE)
@@ -111,45 +125,114 @@ def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: s
     wait_result(page, AFTER_A_FREEZE[level], level)
 
 
+def press(page: Page, *keys: str) -> None:
+    """Press "a" or "b" as soon as that purchase can go on, one after the other; "A" freezes or thaws at once."""
+    for key in keys:
+        row = page.locator(f".purchase:has([data-do='step {key.upper()}'])")
+        text = row.locator("p").inner_text()
+        if key.islower():
+            page.wait_for_selector(f"[data-do='step {key.upper()}']:not([aria-disabled=true])")
+        page.keyboard.press(key if key.islower() else f"Shift+{key}")
+        page.wait_for_function(
+            "([row, before]) => row.textContent !== before", arg=[row.locator("p").element_handle(), text]
+        )
+
+
+def test_the_page_opens_with_the_first_level_and_is_played_by_keys(open_page: Any, stage_stack: Stack) -> None:
+    """Opened afresh, level 1 stands ready; keys solve it and lead on. What another site links to begins nothing."""
+    for instance in stage_stack.instances:
+        urllib.request.urlopen(urllib.request.Request(f"{instance.url}/steps", method="DELETE"), timeout=30).close()
+    page = open_page()
+    page.wait_for_selector("#levels button[value=none][aria-current=true]")
+    press(page, *"aaaabbbbbbaa")
+    wait_result(page, SOLD_TWICE, "none")
+    page.keyboard.press("n")
+    page.wait_for_selector("#levels button[value=thread][aria-current=true]")
+    page.wait_for_selector(".code small:has-text('app/guards/thread.py')")
+    press(page, "a")
+    page.keyboard.press(" ")
+    page.wait_for_selector(".purchase:has-text('A read 1')")
+    assert stage_stack.board is not None
+    request = urllib.request.Request(f"{stage_stack.board.url}/steps", headers={"Sec-Fetch-Site": "cross-site"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        assert b'data-begins="false"' in response.read()
+
+
+def test_the_lease_of_a_frozen_holder_counts_down(open_page: Any) -> None:
+    """The seconds are etcd's; when the lease has ended, the page says that. Focus stays on the button."""
+    page = open_page()
+    begin(page, "etcd")
+    step(page, *"AA")
+    page.click("[data-do='freeze A']")
+    page.wait_for_selector(".purchase:has-text('left of its lease')")
+    page.wait_for_selector(".purchase:has-text('its lease has ended')")
+    assert page.evaluate("document.activeElement.dataset.do") == "freeze A"
+    page.click("[data-do='freeze A']")
+
+
+ROWS = """[...document.querySelectorAll('.code-lines li')].map(
+  (row) => ({
+    height: row.offsetHeight,
+    beyond: row.scrollWidth - row.clientWidth,
+    size: parseFloat(getComputedStyle(row).fontSize),
+  })
+)"""
+
+
+@pytest.mark.parametrize("guard", guards())
+def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, stage_stack: Stack, guard: str) -> None:
+    """Of 18 pixels at least; no line of code is wrapped or cut, and none has its comment on a second line."""
+    page = open_page()
+    page.set_viewport_size({"width": 1024, "height": 768})
+    ask(stage_stack, "begin", json.dumps({"guard": guard}).encode())
+    page.wait_for_selector(f".code small:has-text('{guard.replace('-', '_')}')")
+    rows = page.evaluate(ROWS)
+    assert len({row["height"] for row in rows}) == 1, rows
+    assert all(row["beyond"] == 0 and row["size"] >= 18 for row in rows), rows
+
+
 def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_page: Any) -> None:
     """C joins, finds the item sold, and is told so in the language of the browser."""
     page = open_page("zh-CN")
     page.click("#levels button[value=none]")
     page.click("[data-do='step A']")
-    page.click("#add:enabled")
-    page.wait_for_selector("[data-do='step C']:enabled")
+    page.click("#add:not([aria-disabled=true])")
+    page.wait_for_selector("[data-do='step C']:not([aria-disabled=true])")
     for buyer, times in (("A", 5), ("C", 4)):
         for _ in range(times):
-            page.click(f"[data-do='step {buyer}']:enabled")
+            page.click(f"[data-do='step {buyer}']:not([aria-disabled=true])")
     page.wait_for_selector(".purchase:has-text('C 得知已售罄')")
     assert page.inner_text("h1") == "你来当调度器"
 
 
 def test_all_viewers_are_answered_while_one_begins(stage_stack: Stack) -> None:
     """The state that others ask for just when a level begins anew has both instances."""
-    assert stage_stack.board is not None
-    url = f"{stage_stack.board.url}/steps"
-
-    def ask(path: str, body: bytes | None = None) -> int:
-        asked = urllib.request.Request(f"{url}/{path}", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(asked, timeout=30) as response:
-            return len(json.load(response)["instances"])
-
     with ThreadPoolExecutor(4) as viewers:
-        states = [viewers.submit(ask, "state") for _ in range(200)]
-        assert [ask("begin", b'{"guard": "none"}') for _ in range(8)] == [2] * 8
-        assert {state.result() for state in states} == {2}
+        states = [viewers.submit(ask, stage_stack, "state") for _ in range(200)]
+        assert [len(ask(stage_stack, "begin", b'{"guard": "none"}')) for _ in range(8)] == [2] * 8
+        assert {len(state.result()) for state in states} == {2}
+
+
+def test_of_four_that_begin_at_once_one_has_both_purchases(stage_stack: Stack) -> None:
+    """Four viewers start four guards at once: two purchases are under way, both under one of them."""
+    bodies = [json.dumps({"guard": guard}).encode() for guard in ("none", "thread", "etcd", "redis-lua")]
+    with ThreadPoolExecutor(4) as viewers:
+        for begun in [viewers.submit(ask, stage_stack, "begin", body) for body in bodies]:
+            begun.result()
+    purchases = [each for instance in ask(stage_stack, "state") for each in instance["purchases"]]
+    assert sorted(each["buyer"] for each in purchases) == ["A", "B"]
+    assert len({each["guard"] for each in purchases}) == 1
 
 
 def test_another_sale_is_not_counted_as_the_level(open_page: Any, stage_stack: Stack) -> None:
     """When the stock is reset for a rush, the page shows no counter and no orders rather than those of the rush."""
     page = open_page()
     begin(page, "none")
-    page.wait_for_selector(".stage-middle div:nth-child(1) dd:text-is('1')")
+    page.wait_for_selector(".stage-figures div:nth-child(1) dd:text-is('1')")
     assert stage_stack.board is not None
     reset = urllib.request.Request(
         f"{stage_stack.board.url}/control/reset", b'{"stock": 300}', {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(reset, timeout=30):
-        page.wait_for_selector(f".stage-middle div:nth-child(1) dd:text-is('{NOTHING}')")
-    assert page.inner_text(".stage-middle div:nth-child(2) dd") == NOTHING
+        page.wait_for_selector(f".stage-figures div:nth-child(1) dd:text-is('{NOTHING}')")
+    assert page.inner_text(".stage-figures div:nth-child(2) dd") == NOTHING

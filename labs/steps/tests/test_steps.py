@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from app import services
 from app.sales.sale import Sale
 from labs.steps.shop import Steps
-from tests.support.shops import buy
+from tests.support.shops import at_once, buy
 from tests.support.waiting import wait_until
 
 State = dict[str, Any]
@@ -140,8 +140,16 @@ def test_who_may_step_is_who_may_reset(make: Any, sale: Sale) -> None:
 
 
 def test_there_is_an_end_to_purchases_under_way(app: Flask, sale: Sale) -> None:
-    """Too many are refused."""
-    for _ in range(8):
-        add(app, "none")
-    refused = app.test_client().post("/steps", json={})
-    assert (refused.status_code, "DELETE /steps" in refused.get_json()["detail"]) == (409, True)
+    """Too many are refused, also of thirty that come at once."""
+    answers = at_once(30, lambda number: app.test_client().post("/steps", json={}))
+    refused = [answer for answer in answers if answer.status_code == 409]
+    assert len(refused) == 22
+    assert all("DELETE /steps" in answer.get_json()["detail"] for answer in refused)
+
+
+def test_purchases_that_are_over_are_forgotten(app: Flask, sale: Sale) -> None:
+    """The last ones are kept, so that people see what became of them; a crowd does not fill the memory."""
+    for number in range(20):
+        step(app, add(app, "redis-lua", buyer=f"buyer-{number}"), 4)
+    kept = app.test_client().get("/steps").get_json()["purchases"]
+    assert [each["buyer"] for each in kept] == [f"buyer-{number}" for number in range(12, 20)]

@@ -88,15 +88,27 @@ def test_the_hint_is_a_line_for_a_shell(stage: Stack) -> None:
     assert expected["FLASHSALE_SECTION_LOG"] == str(stage.section_log)
 
 
+WAITS = "import signal; print('ready'); signal.pause()"
+
+
 @pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
-    with Script(tmp_path, "import signal; print('ready'); signal.pause()") as running:
+    with Script(tmp_path, WAITS) as running:
         yield running
 
 
-def test_a_board_that_waits_no_longer_is_no_defect(script: Script, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def asking(tmp_path: Path) -> Iterator[Script]:
+    """The process in the part of the board."""
+    with Script(tmp_path / "asking", WAITS) as running:
+        yield running
+
+
+def test_a_board_that_waits_no_longer_is_no_defect(
+    script: Script, asking: Script, capfd: pytest.CaptureFixture[str]
+) -> None:
     """What it asked for is done, and nothing is written between the lines of `up`."""
-    with closing(Control([script])) as control:
+    with closing(Control([script], asking)) as control:
         with socket.socket(socket.AF_UNIX) as board:
             board.connect(str(control.path))
             board.sendall(json.dumps({"ask": "kill", "instance": "script"}).encode() + b"\n")
@@ -105,9 +117,18 @@ def test_a_board_that_waits_no_longer_is_no_defect(script: Script, capfd: pytest
     assert capfd.readouterr().err == ""
 
 
-def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(script: Script) -> None:
+def test_what_a_board_has_frozen_goes_on_when_the_board_is_killed(script: Script, asking: Script) -> None:
+    """Nobody is left to thaw it; while the board runs, it stays frozen."""
+    with closing(Control([script], asking)) as control:
+        asked(control, "freeze")
+        assert asked(control, "states") == {"states": {"script": "frozen"}}
+        asking.kill()
+        wait_until(lambda: asked(control, "states") == {"states": {"script": "running"}})
+
+
+def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(script: Script, asking: Script) -> None:
     """Each is refused with the reason; after a restart nothing of it is left, and it can be frozen."""
-    with closing(Control([script])) as control:
+    with closing(Control([script], asking)) as control:
         os.killpg(script.pid, signal.SIGKILL)
         wait_until(lambda: not script.running)
         for ask in ("freeze", "thaw", "kill"):

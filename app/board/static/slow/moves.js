@@ -22,12 +22,12 @@ export function movesOf({ sections, ledger, answers = [], stock, guard, source }
 
 // What the sale showed after the first `number` moves, and who was inside.
 export function stateAfter({ moves, stock }, number) {
-  const state = { counter: stock, ledger: 0, token: null, inside: new Map() };
+  const state = { counter: stock, ledger: 0, lost: 0, token: null, inside: new Map() };
   for (const move of moves.slice(0, number)) {
     const { section, point } = move;
     if (point === "left") state.inside.delete(section);
     else state.inside.set(section, move);
-    if (move.sold) [state.counter, state.ledger] = [move.counter, state.ledger + 1];
+    if (move.sold) [state.counter, state.ledger, state.lost] = [move.counter, state.ledger + 1, state.lost + move.lost];
     if (section.token != null && !isHigher(state.token, section.token)) state.token = section.token;
   }
   return state;

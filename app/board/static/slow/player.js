@@ -3,7 +3,8 @@
 
 import { movesOf, stateAfter, tokenText } from "./moves.js";
 import { speaker } from "./texts.js";
-import { make, setText, Stage } from "./stage.js";
+import { allow, make, pressable, setText } from "./code.js";
+import { Stage } from "./stage.js";
 
 const SPEEDS = [1, 10, 100, 1000];
 const MOST_MARKS = 300;
@@ -33,8 +34,8 @@ export class Player {
     const { moves, end } = this.film;
     this.firstLost = moves.findIndex(({ lost }) => lost > 0);
     this.firstRefused = moves.findIndex(({ refused }) => refused);
-    this.#parts.lost.disabled = this.firstLost < 0;
-    this.#parts.refused.disabled = this.firstRefused < 0;
+    allow(this.#parts.lost, this.firstLost >= 0);
+    allow(this.#parts.refused, this.firstRefused >= 0);
     this.#parts.lost.title = this.firstLost < 0 ? t("noLost") : "";
     this.#parts.scrub.max = end;
     this.#drawMarks();
@@ -89,27 +90,29 @@ export class Player {
     const state = stateAfter(film, this.#number);
     if (now?.point === "left") state.inside.set(now.section, now); // it is seen as it leaves
     const waiting = (instance) => film.arrivals.filter((each) => each.instance === instance && each.from <= this.#at && this.#at < each.to).length;
-    const columns = film.instances.map((name, colour) => {
-      const inside = [...state.inside].filter(([section]) => section.instance === name);
-      const markers = inside.map(([section, move]) => ({
-        line: move.line,
-        label: film.shortName(section.buyer),
-        text: move.lost ? t("lostShort", move) : move.refused ? t("refusedShort") : this.#words(move),
-        tone: toneOf(move),
-        current: move === now,
-      }));
-      const queued = waiting(name);
-      const gate = queued ? film.moves.find(({ section, point }) => section.instance === name && point === "locked") : null;
-      if (gate) markers.push({ line: gate.line, label: "", text: t("waiting", { count: queued }), tone: "dim" });
-      return { name, colour, source: film.source, markers };
-    });
+    const markers = [...state.inside].map(([section, move]) => ({
+      line: move.line,
+      label: film.shortName(section.buyer),
+      colour: film.instances.indexOf(section.instance),
+      text: move.lost ? t("lostShort", move) : move.refused ? t("refusedShort") : this.#words(move),
+      tone: toneOf(move),
+      current: move === now,
+    }));
+    for (const [colour, instance] of film.instances.entries()) {
+      const count = waiting(instance);
+      const gate = count && film.moves.find(({ section, point }) => section.instance === instance && point === "locked");
+      if (gate) markers.push({ line: gate.line, label: `+${count}`, colour, text: t("waiting", { count }), tone: "dim" });
+    }
     const queue = film.instances.reduce((sum, name) => sum + waiting(name), 0);
     const changed = !now?.sold ? "" : now.lost ? "bad" : "good";
     this.stage.show({
-      columns,
-      middle: [
+      instances: film.instances,
+      source: film.source,
+      markers,
+      figures: [
         [t("counter"), state.counter ?? "?", changed],
         [t("ledger"), state.ledger, changed && "good"],
+        [t("lostSoFar"), state.lost, state.lost > 0 ? "bad" : ""],
         [t("queue"), film.arrivals.length ? queue : "–"], // the board keeps no answers
         [t("token"), state.token == null ? "–" : tokenText(state.token)],
       ],
@@ -120,8 +123,8 @@ export class Player {
     scrub.value = this.#at;
     scrub.setAttribute("aria-valuetext", clockText);
     setText(play, t(this.#playing ? "pause" : "play"));
-    back.disabled = this.#number <= 0;
-    forward.disabled = this.#number >= film.moves.length;
+    allow(back, this.#number > 0);
+    allow(forward, this.#number < film.moves.length);
     sentence.ariaLive = this.#playing ? "off" : "polite"; // nobody can follow it while it plays
     sentence.dataset.tone = now ? toneOf(now) : "";
     setText(sentence, now ? this.#sentence(now) : film.moves.length ? t("keys") : t("empty"));
@@ -153,8 +156,7 @@ export class Player {
     const { t, root } = this;
     const button = (name, press) => {
       const node = make("button", { type: "button", "data-do": name }, t(name === "refused" ? "refusedMark" : name));
-      node.addEventListener("click", press);
-      return (this.#parts[name] = node);
+      return (this.#parts[name] = pressable(node, press));
     };
     const speed = make("select", { "aria-label": t("speed") }, ...SPEEDS.map((by) => make("option", { value: by }, `1/${by}`)));
     speed.value = 1000;
@@ -191,6 +193,12 @@ export class Player {
     root.addEventListener("keydown", (event) => this.#press(event));
   }
 
+  // The next event at that instance.
+  #nextAt(instance) {
+    const later = this.film.moves.findIndex(({ section }, index) => index >= this.#number && section.instance === instance);
+    if (later >= 0) this.#jump(later);
+  }
+
   #jump(index) {
     this.pause();
     this.goTo(index + 1);
@@ -200,13 +208,17 @@ export class Player {
     const { target, key } = event;
     if (event.altKey || event.ctrlKey || event.metaKey || target.matches("select")) return;
     if (key === " " && target.matches("button")) return; // which presses it
+    const next = (index) => () => this.#nextAt(this.film.instances[index]);
     const act = {
+      a: next(0),
+      b: next(1),
+      c: next(2),
       " ": () => (this.#playing ? this.pause() : this.play()),
       ArrowRight: () => this.step(1),
       ArrowLeft: () => this.step(-1),
       Home: () => this.step(-Infinity),
       End: () => this.step(Infinity),
-    }[key];
+    }[key.length > 1 ? key : key.toLowerCase()];
     if (!act) return;
     event.preventDefault();
     act();

@@ -12,7 +12,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import Conflict
 
 from app.board.settings import BoardSettings
-from app.board.sources.locust import UNREACHABLE, Locust
+from app.board.sources.locust import UNREACHABLE, RushClient
 from app.board.sources.stack_client import StackRefused
 from app.board.web.pages import add_page
 from app.board.web.security import authorize
@@ -112,7 +112,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and what it asks for."""
     shows: list[Show] = []
     starting = threading.Lock()
-    locust: Locust = app.extensions["locust"]
+    locust: RushClient = app.extensions["locust"]
 
     add_page(app, "/scenes", STATIC / "scenes.html")
 

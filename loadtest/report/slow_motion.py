@@ -61,6 +61,7 @@ def _film(record: Record) -> dict[str, Any]:
         "stock": record.stock,
         "source": source and {"file": source.file, "first_line": source.first_line, "text": source.text},
         "orders": len(record.ledger),
+        "verdict": {name: record.verdict.get(name) for name in ("kind", "oversold", "undersold")},
         "sections": [[*_row(section), places.get(section.order), _points(section)] for section in record.sections],
         "answers": [[each.buyer, each.instance, each.sent_ms, each.answered_ms] for each in record.answers],
     }

@@ -42,7 +42,7 @@ SHOWN = """
   const text = (selector) => document.querySelector(selector)?.textContent ?? "";
   const [counter, orders] = [...document.querySelectorAll(".slow dd")].map((each) => each.textContent);
   const code = document.querySelector(".code-lines .current code");
-  return [text(".slow .sentence"), code?.firstChild.data.trim() ?? "", counter, orders];
+  return [text(".slow .sentence"), code?.textContent.trim() ?? "", counter, orders];
 }
 """
 

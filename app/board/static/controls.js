@@ -3,7 +3,7 @@
 import { $, duration, say } from "./dom.js";
 import { language, sentences, text, TEXTS } from "./texts.js";
 
-const BUSY = ["spawning", "running", "stopping", "cleanup"]; // Locust's words
+export const BUSY = ["spawning", "running", "stopping", "cleanup"]; // Locust's words
 const THINK_MS = [0, 1, 2, 5, 10, 20, 50, 100, 200, 400, 700, 1000, 2000, 5000]; // the notches of the dial
 const SAID_MS = 8000;
 

@@ -1,9 +1,10 @@
 // The page: what is live, or what was recorded, shown by the same panels.
 
-import { Controls } from "./controls.js";
+import { BUSY, Controls } from "./controls.js";
 import { $, duration, say } from "./dom.js";
 import { Live } from "./live.js";
 import { showInstances, showQueue, showRuns, showUnavailable, showVerdict, speak } from "./panels.js";
+import { explain } from "./slow/explain.js";
 import { openPlayer } from "./slow/player.js";
 import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
@@ -12,6 +13,7 @@ import { fillTexts, language, setLabTexts, text } from "./texts.js";
 import { Timeline } from "./timeline.js";
 import { sentenceOf } from "./verdict.js";
 
+const FEWEST = 10; // items of a rush; scenes and steps have less
 const EXPECTED_MS = 15_000; // for the board to tell of a rush that was asked for here
 
 fillTexts();
@@ -23,6 +25,8 @@ let recorded = null; // the run that is open instead of the live sale: { name, e
 let expected = null; // the rush that was asked for here, until the board tells of it
 let asked = 0;
 let order = []; // the guards, in the shop's order
+const explained = new Set(); // "lock" or "none": of each, the first rush that is seen here explains itself
+let rushed = ""; // the generation of a rush that is under way
 const rows = []; // the guards of the table, which keep their places
 
 // At most once for each frame that the browser draws.
@@ -68,6 +72,7 @@ function show(shown) {
   showRate(view);
   controls.show(view);
   speak(view);
+  if (view.live) explainFirst(view);
 }
 
 function showSource(state) {
@@ -83,14 +88,29 @@ async function ask(address) {
 }
 
 const openFile = (file) => openView(file.name, async () => open(await file.text(), file.name));
+const readRun = async (guard) => {
+  const { sale, sections, source } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
+  return kept(sale, sections, source);
+};
 const openReport = (path) => openView(path, async () => open(await ask(`/records/${path}`), path));
 const openRun = (guard) =>
   openView(guard, async () => {
-    const { sale, sections, source } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
     const runs = liveView(live.model).runs.map((run) => ({ ...run, current: run.guard === guard }));
-    const run = kept(sale, sections, source);
+    const run = await readRun(guard);
     return { name: guard, record: run.record, end: run.end, at: (ms) => ({ ...run.at(ms), runs }) };
   });
+
+// When a rush has ended that was seen here, and its kind for the first time.
+function explainFirst({ sale, arrival, locust }) {
+  const { generation, guard, over, orders, initial } = sale ?? {};
+  $("explain").hidden = Boolean(recorded || arrival || !over || !orders);
+  if (arrival || (sale && !over && initial >= FEWEST)) rushed = arrival ? "next" : generation;
+  const kind = guard?.includes("etcd") ? "lock" : "none";
+  const isEnd = over && guard && !arrival && !BUSY.includes(locust?.state) && ["next", generation].includes(rushed);
+  if (!isEnd || explained.has(kind) || document.querySelector("dialog")) return;
+  rushed = "";
+  readRun(guard).then(({ record }) => explain(record) && explained.add(kind), () => {});
+}
 
 // Shows the run that `read` returns instead of the live sale, or says why there is none.
 async function openView(name, read) {
@@ -179,6 +199,7 @@ $("file").addEventListener("change", ({ target }) => {
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openReport(target.value));
 $("scrub").addEventListener("input", seek);
+$("explain").addEventListener("click", () => readRun(live.model.sale.guard).then(({ record }) => explain(record) || openPlayer({ ...record, title: record.guard })));
 $("slow-motion").addEventListener("click", () => openPlayer({ ...recorded.record, title: recorded.name }));
 $("close-record").addEventListener("click", closeRecord);
 $("language").href = `?lang=${language === "en" ? "zh" : "en"}`;

@@ -73,7 +73,10 @@ export function showQueue(view) {
   $("holder").dataset.held = Boolean(holder);
   const [who, token, meter, ttl] = $("holder").children;
   $("holder").className = `holder instance-${colour(instances, holder?.instance)}`;
-  say(who, holder ? text("queue.holds", { name: holder.instance ?? holder.owner }) : text(queue ? "queue.free" : "queue.unknown"));
+  const guard = view.arrival?.guard ?? view.guard;
+  const noLock = !holder && guard && guard !== "mixed" && !guard.includes("etcd"); // those with it in their name lock there
+  const free = noLock ? (guard === "none" ? "queue.no_lock" : "queue.no_etcd_lock") : queue ? "queue.free" : "queue.unknown";
+  say(who, holder ? text("queue.holds", { name: holder.instance ?? holder.owner }) : text(free));
   $("holder").dataset.frozen = frozen;
   const about = [frozen && text("state.frozen"), holder?.token != null && text("queue.token", { token: tokenText(holder.token) })];
   say(token, about.filter(Boolean).join(" · "));
@@ -92,7 +95,7 @@ export function showQueue(view) {
   });
   const waiting = queue?.waiting ?? 0;
   say($("queue-note"), waiting ? text("queue.note", { n: waiting }) : "");
-  $("no-waiters").hidden = Boolean(!queue || holder || waiting);
+  $("no-waiters").hidden = Boolean(!queue || holder || waiting || noLock);
   const outside = instances.reduce((sum, each) => sum + (each.queued ?? 0), 0);
   const further = waiting > shown.length && shown.length ? [text("queue.more", { n: waiting - shown.length })] : [];
   if (outside) further.push(text("queue.outside", { n: outside }));

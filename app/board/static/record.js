@@ -29,7 +29,7 @@ export function open(content, name) {
 export function kept(sale, sections, source) {
   const sold = sections.filter(({ outcome, cause }) => outcome === "sold" && !cause);
   const ledger = sold.map(({ instance, left_ms }) => ({ instance, at_ms: left_ms }));
-  const record = { guard: sale.guard, stock: sale.initial, sections, ledger: [], source };
+  const record = { guard: sale.guard, stock: sale.initial, sections, ledger: [], source, verdict: { ...sale.counts, kind: sale.kind } };
   return { record, ...replay({ ...sale, ended: sale, ledger, sections, samples: [], answers: [], events: [] }) };
 }
 

@@ -120,6 +120,8 @@ export const TEXTS = {
     "queue.empty": "The first request holds the lock; the others wait in line, first come, first served.",
     "queue.holds": "{name} holds",
     "queue.free": "The etcd lock is free",
+    "queue.no_lock": "No lock: nobody waits",
+    "queue.no_etcd_lock": "No lock in etcd: nobody waits here",
     "queue.unknown": "Not known",
     "queue.token": "token {token}",
     "queue.lease": "lease",
@@ -178,6 +180,7 @@ export const TEXTS = {
     recorded_run: "Recorded run",
     time_in_run: "Time in the recorded run",
     slow_motion: "Slow motion",
+    explain: "Explain this rush",
     clock: "{now} of {end}",
   },
   zh: {
@@ -297,6 +300,8 @@ export const TEXTS = {
     "queue.empty": "第一个请求持有锁，其余的排队等待，先到先得。",
     "queue.holds": "{name} 持有锁",
     "queue.free": "etcd 锁空闲",
+    "queue.no_lock": "没有锁：没有人等待",
+    "queue.no_etcd_lock": "etcd 中没有锁：没有人在这里等待",
     "queue.unknown": "未知",
     "queue.token": "令牌 {token}",
     "queue.lease": "租约",
@@ -355,6 +360,7 @@ export const TEXTS = {
     recorded_run: "记录",
     time_in_run: "记录中的时间",
     slow_motion: "慢动作",
+    explain: "解释这场抢购",
     clock: "{now} / {end}",
   },
 };

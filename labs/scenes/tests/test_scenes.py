@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +205,7 @@ def test_a_board_that_is_killed_in_a_scene_leaves_nothing_frozen(stack: Stack) -
 def test_no_scene_begins_in_a_rush() -> None:
     """Its sale would be reset; the board says so, and plays nothing."""
     with answering(lambda request, body: {"state": "running"}) as locust:
-        board = create_board(replace(BoardSettings(), locust=locust)).test_client()
+        board = create_board(BoardSettings().model_copy(update={"locust": locust})).test_client()
         refused = board.post("/scenes/start", json={"scene": "pause"})
         assert (refused.status_code, refused.get_json()["type"].split(":")[-1]) == (409, "locust_busy")
         assert board.get("/scenes/state").get_json()["show"] is None

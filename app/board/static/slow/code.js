@@ -1,7 +1,7 @@
 // Code that a room can read: one line of the file is one line of the page, or its continuation hangs right of it. The
 // markers of purchases stand on their lines. Slow motion, labs/steps and labs/scenes show it; a report has it inside.
 
-const SHOWN = 2; // markers on one line; the others are counted
+const SHOWN = 2; // markers on one line; of more, the first is shown and the others are counted
 
 export const make = (tag, attributes = {}, ...children) => {
   const node = document.createElement(tag);
@@ -65,7 +65,7 @@ export class Code {
   }
 
   #mark(row, here) {
-    const shown = here.slice(0, here.length > SHOWN + 1 ? SHOWN : SHOWN + 1);
+    const shown = here.slice(0, here.length > SHOWN ? 1 : SHOWN);
     const chips = shown.map(({ label, colour, tone = "", current }) => [`code-mark colour-${colour % 4} ${tone} ${current ? "now" : ""}`, label]);
     if (here.length > shown.length) chips.push(["code-mark dim", this.t("more", { count: here.length - shown.length })]);
     const notes = shown.filter(({ text }) => text).slice(0, 1).map(({ text, tone = "" }) => [tone, text]);

@@ -78,7 +78,7 @@ const isSold = ({ outcome, cause }) => outcome === "sold" && !cause;
 // The counter after each write: what was read less one, or by a script one less; and by how much that was wrong. Null
 // from the first write on of which an old record doesn't tell what had been read.
 function count(moves, stock) {
-  let counter = stock;
+  let [counter, soFar] = [stock, 0];
   for (const move of moves) {
     const { section, point } = move;
     move.sold = point === "wrote" && isSold(section);
@@ -89,6 +89,7 @@ function count(moves, stock) {
       counter = stock_read != null ? stock_read - 1 : isScript && counter != null ? counter - 1 : null;
       move.counter = move.value = counter;
       move.lost = counter == null || move.was == null ? 0 : Math.max(0, counter - move.was + 1);
+      move.soFar = soFar += move.lost;
     }
     const decides = section.points.some(({ name }) => name === "wrote") ? "wrote" : "left";
     move.refused = point === decides && REFUSED.includes(section.outcome);

@@ -27,7 +27,7 @@ export class Player {
 
   choose(index) {
     this.pause();
-    const record = this.records[index];
+    const record = (this.record = this.records[index]);
     const { t } = this;
     this.film = { ...movesOf(record), stock: record.stock ?? record.initial };
     if (!this.film.source) this.film.source = { file: t("plainFile"), first_line: 0, text: t("plain").replaceAll("|", "\n") };
@@ -127,7 +127,15 @@ export class Player {
     allow(forward, this.#number < film.moves.length);
     sentence.ariaLive = this.#playing ? "off" : "polite"; // nobody can follow it while it plays
     sentence.dataset.tone = now ? toneOf(now) : "";
-    setText(sentence, now ? this.#sentence(now) : film.moves.length ? t("keys") : t("empty"));
+    const text = now ? this.#sentence(now) : film.moves.length ? t("keys") : t("empty");
+    const verdict = this.#number >= film.moves.length && this.#verdict;
+    setText(sentence, verdict ? t("ended", { sentence: text, verdict }) : text);
+  }
+
+  // What the run ended with, if its record says.
+  get #verdict() {
+    const { kind, oversold, undersold } = this.record.verdict ?? {};
+    return kind ? this.t(`end_${kind}`, { n: oversold || undersold }) : "";
   }
 
   #sentence(move) {
@@ -136,7 +144,7 @@ export class Player {
     return this.film.source.first_line ? this.t("onLine", { sentence, line: move.line }) : sentence;
   }
 
-  #words({ section, point, value: known, was, lost, refused }) {
+  #words({ section, point, value: known, was, lost, soFar, refused }) {
     const { t } = this;
     const value = known ?? (this.film.source.first_line ? null : "?"); // old records don't have all of them
     const { outcome, cause, token } = section;
@@ -145,7 +153,7 @@ export class Player {
     if (point === "read") return value == null ? t("decided") : t("read", { value });
     if (point === "write") return value == null ? t("script") : t("write", { value });
     if (point !== "wrote") return t(point);
-    if (lost) return t("lostUpdate", { value, was, count: lost });
+    if (lost) return t("lostUpdate", { value, was, count: lost, soFar });
     if (outcome === "sold" && section.stock_read != null) return t("wrote", { value });
     if (outcome === "sold") return t("sold", { value });
     if (outcome === "sold_out") return t("sold_out");

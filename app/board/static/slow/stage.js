@@ -9,6 +9,7 @@ export class Stage {
 
   constructor(root, t) {
     const lines = make("section");
+    this.root = root;
     root.classList.add("stage");
     root.replaceChildren(this.#figures, this.#legend, lines);
     this.#code = new Code(lines, t);

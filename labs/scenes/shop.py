@@ -14,11 +14,13 @@ from flask import Flask, Response, request
 from app import services
 from app.contract.keys import DEFAULT_ITEM
 from app.guards import DEFAULT
-from app.sales.purchase import PurchaseListener, Section
+from app.sales.purchase import Purchase, PurchaseListener, Section
+from app.sales.refusals import EXPECTED, refuse
 from app.telemetry.guard_lines import GuardLines
+from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response
-from app.web.routes import Routes
+from app.web.routes import answer
 from lock import LockTimeout
 
 PATH = "/scenes"
@@ -103,7 +105,7 @@ class HeldPurchase(PurchaseListener):
 def init_app(app: Flask) -> None:
     """Register the routes; who may play a scene is who may reset."""
     shop = services.of(app)
-    routes, gate = Routes(shop), Gate()
+    gate = Gate()
     shop.background.append(gate)
     lines = {name: GuardLines(type(guard).buy) for name, guard in shop.guards.items()}
 
@@ -114,22 +116,30 @@ def init_app(app: Flask) -> None:
     @app.post(f"{PATH}/reduce")
     def reduce_held() -> Response:
         """Buy one item, and stand at the gate before the write."""
-        routes.require_admin("scenes")
-        asked = Parameters(request, "guard", "item", "hold_ms", "buyer")
-        guard = asked.choice("guard", DEFAULT, shop.guards)
-        item = str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=shop.settings.items))
-        purchase = routes.purchase(asked, guard, item)
-        purchase.listener = HeldPurchase(gate, lines[guard], purchase.listener)
-        return routes.sell(shop.guards[guard].serve, purchase)
+        require_admin(shop.settings, "scenes")
+        parameters = Parameters(request, "guard", "item", "buyer")
+        guard = parameters.choice("guard", DEFAULT, shop.guards)
+        purchase = Purchase(
+            buyer=parameters.text("buyer", "anonymous"),
+            guard=guard,
+            item=str(parameters.whole("item", int(DEFAULT_ITEM), least=1, most=shop.settings.items)),
+            instance=shop.settings.instance,
+            listener=HeldPurchase(gate, lines[guard], shop.listener),
+        )
+        try:
+            receipt = shop.guards[guard].serve(purchase)
+        except EXPECTED as error:
+            receipt = refuse(purchase, error)
+        return answer(purchase, receipt)
 
     @app.post(f"{PATH}/open")
     def open_gate() -> Response:
-        routes.require_admin("scenes")
+        require_admin(shop.settings, "scenes")
         gate.open()
         return show_held()
 
     @app.delete(f"{PATH}/held")
     def give_up() -> Response:
-        routes.require_admin("scenes")
+        require_admin(shop.settings, "scenes")
         gate.close()
         return show_held()

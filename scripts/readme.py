@@ -56,7 +56,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     WORKSHOP: {
         "unlocked": partial(run, "demo", "--guard", "none"),
         "local": partial(run, "demo", "--guard", "thread"),
-        "mutex": partial(run, "demo", "--guard", "etcd"),
+        "mutex": partial(run, "demo", "--guard", "etcd", "--hold-ms", "5"),
         "kill": partial(run, "faults", "kill-holder", "--guard", "etcd"),
         "pause": partial(run, "scene", "pause"),
         "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),

@@ -124,7 +124,7 @@ def test_a_race_is_played_by_keyboard(film: Film, record: Callable[..., Path]) -
     assert [each.line for each in wrote] == ["return stock.write(section, reading)"] * 2
     assert [(each.counter, each.orders) for each in wrote] == [("9", "1"), ("9", "2")]
     assert ": wrote 9: sold, line " in wrote[0].sentence
-    assert ": wrote 9 over 9, lost updates: 1, line " in wrote[1].sentence
+    assert ": wrote 9 over 9, lost updates: 1, so far: 1, line " in wrote[1].sentence
     assert frames.index(reads[1]) < frames.index(wrote[0])
     assert {each.sentence.split(":")[0] for each in frames[1:]} == {"ada at shop-a", "bob at shop-b"}
     for before in reversed(frames[:-1]):

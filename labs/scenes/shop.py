@@ -6,6 +6,7 @@ purchases stand there, ``POST /scenes/open`` lets them write, and ``DELETE /scen
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -95,7 +96,7 @@ class HeldPurchase(PurchaseListener):
         self._inner.think(section)
 
     def write(self, section: Section) -> None:
-        self._gate.pass_through(section, self._lines.line_now())
+        self._gate.pass_through(section, self._lines.line_of(sys._getframe()))
         self._inner.write(section)
 
     def left(self, section: Section, error: BaseException | None) -> None:

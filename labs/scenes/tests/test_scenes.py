@@ -207,7 +207,7 @@ def test_no_scene_begins_in_a_rush() -> None:
     with answering(lambda request, body: {"state": "running"}) as locust:
         board = create_board(BoardSettings().model_copy(update={"locust": locust})).test_client()
         refused = board.post("/scenes/start", json={"scene": "pause"})
-        assert (refused.status_code, refused.get_json()["type"].split(":")[-1]) == (409, "locust_busy")
+        assert (refused.status_code, refused.get_json()["type"].split(":")[-1]) == (409, "rush_running")
         assert board.get("/scenes/state").get_json()["show"] is None
 
 
@@ -233,7 +233,7 @@ def test_every_text_is_there_in_both_languages() -> None:
     own = {"too_slow", "cannot", "away", "token", "colon", "enter", "starting", *(f"scene.{scene}" for scene in SCENES)}
     own |= {"begins", "more", "lease", "lease.ended", *(f"guard.{guard}" for guard in GUARDS)}
     own |= {"cannot.elsewhere", "cannot.one_instance", "cannot.items"}
-    own |= {"status.401", "status.409", "status.locust_busy"}
+    own |= {"status.401", "status.409", "status.rush_running"}
     own |= {f"outcome.{outcome.value}" for outcome in Outcome}
     own |= {f"kind.{kind}" for kind in ("exact", "oversold", "undersold", "flawed")}
     assert set(TEXTS["en"]) == set(TEXTS["zh"]) == {*told, *asked, *own}

@@ -2,7 +2,7 @@
 // It presses the page's own buttons, so a move is what a person would do.
 
 import { speaker } from "/static/slow/texts.js";
-import { make, setText } from "/static/slow/stage.js";
+import { make, setText } from "/static/slow/code.js";
 
 const TEXTS = {
   next: ["Next: {what}", "下一步：{what}"],
@@ -36,7 +36,7 @@ function show() {
   const isOver = place >= moves.length;
   const { text, target } = isOver ? { text: "" } : nextMove();
   setText(next, isOver ? t("over") : t("next", { what: text }));
-  next.disabled = !target || target.disabled;
+  next.disabled = !target || target.ariaDisabled === "true";
   for (const [index, node] of [...row.children].entries()) node.ariaCurrent = index === place ? "step" : null;
 }
 
@@ -46,6 +46,9 @@ function advance() {
   if (!stays) place += 1;
   next.disabled = true; // until the page shows what came of it
 }
+
+// A link of another site begins nothing.
+const beginHere = () => document.body.dataset.begins === "true" && begin();
 
 function begin() {
   const read = new URLSearchParams(location.hash.slice(1));
@@ -66,5 +69,5 @@ addEventListener("hashchange", begin);
 setInterval(show, LOOK_MS);
 // The other guards are in their list once the page knows them.
 const list = document.getElementById("other");
-if (list.length) begin();
-else new MutationObserver((_, observer) => (observer.disconnect(), begin())).observe(list, { childList: true });
+if (list.length) beginHere();
+else new MutationObserver((_, observer) => (observer.disconnect(), beginHere())).observe(list, { childList: true });

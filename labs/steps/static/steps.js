@@ -21,7 +21,7 @@ let guard = LEVELS[0];
 let setup = { guards: [] };
 let waiting = 0; // requests, which wait for each other: an older state must not replace a newer one
 let turn = Promise.resolve();
-let mayBegin = document.body.dataset.begins === "true"; // as long as nobody has begun; not for a link of another site
+let mayBegin = document.body.dataset.begins === "true" && !location.hash; // a link of another site begins nothing, and a schedule its own guard
 
 async function ask(path, body) {
   const headers = { "Content-Type": "application/json" };

@@ -1,7 +1,7 @@
 // Every schedule that was tried, as a tree; a click plays one with the guard's lines, a link leads to its steps.
 
 import { openPlayer } from "/static/slow/player.js";
-import { make, setText } from "/static/slow/stage.js";
+import { make, setText } from "/static/slow/code.js";
 import { speaker } from "/static/slow/texts.js";
 import { TEXTS } from "./texts.js";
 import { draw, treeOf } from "./tree.js";

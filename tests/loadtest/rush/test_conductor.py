@@ -181,7 +181,7 @@ def test_buyers_of_a_worker_that_went_down_are_not_waited_for(plan: Plan) -> Non
             r"The ledger cannot be read: .*[^.]\. See that Redis runs, and is the one in FLASHSALE_REDIS_URL\.$",
         ),
     ],
-    ids=["no shop", "no sale", "no Redis", "bad opening", "no guard", "refused", "reset", "Redis killed"],
+    ids=["no shop", "no sale", "no Redis", "no guard", "refused", "reset", "Redis killed"],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_refused_in_one_line(
     stack: Stack, plan: Plan, monkeypatch: pytest.MonkeyPatch,

@@ -59,6 +59,7 @@ class Explorer:
 
     def replay(self, moves: list[Move]) -> Schedule:
         """One schedule as it is given, to its end."""
+        self._fault = next((move.fault for move in moves if move.fault is not Fault.NONE), Fault.NONE)
         self._alternatives = [[move] for move in moves]
         schedule = self._try_one()
         assert schedule is not None
@@ -75,6 +76,9 @@ class Explorer:
             moves = self._moves(done)
             if not moves:
                 return self._judged(done)
+            if depth < path and self._alternatives[depth][0] not in moves:  # a guard that depends on time
+                path = depth
+                del self._alternatives[depth:]
             if depth >= path:
                 self._alternatives.append(moves)
             move = self._alternatives[depth][0]
@@ -162,10 +166,9 @@ class Explorer:
 
 
 def faults_of(guard: str, *, has_waited: bool) -> list[Fault]:
-    """What can be done to a guard: only a lock can be lost, and only one who waits gains by another's death."""
+    """What can be done to a guard: where no purchase ever waits, a pause and a death are nothing but other orders."""
     kind = guards()[guard]
     if kind.promise is Promise.NONE:
         return []
-    pause = [Fault.PAUSE] if kind.loses_lock else []
-    kill = [Fault.KILL] if kind.loses_lock or has_waited else []
-    return [*pause, *kill, Fault.LOST]
+    has_lock = kind.loses_lock or has_waited
+    return [Fault.PAUSE, Fault.KILL, Fault.LOST] if has_lock else [Fault.LOST]

@@ -53,6 +53,8 @@ from lock import CohortMutex, LockError  # noqa: E402
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
 END_S = 5.0
+POLL_S = 0.005  # the longest sleep of a purchase that polls
+CHECKS = 4  # that a purchase may make without having tried in vain: acquiring makes two, and two more after a cancel
 SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
 
 
@@ -61,20 +63,27 @@ class Worker:
 
     def __init__(self, environment: dict[str, str]) -> None:
         os.environ.update(environment)
-        self._attempts: Counter[int | None] = Counter()  # by thread
-        time.sleep = self._counted(time.sleep)
+        self._sleeps: Counter[int | None] = Counter()  # by thread; a wait that polls sleeps or checks in each attempt
+        self._checks: Counter[int | None] = Counter()
+        time.sleep = self._counted_sleep(time.sleep)
         base.SLICE_S = SLICE_S
         self._shop = services.of(create_app(Settings.from_environment()))
-        self._shop.sessions.check_open = self._counted(self._shop.sessions.check_open)  # type: ignore[method-assign]
+        self._shop.sessions.check_open = self._counted_check(self._shop.sessions.check_open)  # type: ignore[method-assign]
         self._shop.warm_up()
         self._purchases: dict[str, SteppedPurchase] = {}
 
-    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Of a wait that polls, one of these calls is in each attempt."""
+    def _counted_sleep(self, sleep: Callable[[Any], None]) -> Callable[[Any], None]:
+        def counted(seconds: Any) -> None:
+            self._sleeps[threading.get_ident()] += 1
+            is_purchase = threading.current_thread().name.startswith("steps-")
+            sleep(min(seconds, POLL_S) if is_purchase else seconds)
 
-        def counted(*args: Any) -> Any:
-            self._attempts[threading.get_ident()] += 1
-            return call(*args)
+        return counted
+
+    def _counted_check(self, check_open: Callable[[], None]) -> Callable[[], None]:
+        def counted() -> None:
+            self._checks[threading.get_ident()] += 1
+            check_open()
 
         return counted
 
@@ -143,7 +152,7 @@ class Worker:
             "point": purchase.point,
             "stands": purchase.stands,
             "stops": purchase.stops,
-            "attempts": self._attempts[thread.ident],
+            "attempts": self._sleeps[thread.ident] + self._checks[thread.ident] // CHECKS,
             "queued": not purchase.stands and self._is_queued(thread),
             "token": section.token if section else None,
             "outcome": receipt.outcome.value if receipt else None,

@@ -294,7 +294,7 @@ class World(Resource):
     def _all_wait(self, moving: Sequence[Stepped], baseline: Mapping[str, int]) -> bool:
         if not any(each.stands for each in self.purchases):
             return False
-        unproven = [each for each in moving if each.attempts - baseline[each.buyer] < AGAIN * 2]
+        unproven = [each for each in moving if each.attempts - baseline[each.buyer] < AGAIN]
         unproven = [each for each in unproven if not self._is_queued_locally(each)]
         if unproven and self._redis_lock_is_held():
             unproven = []
@@ -335,13 +335,12 @@ class World(Resource):
     # Faults
 
     def _end_leases(self, instance: Instance) -> None:
-        """What time does to a process that stands still or is gone: its lease in etcd ends, and its key in Redis."""
+        """What so much time does: the instance's lease in etcd ends, and every key in Redis that has an expiry."""
         for lease in {lease for contender, lease in self._queue() if lease and contender.session == instance.name}:
             self._etcd.revoke(lease)
-        value = self._redis.get(Keys(SALE).lock)
-        holder = self._lock_values.get(value) if value else None
-        if holder is not None and holder.instance is instance:
-            self._redis.delete(Keys(SALE).lock)
+        for key in self._redis.scan_iter(count=1000):
+            if self._redis.pttl(key) > 0:
+                self._redis.delete(key)
 
     def _instance(self) -> Instance:
         proxy, url = None, self.redis.url

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from loadtest.stack.proxy import Proxy
 from lock import (
     CancelToken,
     CohortMutex,
@@ -100,7 +101,8 @@ class Fuzz:
     def __init__(self, endpoint: str, seconds: float, seed: int, file: Path) -> None:
         self.chance = random.Random(seed)
         self.ends = time.monotonic() + seconds
-        self.client = connect(endpoint)
+        self.proxy = Proxy(endpoint).__enter__()
+        self.client = connect(self.proxy.endpoint, timeout=1.0)
         self.outsider = connect(endpoint)
         self.holds: deque[Any] = deque(maxlen=30)  # of any age
         self.faults: list[str] = []
@@ -161,7 +163,7 @@ class Fuzz:
             self._running.pop(place, None)
             self.counts["calls"] += 1
             spent = time.thread_time() - cpu
-            if not isinstance(what, str) and spent > SPIN_S + 0.2 * (time.monotonic() - began):
+            if not isinstance(what, str) and spent > SPIN_S + 0.1 * (time.monotonic() - began):
                 self.fault(f"{what!r} spun for {spent:.1f} s")
 
     def overdue(self) -> list[str]:
@@ -249,11 +251,17 @@ class Fuzz:
 
     def _take_slots(self) -> None:
         """Keys stand where the session wants to write, as after a restore: its tickets begin anew."""
-        keys = [f"{NAMES[0]}/{self.session.lease_id:x}-{slot:x}" for slot in range(1, 6)]
-        lease = self.outsider.grant(2)
+        session = self.session
+        keys = [f"{name}/{session.lease_id:x}-{slot:x}" for name in NAMES for slot in range(1, 9)]
+        lease, is_outage = self.outsider.grant(5), self.chance.random() < 0.5
+        if is_outage:
+            self.proxy.stall()  # so that writes are repeated
+            time.sleep(0.1)
         for key in keys:
             self.outsider.create(key, b"", lease.id)
-        time.sleep(self.chance.choice([0.0, 0.3]))
+        time.sleep(1.1 if is_outage else 0.0)
+        self.proxy.resume()
+        time.sleep(self.chance.choice([0.0, 0.3, 2.0]))
         self.outsider.revoke(lease.id)
 
     def cycle(self) -> None:
@@ -297,7 +305,7 @@ class Fuzz:
         while not self.is_over():
             is_favourite = self.chance.random() < 0.7
             recipe = self.favourite if is_favourite else self.chance.choice(self.alone + self.shared)
-            timeout = self.chance.choice([0.0, 0.05, 0.5])
+            timeout = self.chance.choice([0.0, 0.05, 0.5, 3.0])
             with self.watched(recipe):
                 if self.chance.random() < 0.2 and hasattr(recipe, "try_acquire"):
                     held = recipe.try_acquire()

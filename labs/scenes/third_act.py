@@ -94,12 +94,12 @@ def pause_the_holder(stage: Stage) -> Iterator[Step]:
     yield Phase("pause.awake", {**names, "slept": _seconds(now_ns() - frozen)})
     stage.open_gate(at=first)
     results = [act.result(answers[act.guard].result(SLOW_S), frozen) for act in acts]
-    if [result.kind for result in results] == ["oversold", "oversold", "exact"]:
-        yield Phase("pause.end", names)
     endings = {"pause.sold_twice": ("marker.wrote", "bad"), "pause.refused": ("marker.refused", "good")}
     ends = [endings[result.text] for result in results]
     yield Picture([act.column(text, "marker.bought", tone=tone) for act, (text, tone) in zip(acts, ends, strict=True)])
     yield from results
+    if [result.kind for result in results] == ["oversold", "oversold", "exact"]:
+        yield Phase("pause.end", names)
 
 
 def _freeze(stage: Stage, instance: str) -> int:

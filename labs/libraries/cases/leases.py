@@ -77,6 +77,7 @@ class Paused(LockCase):
 
     name = "paused"
     columns = ("woken", "late_release")
+    races = True  # the news of the loss, and the next write
 
     def drive(self, trial: LockTrial) -> Evidence:
         (holder,), (waiter, third) = trial.contenders("A"), trial.contenders("B", "C")

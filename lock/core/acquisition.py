@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lock.core.core import Core
 from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive, Written
-from lock.core.queue import Stage
+from lock.core.queue import Stage, Ticket
 from lock.errors import (
     AdmissionConflict,
     EtcdError,
@@ -64,7 +64,6 @@ class Acquisition:
         tries: whether to write nothing where the lock is taken; then it ends without a hold, or where it
             `explains`, with a `LockTimeout`.
         timeout: what a call may take, in seconds.
-        keeps_place: whether a `LockTimeout` leaves the key in the queue, for another thread to wait on.
 
     Attributes:
         ticket: its place in the queue.
@@ -85,7 +84,6 @@ class Acquisition:
         owner: object = None,
         tries: bool = False,
         explains: bool = False,
-        keeps_place: bool = False,
     ) -> None:
         self.name = name
         self.deadline = deadline
@@ -96,9 +94,8 @@ class Acquisition:
         self._owner = owner
         self._tries = tries
         self._explains = explains
-        self._keeps_place = keeps_place
         self._timeout = timeout
-        self._started = self._waits_since = now
+        self._started = now
         self._writes = 0
         self._retry_at = 0.0
         self._error: LockError | None = None
@@ -110,6 +107,11 @@ class Acquisition:
         self.ticket = core.begin(prefix, terms.folder, terms.rule, now, owner=owner)
         self.ticket.waiter = weakref.ref(self)
 
+    @property
+    def wakes(self) -> Ticket:
+        """What has the `wake` that its driver sets."""
+        return self.ticket
+
     def next(self, now: float) -> Ask | Wait | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
         ticket = self.ticket
@@ -118,8 +120,7 @@ class Acquisition:
             self.is_held = True
             return None
         if self._error is not None:
-            if not (self._keeps_place and isinstance(self._error, LockTimeout)):
-                self.leave(now)
+            self.leave(now)
             raise self._error
         if ticket.failure is not None:
             return self._lost()
@@ -182,12 +183,6 @@ class Acquisition:
     def unanswered(self) -> None:
         """One of the endpoints did not answer a write: it may do it yet."""
         self.ticket.in_doubt = True
-
-    def extend(self, deadline: float, since: float) -> None:
-        """Another thread waits on, until this time; it began to at `since`."""
-        self.deadline, self._waits_since = deadline, since
-        self._error = None
-        self._was_asked = False
 
     def leave(self, now: float) -> None:
         """It is over: no key and no hold is left behind."""
@@ -284,13 +279,12 @@ class Acquisition:
             self._was_asked = True
             return Ask(TimeToLive(kv.lease_id), FAREWELL_S)
         self._error = self.timed_out(now, None)
-        if not self._keeps_place:
-            self.leave(now)
+        self.leave(now)
         raise self._error
 
     def timed_out(self, now: float, ttl_s: int | None, since: float | None = None) -> LockTimeout:
         """The error of a wait that began at `since`; `ttl_s` is what the holder's lease has left."""
-        waited, queue = now - (self._waits_since if since is None else since), self.ticket.queue
+        waited, queue = now - (self._started if since is None else since), self.ticket.queue
         kv = self.holder()
         if kv is None:
             trouble = f": {queue.trouble}" if queue.trouble else ""

@@ -17,7 +17,7 @@ Error handling: whatever is in doubt is compared with etcd by `lock.core.reconci
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lock.core.deletions import Deletions
 from lock.core.expiry import Expiry
@@ -39,6 +39,9 @@ from lock.errors import (
 from lock.model import Snapshot
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 
+if TYPE_CHECKING:
+    from lock.core.cohort import Cohort, Turn
+
 
 class Core:
     """The tickets of one session, and its lease.
@@ -49,9 +52,9 @@ class Core:
         draining: whether it waits for no lock any more; a driver may set it ahead of `drain`.
         is_cut_off: whether it waits for no lock any more, as no call of etcd will be answered.
         revision: the highest that etcd has told.
-        tickets: by key; `queues` by prefix.
+        tickets: by key; `queues` by prefix; `cohorts` that hold or wait.
         orders: what the driver has to do, in this order; it empties the list.
-        news: the tickets that changed; likewise.
+        news: the tickets and turns that changed; likewise.
         is_early: whether `poll` has to be called sooner than it has said; the driver resets it.
     """
 
@@ -63,9 +66,10 @@ class Core:
         self.draining = self.is_cut_off = False
         self.revision = 0
         self.tickets: dict[str, Ticket] = {}
+        self.cohorts: dict[Cohort, None] = {}
         self.queues: dict[str, Queue] = {}
         self.orders: list[Order] = []
-        self.news: list[Ticket] = []
+        self.news: list[Ticket | Turn] = []
         self.is_early = False
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
@@ -114,6 +118,9 @@ class Core:
             ticket.failure = ticket.failure or self.failure
             ticket.stage = Stage.GONE
         self.news += self.tickets.values()
+        for cohort in self.cohorts:
+            cohort.lose(self.failure)
+        self.cohorts.clear()
         self.following.clear()
         self.tickets.clear()
         self.queues.clear()
@@ -142,16 +149,24 @@ class Core:
             refusal = self._refusal()
             assert refusal is not None
             self.cancel(ticket, refusal, now)
+        for cohort in list(self.cohorts):
+            refusal = self._refusal()
+            assert refusal is not None
+            cohort.drain(refusal, now)
 
     # From nothing to a hold
 
-    def begin(self, prefix: str, folder: str, rule: Admission, now: float, *, owner: object = None) -> Ticket:
-        """A ticket whose key is still to be written; raises where the session is over or waits for no lock."""
+    def ensure_open(self, now: float) -> None:
+        """Raise where the session is over or waits for no lock."""
         if now >= self.deadline or self.failure is not None:
             self.ensure(now)
         refusal = self._refusal()
         if refusal is not None:
             raise refusal
+
+    def begin(self, prefix: str, folder: str, rule: Admission, now: float, *, owner: object = None) -> Ticket:
+        """A ticket whose key is still to be written; raises where the session is over or waits for no lock."""
+        self.ensure_open(now)
         queue = self.queues.get(prefix)
         if queue is None:
             queue = self.queues[prefix] = Queue(prefix)
@@ -162,6 +177,8 @@ class Core:
         queue.tickets[key] = self.tickets[key] = ticket
         if queue.view is not None:
             queue.view.follow(rule)
+        if queue.keeper is not None:
+            queue.keeper.look(now)
         return ticket
 
     def _name_key(self, queue: Queue, folder: str) -> tuple[int, str]:
@@ -368,7 +385,8 @@ class Core:
             self._fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
         if now >= self.following.due:
             self.following.look(now)
-        times = [self.deadline, self.deletions.poll(now), self.reconciler.poll(now), self._expiry.next()]
+        cohorts = [cohort.poll(now) for cohort in list(self.cohorts)]  # first: what they end is deleted below
+        times = [self.deadline, *cohorts, self.deletions.poll(now), self.reconciler.poll(now), self._expiry.next()]
         if self.following.followed:
             times.append(self.following.due)
         return min(times)

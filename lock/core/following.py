@@ -64,7 +64,7 @@ class Following:
         if queue is None:
             return
         if isinstance(update, EtcdError):
-            queue.broken()
+            self._break(queue, now)
             queue.trouble = str(update)
             if isinstance(update, EtcdDenied):
                 self._deny(queue, update, now)
@@ -96,7 +96,7 @@ class Following:
             else:
                 idle.append(queue)
             if queue.has_missed():
-                queue.broken()
+                self._break(queue, now)
                 self._core.orders.append(Reopen(queue.prefix))
         idle.sort(key=lambda queue: -queue.used_at)
         for place, queue in enumerate(idle):
@@ -143,6 +143,8 @@ class Following:
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
         self._core.advance(queue)
+        if queue.keeper is not None:
+            queue.keeper.look(now)
         self._rob_all([ticket for ticket in tickets if queue.lacks(ticket)], now)
         assert queue.view is not None
         conflicts = queue.view.conflicts()
@@ -152,10 +154,17 @@ class Following:
                 if queue.view.create_revision(ticket.key) is not None:
                     self._core.cancel(ticket, AdmissionConflict(conflicts[ticket.rule]), now)
 
+    def _break(self, queue: Queue, now: float) -> None:
+        queue.broken()
+        if queue.keeper is not None:
+            queue.keeper.look(now)
+
     def _deny(self, queue: Queue, error: LockError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""
         for ticket in list(queue.tickets.values()):
             self._core.cancel(ticket, type(error)(str(error)), now)
+        if queue.keeper is not None:
+            queue.keeper.stop_keeping(now)
         self.unfollow(queue)
 
     def _list_later(self, queue: Queue, now: float) -> None:

@@ -16,6 +16,7 @@ from lock.queue.view import QueueView
 if TYPE_CHECKING:
     import threading
 
+    from lock.core.cohort import Cohort
     from lock.model import Event, KeyValue, Snapshot
 
 
@@ -113,11 +114,12 @@ class Queue:
         epoch: which watch it is followed by; a list that was asked for under another one is ignored.
         trouble: why the view may be out of date.
         used_at: when a ticket last waited in it.
+        keeper: keeps a hold of it that lingers.
     """
 
     __slots__ = (
         "_audit", "_burnt", "_free", "_missed", "_next", "asked_at", "audited_at", "epoch", "failures", "is_listed",
-        "is_watched", "late", "prefix", "tickets", "trouble", "used_at", "view", "wants_list",
+        "is_watched", "keeper", "late", "prefix", "tickets", "trouble", "used_at", "view", "wants_list",
     )  # fmt: skip
 
     def __init__(self, prefix: str) -> None:
@@ -128,6 +130,7 @@ class Queue:
         self._burnt = 0
         self.view: QueueView | None = None
         self.trouble: str | None = None
+        self.keeper: Cohort | None = None
         self.used_at = self.audited_at = 0.0
 
     # Names of keys
@@ -244,10 +247,21 @@ class Queue:
         view, created = self.view, ticket.created
         return view is not None and self.is_listed and created is not None and view.revision >= created
 
+    def is_alone(self, ticket: Ticket) -> bool:
+        """Whether the ticket holds, and no other key will stand in the queue without being told of."""
+        view = self.view
+        if view is None or not (self.is_watched and self.is_listed) or ticket.stage is not Stage.HELD:
+            return False
+        if not view.has_no_other(ticket.key):
+            return False
+        return len(self.tickets) == 1 or all(
+            each is ticket or each.stage in (Stage.LEAVING, Stage.GONE) for each in self.tickets.values()
+        )
+
     def holder(self) -> KeyValue | None:
         """The key at the head, as far as is known."""
         return None if self.view is None else self.view.head()
 
     def waits(self) -> bool:
-        """Whether a ticket of this session waits."""
-        return any(ticket.stage in WAITING for ticket in self.tickets.values())
+        """Whether a ticket of this session waits, or lingers."""
+        return self.keeper is not None or any(ticket.stage in WAITING for ticket in self.tickets.values())

@@ -101,6 +101,10 @@ class QueueView:
         """Whether any key has to wait by a rule that is followed."""
         return self._frontiers[rule].has_waiters()
 
+    def has_no_other(self, key: str) -> bool:
+        """Whether no key but this one is in the queue."""
+        return len(self._keys) == (key in self._keys)
+
     def head(self) -> KeyValue | None:
         """The first key, which holds by any rule, or None where none is known."""
         return next(iter(self._keys.values()), None)

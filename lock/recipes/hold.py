@@ -171,7 +171,7 @@ class HeldKey(Releasable):
         """
         self._session.client.check_process()
         self._check_held()
-        self._engine.tell(self._engine.core.fence, self._ticket)
+        self._engine.tell(self._fence)
         return self._session.client.requests.created(self.key, self._create_revision)
 
     def on_contended(self, callback: Callable[[], object]) -> None:
@@ -231,6 +231,9 @@ class HeldKey(Releasable):
             if (found.value, found.lease_id) == (value, lease_id):
                 return
             kv = found._replace(lease_id=lease_id)  # others may have taken the lease from it, too
+
+    def _fence(self, moment: float) -> None:
+        self._engine.core.fence(self._ticket, moment)
 
     def _release(self, owner: object, *, wait: bool = True) -> None:
         ticket = self.end(owner)

@@ -111,7 +111,7 @@ class QueuedLock(Acquirable[HoldT]):
         self._terms = terms
         self._make = hold
         self._max_hold = max_hold
-        self._waiting: set[ref[Acquisition]] = set()
+        self._waiting: set[ref[Any]] = set()
 
     def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
         return self.wait(timeout, cancel)

@@ -68,7 +68,7 @@ os.register_at_fork(after_in_child=_kept.clear)
 
 def run_uninterrupted(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """What `call` returns or raises; a KeyboardInterrupt does not stop it, once it has begun."""
-    if threading.get_ident() != _MAIN_THREAD or _runs_a_loop():
+    if not is_interruptible():
         return call(*args, **options)
     for thread in _kept:
         if not thread.is_busy:
@@ -79,6 +79,11 @@ def run_uninterrupted(call: Callable[P, T], *args: P.args, **options: P.kwargs) 
         return call(*args, **options)
     _kept.append(thread)
     return thread.run(partial(call, *args, **options))
+
+
+def is_interruptible() -> bool:
+    """Whether a KeyboardInterrupt may come here: in the main thread, but where a loop makes a cancellation of it."""
+    return threading.get_ident() == _MAIN_THREAD and not _runs_a_loop()
 
 
 class InterruptSafeEvent:

@@ -15,7 +15,6 @@ lock acts on before anything else.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import math
@@ -32,11 +31,12 @@ from typing import Any
 
 from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
+from lock.core.cohort import Turn
 from lock.core.core import Core
 from lock.core.deletions import Deletions
 from lock.core.queue import Stage, Ticket
 from lock.core.together import Together
-from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
+from lock.errors import EtcdError, EtcdUnavailable, LockLost
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
@@ -99,11 +99,17 @@ class Engine:
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
         """An acquisition, not yet sent; `options` are those of `Acquisition`."""
         self.client.check_process()
+        self.start_worker()
         with self.lock:
-            self._worker.start()
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
-    def acquire(self, acquisition: Acquisition) -> bool:
+    def start_worker(self) -> None:
+        """Have the worker run; RuntimeError where the machine is out of threads."""
+        if not self._worker.is_started:
+            with self.lock:
+                self._worker.start()
+
+    def acquire(self, acquisition: Acquisition | Turn) -> bool:
         """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
@@ -112,8 +118,9 @@ class Engine:
                 return acquisition.is_held
             if woken is None:
                 woken = InterruptSafeEvent()
-                acquisition.ticket.wake = woken.set
-                self._warn_of_itself(acquisition)
+                acquisition.wakes.wake = woken.set
+                if isinstance(acquisition, Acquisition):
+                    self._warn_of_itself(acquisition)
                 continue  # its turn may have come before there was something to wake
             woken.wait(step.until - now())
             woken.clear()
@@ -131,7 +138,7 @@ class Engine:
                 acquisition.name, held[0], mine.where,
             )  # fmt: skip
 
-    def advance(self, acquisition: Acquisition) -> Wait | None:
+    def advance(self, acquisition: Acquisition | Turn) -> Wait | None:
         """Do the steps until there is something to wait for, or until it is over."""
         while True:
             step: Ask | Wait | None = self.tell(acquisition.next)
@@ -140,7 +147,7 @@ class Engine:
             self.exchange(acquisition, step.request, partial(self._ask, acquisition, *step))
 
     def exchange(
-        self, asker: Core | Acquisition | Together | Deletions, request: messages.Request, ask: Callable[[], Any]
+        self, asker: Core | Acquisition | Turn | Together | Deletions, request: messages.Request, ask: Callable[[], Any]
     ) -> EtcdError | None:
         """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered; returns that."""
         try:
@@ -149,7 +156,7 @@ class Engine:
             self.tell(asker.failed, request, error)
             return error
         except BaseException as error:  # of a machine that is out of memory; nobody knows how far it came
-            if isinstance(asker, Acquisition | Together):
+            if isinstance(asker, Acquisition | Turn | Together):
                 asker.unanswered()
             self.tell(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             raise
@@ -158,7 +165,7 @@ class Engine:
 
     def tell(self, method: Callable[..., Any], *args: Any) -> Any:
         """Tell the core something, and the time."""
-        return run_uninterrupted(self._tell, method, *args)
+        return run_uninterrupted(self.tell_here, method, *args)
 
     def note(self, do: Callable[[float], object]) -> None:
         """Have the core told something without an answer, and the time, before it is told anything else.
@@ -168,7 +175,8 @@ class Engine:
         self._notes.append(do)
         self._worker.wake()
 
-    def _tell(self, method: Callable[..., Any], *args: Any) -> Any:
+    def tell_here(self, method: Callable[..., Any], *args: Any) -> Any:
+        """As `tell`, where no interrupt comes."""
         try:
             with self.lock:
                 self._act_on_notes()
@@ -180,7 +188,7 @@ class Engine:
         while self._notes:
             self._notes.popleft()(now())
 
-    def abandon(self, acquisition: Acquisition) -> None:
+    def abandon(self, acquisition: Acquisition | Turn) -> None:
         """It is over, however far it has come: no key and no hold is left behind. Never raises; see `note`."""
         if not self.client.forked():
             self.note(acquisition.leave)
@@ -216,19 +224,7 @@ class Engine:
                 self._ttls[lease_id] = now(), known
         return known
 
-    def time_out(self, acquisition: Acquisition, since: float) -> LockError:
-        """The error of a thread that has waited behind another one's acquisition, from `since` on."""
-        if acquisition.ticket.created is None:
-            waited = now() - since
-            return EtcdUnavailable(f"lock {acquisition.name!r}: etcd confirmed no place in the queue in {waited:.1f} s")
-        kv, ttl_s = acquisition.holder(), None
-        if kv is not None and kv.lease_id:
-            with contextlib.suppress(EtcdError, FutureTimeoutError):
-                ttl_s = self.time_to_live(kv.lease_id).result(FAREWELL_S).ttl
-        with self.lock:
-            return acquisition.timed_out(now(), ttl_s, since)
-
-    def _ask(self, acquisition: Acquisition, request: messages.Request, timeout: float) -> Any:
+    def _ask(self, acquisition: Acquisition | Turn, request: messages.Request, timeout: float) -> Any:
         if not isinstance(request, messages.TimeToLive):
             return self.client.call(self.call_of(request), timeout, acquisition.unanswered)
         try:
@@ -388,12 +384,12 @@ class Engine:
         """For the worker: there is a sign that the lease may be gone; does not wait."""
         self._lease.wake()
 
-    def _wake(self, ticket: Ticket) -> list[Callable[[], object]]:
+    def _wake(self, ticket: Ticket | Turn) -> list[Callable[[], object]]:
         """Wake what waits; the listeners of its loss, which are told when all are awake."""
         wake = ticket.wake
         if wake is not None:
             wake()
-        if not ticket.is_lost:
+        if isinstance(ticket, Turn) or not ticket.is_lost:
             return []
         if ticket.event is not None:
             ticket.event.set()

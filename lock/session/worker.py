@@ -38,6 +38,11 @@ class Worker:
         self._watches: dict[str, Watch] = {}
         self._thread: threading.Thread | None = None
 
+    @property
+    def is_started(self) -> bool:
+        """Whether its thread was started."""
+        return self._thread is not None
+
     def start(self) -> None:
         """Start its thread, once; RuntimeError where the machine is out of threads. With the engine's lock held."""
         if self._thread is None:

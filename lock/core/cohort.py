@@ -1,0 +1,442 @@
+"""One hold of a process, shared in turns by its threads and tasks; and kept for a while when nobody wants it.
+
+The process queues with one key. Whoever has waited longest does the steps of that key's acquisition (`Acquisition`), on
+behalf of all: it may leave at any step, and the next one goes on with it. To other processes it is one hold, so
+exclusion needs no proof of its own: a turn begins only when no other turn runs, on a ticket that is held.
+
+A hold that nobody here waits for may linger: the next acquisition is a turn of it, without a request. It counts as a
+wait, so that its queue goes on being followed, and it lingers only while that is watched and listed and no other key
+stands in it. However busy, a hold ends at the first release more than `OLDEST_S` after its grant: the keys of a name
+above this one are in no queue that is watched here, and nobody hears of those who wait for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
+from lock.core.core import Core
+from lock.core.messages import Create, ListQueues, TimeToLive
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdError, EtcdUnavailable, LockError, LockTimeout, NotHeld
+
+OLDEST_S = 1.0
+_SLEEP_S = 30.0
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """When a hold goes to another process: see `lock.CohortMutex`."""
+
+    batch: int
+    slice: float
+    linger: float
+
+
+class Cohort:
+    """The turns of one name in one session.
+
+    Args:
+        identify: what the key says.
+        timeout: what a call may take, in seconds.
+
+    Attributes:
+        turn: whose turn it is.
+        waits: those that wait for one, in their order.
+        acquisition: of the key of the process, until its hold is given up.
+        given_up: called when a hold ends.
+        is_contended: whether another process has waited when the last turn ended.
+    """
+
+    def __init__(
+        self, core: Core, name: str, prefix: str, bounds: Bounds, identify: Callable[[], bytes], timeout: float
+    ) -> None:
+        self.core = core
+        self.name = name
+        self.turn: Turn | None = None
+        self.waits: deque[Turn] = deque()
+        self.given_up: Callable[[], object] | None = None
+        self._prefix = prefix
+        self._bounds = bounds
+        self._identify = identify
+        self._timeout = timeout
+        self.acquisition: Acquisition | None = None
+        self._trier: Turn | None = None  # whose try that acquisition is
+        self.is_contended = False
+        self._taken = 0
+        self._slice_ends = self._ends = 0.0
+        self._kept: Ticket | None = None  # it lingers
+        self._kept_until = 0.0
+        self._due = math.inf  # when the core will ask what is due
+
+    # Taking turns
+
+    def enter(self, turn: Turn, now: float) -> None:
+        """Take the hold that lingers, or wait in line. Raises where the session is over or waits for no lock."""
+        if self._kept is not None and self._take_kept(turn, now):
+            return
+        self.core.ensure_open(now)
+        self.core.cohorts[self] = None
+        self.waits.append(turn)
+
+    def take(self, now: float) -> Turn | None:
+        """A turn of the hold that lingers; None where none does."""
+        if self._kept is not None:
+            turn = Turn(self, now, deadline=now)
+            if self._take_kept(turn, now):
+                return turn
+        return None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a hold lingers."""
+        return self._kept is not None
+
+    def is_busy(self) -> bool:
+        """Whether somebody here has the hold, or waits for it."""
+        return self.turn is not None or bool(self.waits)
+
+    def step(self, turn: Turn, now: float) -> Ask | Wait | None:
+        """The next step of the first in line; as `Acquisition.next`, whose errors end the attempt, not the line."""
+        acquisition = self.acquisition
+        if acquisition is not None and self._trier not in (None, turn):
+            acquisition.leave(now)  # it would end without a hold, and this one waits
+            acquisition = None
+        try:
+            if acquisition is None:
+                acquisition = self.acquisition = self._begin(turn, now)
+            step = acquisition.next(now)
+        except LockError:
+            self.acquisition = None
+            raise
+        if step is not None:
+            return step
+        if acquisition.is_held:
+            self._taken, self._slice_ends, self._ends = 0, now + self._bounds.slice, now + OLDEST_S
+            self._trier = acquisition.ticket.waiter = None
+            self._start(self.waits.popleft(), acquisition.ticket)
+        else:  # a try
+            self.acquisition = None
+        return None
+
+    def wake_first(self) -> None:
+        """The first in line may have something to do."""
+        if self.waits and self.turn is None:
+            self.core.news.append(self.waits[0])
+
+    def end(self, turn: Turn, now: float) -> Ticket | None:
+        """The turn is over: the ticket to release, None where the hold goes on. `NotHeld` where it was over before."""
+        ticket = turn.ticket
+        if self.turn is not turn or ticket is None:
+            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+        self.turn = None
+        if self._is_young(ticket, now):
+            is_alone = ticket.queue.is_alone(ticket)
+            # From the first time on, the session follows the queue.
+            self.is_contended = not is_alone and self.core.contended(ticket, now)
+            if self.waits and not (self.is_contended and self._is_spent(now)):
+                ticket.event = ticket.listeners = None  # what comes now is not the loss of this turn
+                self.core.news.append(self.waits[0])
+                self._start(self.waits.popleft(), ticket)
+                return None
+            if is_alone and self._bounds.linger and not self.waits:
+                ticket.event = ticket.listeners = None
+                self._keep(ticket, now)
+                return None
+        self._give_up()
+        return ticket
+
+    def slice_left(self, now: float) -> float:
+        """Seconds until another process is due, if one waits."""
+        return max(self._slice_ends - now, 0.0)
+
+    def leave(self, turn: Turn, now: float) -> None:
+        """It waits no more, and has no turn."""
+        if self.turn is turn:
+            ticket = self.end(turn, now)
+            if ticket is not None:
+                self.core.leave(ticket, now)
+            return
+        was_first = bool(self.waits) and self.waits[0] is turn
+        if turn in self.waits:
+            self.waits.remove(turn)
+        if self.waits:
+            if was_first:
+                self.wake_first()
+        elif self.turn is None and self._kept is None:
+            if self.acquisition is not None:
+                self.acquisition.leave(now)
+            self._give_up()
+
+    def refuse(self, failure: LockError) -> None:
+        """End all waits."""
+        for turn in self.waits:
+            turn.failure = failure
+        self.core.news += self.waits
+        self.waits.clear()
+
+    def lose(self, failure: LockError) -> None:
+        """The session is over."""
+        self.refuse(failure)
+        self.acquisition = self._kept = None
+
+    def drain(self, failure: LockError, now: float) -> None:
+        """The session waits for no lock any more: a turn goes on, a hold that nobody has ends."""
+        self.refuse(failure)
+        if self._kept is not None:
+            self.stop_keeping(now)
+        elif self.turn is None and self.acquisition is not None:
+            self.acquisition.leave(now)
+            self._give_up()
+
+    def timed_out(self, now: float, ttl_s: int | None, since: float) -> LockError:
+        """The error of a wait that began at `since`."""
+        acquisition = self.acquisition
+        if acquisition is None:
+            return LockTimeout(f"lock {self.name!r} not acquired in time; others of this process wait for it too")
+        if acquisition.ticket.created is None:
+            waited = now - since
+            return EtcdUnavailable(f"lock {self.name!r}: no place in the queue in time ({waited:.1f} s)")
+        return acquisition.timed_out(now, ttl_s, since)
+
+    def holder_lease(self) -> int:
+        """The lease of the key that holds, 0 where that is not known."""
+        kv = None if self.acquisition is None else self.acquisition.holder()
+        return 0 if kv is None else kv.lease_id
+
+    def settles_at(self, deadline: float, since: float) -> float:
+        """Until when a wait goes on after its deadline: as long as it may take to queue, or to learn who holds."""
+        acquisition = self.acquisition
+        if acquisition is None:
+            return deadline
+        if acquisition.ticket.stage is Stage.WRITING:
+            return max(deadline, since) + self._timeout
+        return deadline + FAREWELL_S if acquisition.holder() is None else deadline
+
+    # Lingering
+
+    def look(self, now: float) -> None:
+        """Something has changed in the queue of a hold that lingers."""
+        if self._kept is not None and not self._kept.queue.is_alone(self._kept):
+            self.stop_keeping(now)
+
+    def poll(self, now: float) -> float:
+        """End the lingering if it is time; when to look again."""
+        if self._kept is not None and now >= self._kept_until:
+            self.stop_keeping(now)
+        if self._kept is not None:
+            self._due = self._kept_until
+        else:
+            self._due = now + self._bounds.linger if self.turn is not None and self._bounds.linger else math.inf
+        return self._due
+
+    def stop_keeping(self, now: float) -> None:
+        """A hold that nobody uses ends."""
+        ticket = self._stop_keeping()
+        self.core.leave(ticket, now)
+        self._give_up()
+
+    def _keep(self, ticket: Ticket, now: float) -> None:
+        self._kept, ticket.queue.keeper = ticket, self
+        self._kept_until = min(now + self._bounds.linger, self._ends)
+        if self._kept_until < self._due:
+            self._due, self.core.is_early = self._kept_until, True
+
+    def _take_kept(self, turn: Turn, now: float) -> bool:
+        if now >= self._kept_until or now >= self.core.deadline:
+            self.stop_keeping(now)
+            return False
+        ticket = self._stop_keeping()
+        if ticket.stage is not Stage.HELD or ticket.failure is not None:  # lost between two turns: nobody's error
+            self._give_up()
+            return False
+        self._start(turn, ticket)
+        return True
+
+    def _stop_keeping(self) -> Ticket:
+        ticket, self._kept = self._kept, None
+        assert ticket is not None
+        ticket.queue.keeper = None
+        return ticket
+
+    def _is_young(self, ticket: Ticket, now: float) -> bool:
+        """Whether there may be another turn: the hold is wanted, ours, young and no fence."""
+        core = self.core
+        if not (self.waits or self._bounds.linger) or now >= self._ends or ticket.is_fence or core.draining:
+            return False
+        return ticket.stage is Stage.HELD and ticket.failure is None and core.remaining(now) > 0.0
+
+    def _is_spent(self, now: float) -> bool:
+        return self._taken >= self._bounds.batch or now >= self._slice_ends
+
+    def _start(self, turn: Turn, ticket: Ticket) -> None:
+        self._taken += 1
+        self.turn, turn.number, turn.ticket = turn, self._taken, ticket
+
+    def _begin(self, turn: Turn, now: float) -> Acquisition:
+        self._trier = turn if turn.tries else None
+        acquisition = Acquisition(
+            self.core,
+            self.name,
+            self._prefix,
+            Terms(),
+            self._identify(),
+            now,
+            deadline=turn.deadline if turn.tries else math.inf,
+            timeout=self._timeout,
+            owner=self,
+            tries=turn.tries,
+            explains=turn.explains,
+        )
+        acquisition.ticket.wake = self._wake_first
+        return acquisition
+
+    def _wake_first(self) -> None:
+        """By a driver, without its lock: the ticket has changed."""
+        try:
+            wake = self.waits[0].wake
+        except IndexError:
+            return
+        if wake is not None:
+            wake()
+
+    def _give_up(self) -> None:
+        """The next one in line queues anew."""
+        self.acquisition = None
+        if self.given_up is not None:
+            self.given_up()
+        if self.waits:
+            self.wake_first()
+        elif self.turn is None:
+            self.core.cohorts.pop(self, None)
+
+
+class Turn:
+    """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`.
+
+    Attributes:
+        ticket: of the hold, once it is its turn; `number` counts the turns of a hold.
+        failure: why it waits no more.
+        wake: as that of a ticket.
+    """
+
+    is_lost = False  # for a driver: the loss of a turn is that of its ticket
+
+    def __init__(
+        self, cohort: Cohort, now: float, *, deadline: float, tries: bool = False, explains: bool = False
+    ) -> None:
+        self.cohort = cohort
+        self.name = cohort.name
+        self.tries, self.explains = tries, explains
+        self.number = 0
+        self.ticket: Ticket | None = None
+        self.failure: LockError | None = None
+        self.wake: Callable[[], object] | None = None
+        self.deadline = deadline
+        self._since = now
+        self._is_in = self._is_over = False
+        self._asked: Acquisition | None = None
+        self._ttl: int | None = None
+        self._was_asked = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is its turn, or was."""
+        return self.ticket is not None
+
+    @property
+    def wakes(self) -> Turn:
+        """As that of `Acquisition`."""
+        return self
+
+    def next(self, now: float) -> Ask | Wait | None:
+        """As `Acquisition.next`. A turn that is over, or that nobody waits for any more, is None."""
+        cohort = self.cohort
+        if self.ticket is not None:
+            cohort.core.check(self.ticket, now)
+            return None
+        if self.failure is not None:
+            raise type(self.failure)(str(self.failure))
+        if self._is_over:
+            return None
+        soon = now + _SLEEP_S
+        if not self._is_in:
+            self._is_in = True
+            if self.tries and cohort.is_busy():
+                self._is_over = True
+                if self.explains:
+                    raise cohort.timed_out(now, None, self._since)
+                return None
+            cohort.enter(self, now)
+            if self.ticket is not None:  # set by `enter`
+                return None
+        if cohort.turn is None and cohort.waits and cohort.waits[0] is self:
+            step = cohort.step(self, now)
+            if step is None and self.ticket is None:
+                self.leave(now)  # a try has found it taken
+            if isinstance(step, Ask):
+                self._asked = cohort.acquisition
+            if not isinstance(step, Wait):
+                return step
+            soon = step.until
+        until = self.deadline if now < self.deadline else cohort.settles_at(self.deadline, self._since)
+        return Wait(min(until, soon)) if now < until else self._time_out(now)
+
+    def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
+        """As that of `Acquisition`."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            self._ttl = answer
+        else:
+            asked.answered(request, answer, now)
+            self.cohort.wake_first()
+
+    def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
+        """As that of `Acquisition`."""
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            asked.failed(request, error, now)
+            self.cohort.wake_first()
+
+    def unanswered(self) -> None:
+        """As that of `Acquisition`."""
+        if self._asked is not None:
+            self._asked.unanswered()
+
+    def cancel(self, failure: LockError, now: float) -> None:
+        """It waits no more, unless its turn has come."""
+        if self.ticket is None and self.failure is None and not self._is_over:
+            self.failure = failure
+            self.cohort.core.news.append(self)
+            self.leave(now)
+
+    def leave(self, now: float) -> None:
+        """It is over, however far it has come."""
+        if not self._is_over:
+            self._is_over = True
+            self.cohort.leave(self, now)
+
+    def end(self, now: float) -> Ticket | None:
+        """The turn is over: see `Cohort.end`."""
+        ticket = self.cohort.end(self, now)
+        self._is_over = True
+        return ticket
+
+    def fence(self, now: float) -> None:
+        """As `Core.fence`; its end is the end of the hold. `NotHeld` where it is not its turn."""
+        if self.ticket is None or self.cohort.turn is not self:
+            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+        self.cohort.core.fence(self.ticket, now)
+
+    def _time_out(self, now: float) -> Ask:
+        lease = self.cohort.holder_lease()
+        if lease and not self._was_asked:
+            self._was_asked, self._asked = True, None
+            return Ask(TimeToLive(lease), FAREWELL_S)
+        error = self.cohort.timed_out(now, self._ttl, self._since)
+        self.leave(now)
+        raise error

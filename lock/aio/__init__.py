@@ -9,10 +9,11 @@ Sessions are those of `lock`: one serves threads and tasks at once. Making and c
 so do that before the loop starts, or with ``await asyncio.to_thread(Session, client)``.
 """
 
-from lock.aio.holds import AsyncHold, Hold, Leadership, Lost, MultiHold, Permit, ReadHold, WriteHold
+from lock.aio.holds import AsyncHold, Hold, Leadership, Lost, MultiHold, Permit, ReadHold, Turn, WriteHold
 from lock.aio.recipes import (
     Acquiring,
     AsyncLock,
+    CohortMutex,
     Election,
     MultiLock,
     Mutex,
@@ -23,6 +24,7 @@ from lock.aio.recipes import (
 )
 
 __all__ = [
-    "Acquiring", "AsyncHold", "AsyncLock", "Election", "Hold", "Leadership", "Lost", "MultiHold", "MultiLock",
-    "Mutex", "Permit", "ReadHold", "ReadWriteLock", "ReentrantMutex", "RuleLock", "Semaphore", "WriteHold",
+    "Acquiring", "AsyncHold", "AsyncLock", "CohortMutex", "Election", "Hold", "Leadership", "Lost", "MultiHold",
+    "MultiLock", "Mutex", "Permit", "ReadHold", "ReadWriteLock", "ReentrantMutex", "RuleLock", "Semaphore", "Turn",
+    "WriteHold",
 ]  # fmt: skip

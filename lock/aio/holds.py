@@ -11,8 +11,8 @@ from typing import Any, Generic, NoReturn, TypeVar
 import lock as sync
 from lock.aio import driver
 
-HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.MultiHold")
-KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit")
+HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.Turn | sync.MultiHold")
+KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit | sync.Turn")
 HoldT = TypeVar("HoldT", bound=sync.Hold)
 AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 
@@ -20,7 +20,9 @@ AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 class Lost:
     """That a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
 
-    def __init__(self, held: sync.Hold | sync.Permit | sync.MultiHold, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, held: sync.Hold | sync.Permit | sync.Turn | sync.MultiHold, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._loop = loop
         self._event = asyncio.Event()
         self._lost = held.lost
@@ -154,6 +156,18 @@ class Hold(HeldKey[HoldT]):
     """
 
     def __init__(self, held: HoldT, owner: object) -> None:
+        super().__init__(held, owner)
+        self.token = held.token
+
+
+class Turn(HeldKey[sync.Turn]):
+    """A turn of a hold of the process, for a task.
+
+    Attributes:
+        token: the fencing token, a `CohortToken`.
+    """
+
+    def __init__(self, held: sync.Turn, owner: object) -> None:
         super().__init__(held, owner)
         self.token = held.token
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import lock as sync
 from lock.aio import driver
-from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Releasing, WriteHold
+from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Releasing, Turn, WriteHold
 from lock.core.together import MOST
 from lock.recipes.election import encode
 from lock.recipes.multi import give_up_all
@@ -136,6 +136,18 @@ class ReentrantMutex(AsyncLock[sync.ReentrantHold, Hold[sync.ReentrantHold]]):
 
     def __init__(self, session: sync.Session, name: str, *, max_hold: float | None = None) -> None:
         super().__init__(sync.ReentrantMutex(session, name, max_hold=max_hold), Hold)
+
+
+class CohortMutex(AsyncLock[sync.Turn, Turn]):
+    """`lock.CohortMutex` for tasks, which take turns; one object per name and process.
+
+    Its arguments are those of `lock.CohortMutex`, but for `together`: a task that waits takes no interpreter.
+    """
+
+    def __init__(
+        self, session: sync.Session, name: str, *, batch: int = 64, slice: float = 0.05, linger: float = 0.0
+    ) -> None:
+        super().__init__(sync.CohortMutex(session, name, batch=batch, slice=slice, linger=linger), Turn)
 
 
 class RuleLock(AsyncLock[sync.Hold, Hold[sync.Hold]]):

@@ -339,7 +339,8 @@ class Turn:
         self.deadline = deadline
         self._since = now
         self._is_in = self._is_over = False
-        self._asked: Acquisition | None = None
+        self._is_asking = False  # by its driver, which answers before it looks for the next step
+        self._asked: Acquisition | None = None  # on whose behalf, if not on its own
         self._ttl: int | None = None
         self._was_asked = False
 
@@ -363,6 +364,8 @@ class Turn:
             raise type(self.failure)(str(self.failure))
         if self._is_over:
             return None
+        if self._is_asking:
+            return Wait(now + _SLEEP_S)
         soon = now + _SLEEP_S
         if not self._is_in:
             self._is_in = True
@@ -379,7 +382,7 @@ class Turn:
             if step is None and self.ticket is None:
                 self.leave(now)  # a try has found it taken
             if isinstance(step, Ask):
-                self._asked = cohort.acquisition
+                self._is_asking, self._asked = True, cohort.acquisition
             if not isinstance(step, Wait):
                 return step
             soon = step.until
@@ -388,7 +391,7 @@ class Turn:
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
         """As that of `Acquisition`."""
-        asked, self._asked = self._asked, None
+        asked, self._asked, self._is_asking = self._asked, None, False
         if asked is None:
             self._ttl = answer
         else:
@@ -397,7 +400,7 @@ class Turn:
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
         """As that of `Acquisition`."""
-        asked, self._asked = self._asked, None
+        asked, self._asked, self._is_asking = self._asked, None, False
         if asked is not None:
             asked.failed(request, error, now)
             self.cohort.wake_first()
@@ -435,7 +438,7 @@ class Turn:
     def _time_out(self, now: float) -> Ask:
         lease = self.cohort.holder_lease()
         if lease and not self._was_asked:
-            self._was_asked, self._asked = True, None
+            self._was_asked = self._is_asking = True
             return Ask(TimeToLive(lease), FAREWELL_S)
         error = self.cohort.timed_out(now, self._ttl, self._since)
         self.leave(now)

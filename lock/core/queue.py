@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class Stage(Enum):
     LEAVING = "its key is to be deleted"
     GONE = "its key is deleted, or was never written"
 
+
+_epochs = itertools.count(1)  # of all queues: one that is left and followed anew takes no list of before
 
 WAITING = (Stage.WRITING, Stage.QUEUED)
 
@@ -178,7 +181,7 @@ class Queue:
     def watching(self) -> None:
         """etcd watches from now on, so it is listed; events come after the list, even if they are told before."""
         self.is_watched, self.is_listed, self.wants_list, self._audit = True, False, True, False
-        self.epoch += 1
+        self.epoch = next(_epochs)
         self.late.clear()
 
     def broken(self) -> None:

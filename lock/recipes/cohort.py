@@ -68,14 +68,14 @@ class CohortMutex(QueuedLock[Turn]):
         bounds = Bounds(batch, slice, linger)
         self._cohort = Cohort(engine.core, name, self._prefix, bounds, identify, session.client.timeout)
 
-    def acquire(self, *_wrong: Any, timeout: float | None = None, cancel: CancelToken | None = None) -> Turn:
-        if self._cohort.is_kept and not _wrong and cancel is None and not is_interruptible():
+    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> Turn:
+        if self._cohort.is_kept and cancel is None and not is_interruptible():
             self.session.client.check_process()
             deadline(timeout)  # refuses what is none
             turn = self._engine.tell_here(self._cohort.take)
             if turn is not None:
                 return self.finish(turn, None, self.holds_here())
-        return self.wait(_wrong, timeout, cancel)
+        return self.wait(timeout, cancel)
 
     acquire.__doc__ = QueuedLock.acquire.__doc__
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from lock.core import messages
 from lock.core.acquisition import Acquisition, Ask, Terms, Wait
+from lock.core.cohort import Bounds, Cohort, Turn
 from lock.core.core import Core
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, SessionLost
@@ -60,7 +61,7 @@ class Held:
     process: Process | None  # None: another client, that looks at etcd itself
     terms: Terms
     key: str
-    token: int
+    token: tuple[int, int]  # the create revision, and the turn
     ticket: Ticket | None = None
     was_robbed: bool = False  # by a hand, or a restored etcd: then it may be told late
 
@@ -81,8 +82,8 @@ class World:
         self.log: list[str] = []
         self.etcd = SimulatedEtcd(self.chance)
         self.held: dict[str, list[Held]] = {}
-        self.fenced: dict[str, list[tuple[str, int]]] = {}
-        self.highest: dict[str, int] = {}
+        self.fenced: dict[str, list[tuple[str, tuple[int, int]]]] = {}
+        self.highest: dict[str, tuple[int, int]] = {}
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._numbers = itertools.count()
         self._leases = itertools.count(1)
@@ -95,6 +96,7 @@ class World:
         self.timeout = self.chance.choice([TIMEOUT_S, TIMEOUT_S, 5.0])  # of the calls that a process makes for itself
         self.idle = self.chance.choice([0.2, 0.2, 1.0, 5.0])  # for how long a queue is followed after its last waiter
         self.longest = self.chance.choice([0.5, 3.0])  # of a hold
+        self.linger = self.chance.choice([[0.0], [0.1, 0.5]])  # of cohorts
         self.rest = self.chance.choice([0.2, 3.0])  # of an actor between two acquisitions, at most
         self.outages: list[tuple[type, float, float]] = []  # calls of this kind get no answer from then till then
         self.processes = [Process(self) for _ in range(self.chance.choice([1, 2, 2, 3]))]
@@ -140,11 +142,10 @@ class World:
             fits = not place or (shared and rule.admits(kind or "", ahead))
             self.require(fits, f"two hold {name}: {[each.key for each in (*others, held)]}")
         if rule == Terms().rule:
-            self.require(held.token > self.highest.get(name, 0), f"the token of {name} does not rise")
+            self.require(held.token > self.highest.get(name, (0, 0)), f"the token of {name} does not rise")
             self.highest[name] = held.token
-            for key, revision in self.fenced.get(name, []):
-                is_mine = (key, revision) == (held.key, held.token)
-                is_open = not is_mine and self.etcd.has(key, revision)
+            for key, token in self.fenced.get(name, []):
+                is_open = token != held.token and self.etcd.has(key, token[0])
                 self.require(not is_open, f"{key} of {name} is a fence, and still there")
 
     def over(self, name: str, held: Held) -> None:
@@ -165,7 +166,7 @@ class World:
             kv = self.chance.choice(ours)
             self.note(f"{kv.key} is deleted by hand")
             for held in itertools.chain(*self.held.values()):
-                held.was_robbed = held.was_robbed or (held.key, held.token) == (kv.key, kv.create_revision)
+                held.was_robbed = held.was_robbed or (held.key, held.token[0]) == (kv.key, kv.create_revision)
             for process in self.processes:
                 process.robbed.add((kv.key, kv.create_revision))
             self.etcd.remove([kv.key])
@@ -187,7 +188,7 @@ class World:
         name = self.chance.choice(sorted(self.names))
         kv = self.etcd.put(f"{name}{next(self._numbers):x}-go", b"", 0)
         self.note(f"{kv.key} queues as {kv.create_revision}")
-        held = Held(None, Terms(), kv.key, kv.create_revision)
+        held = Held(None, Terms(), kv.key, (kv.create_revision, 0))
         epoch, patience = self.etcd.epoch, self.time + self.chance.choice([0.5, 5.0])
 
         def look() -> None:
@@ -260,6 +261,7 @@ class Process:
         self._held_up: list[Callable[[], object]] = []
         self.offset = world.chance.random() * 100
         self.actors: list[Actor | Pair] = []
+        self.turns: list[Turn] = []  # all that there were
         self.robbed: set[tuple[str, int]] = set()
         self.was_restored = False
         self._watches: dict[str, Watch] = {}
@@ -273,6 +275,10 @@ class Process:
         world.etcd.grant(lease, ttl, world.time)
         self.core = RecordedCore(world, lease, ttl, self.now(), owner=f"process {lease}")
         self.core.following.idle_s = world.idle
+        bounds = Bounds(
+            world.chance.choice([1, 3]), world.chance.choice([0.0, 0.05]), world.chance.choice(world.linger)
+        )
+        self.cohort = Cohort(self.core, "shop", "mutex/", bounds, lambda: b"{}", TIMEOUT_S)
         self._watches = {}
         core = self.core
         world.at(ttl / 3, lambda: self.renew(core))
@@ -305,7 +311,8 @@ class Process:
         while core.news:
             news, core.news = core.news, []
             for ticket in news:
-                self.judge(ticket)
+                if isinstance(ticket, Ticket):
+                    self.judge(ticket)
                 if ticket.wake is not None:
                     ticket.wake()
         if core.orders or core.is_early:
@@ -423,11 +430,30 @@ class Process:
         refused_or_silent = chance.choice([0.05, timeout])
         world.at(refused_or_silent, lambda: self.deliver(lambda: give_up() if self.core is core else None))
 
-    def fence(self, name: str, ticket: Ticket) -> None:
+    def fence(self, name: str, held: Ticket | Turn) -> None:
         """A condition for a transaction of the hold, which may arrive at any time; raises where there is none."""
-        self.core.fence(ticket, self.now())
+        if isinstance(held, Turn):
+            held.fence(self.now())
+        else:
+            self.core.fence(held, self.now())
         if not self.was_restored:
-            self.world.fenced.setdefault(name, []).append((ticket.key, ticket.created or 0))
+            ticket = held if isinstance(held, Ticket) else held.ticket
+            assert ticket is not None
+            number = held.number if isinstance(held, Turn) else 0
+            self.world.fenced.setdefault(name, []).append((ticket.key, (ticket.created or 0, number)))
+
+    def end_turn(self, turn: Turn, ended: Callable[[], object] = lambda: None) -> None:
+        """End a turn, whoever has it."""
+        if turn.cohort.turn is turn and turn.ticket is not None:
+            self.over(turn.ticket)
+        try:
+            ticket = turn.end(self.now())
+        except LockError:
+            ticket = None
+        if ticket is None:
+            ended()
+        else:
+            self.release(ticket, ended)
 
     def release(self, ticket: Ticket, ended: Callable[[], object] = lambda: None) -> None:
         """End the hold of a ticket, whoever has it; `ended` is called when that is over, or was not possible."""
@@ -452,10 +478,10 @@ class Process:
             lambda: core.deletions.doubt(request),
         )
 
-    def believe(self, name: str, terms: Terms, ticket: Ticket) -> Held:
+    def believe(self, name: str, terms: Terms, ticket: Ticket, turn: int = 0) -> Held:
         """A hold begins."""
         assert ticket.created is not None
-        held = Held(self, terms, ticket.key, ticket.created, ticket)
+        held = Held(self, terms, ticket.key, (ticket.created, turn), ticket)
         held.was_robbed = self.was_restored or (ticket.key, ticket.created) in self.robbed
         if held.is_believed(self.world):
             self.world.grant(name, held)
@@ -580,8 +606,9 @@ class Actor:
         self.world = process.world
         self.is_done = False
         self._turn = 0
-        self._acquisition: Acquisition | None = None
+        self._acquisition: Acquisition | Turn | None = None
         self._held: Held | None = None
+        self._takes_turns = process.world.chance.random() < 0.5
         self.begin()
 
     def begin(self) -> None:
@@ -598,6 +625,16 @@ class Actor:
         kind = chance.choice(["try", "wait", "wait", "wait"]) if timeout else "zero"
         now = process.now()
         value = b"{}" if self.terms.declared.kind is None else _value(self.terms)
+        ways = {
+            "deadline": now + (0.0 if kind == "try" else timeout),
+            "tries": kind != "wait",
+            "explains": kind == "zero",
+        }
+        if self._takes_turns and self.name == "mutex/":
+            self._acquisition = Turn(process.cohort, now, **ways)  # type: ignore[arg-type]
+            process.turns.append(self._acquisition)
+            self.start(f"a turn of process {process.core.lease_id}", f"{kind} for {timeout} s")
+            return
         try:
             self._acquisition = Acquisition(
                 process.core,
@@ -606,17 +643,20 @@ class Actor:
                 self.terms,
                 value,
                 now,
-                deadline=now + (0.0 if kind == "try" else timeout),
                 timeout=TIMEOUT_S,
                 owner=self,
-                tries=kind != "wait",
-                explains=kind == "zero",
+                **ways,  # type: ignore[arg-type]
             )
         except (SessionLost, LockCancelled):  # the session is over, or drains
             self.is_done = True
             return
+        self.start(self._acquisition.ticket.key, f"{kind} for {timeout} s")
+
+    def start(self, label: str, how: str) -> None:
+        process, chance = self.process, self.world.chance
         self._turn += 1
-        self.world.note(f"{self._acquisition.ticket.key} begins, {kind} for {timeout} s")
+        self._label = label
+        self.world.note(f"{label} begins, {how}")
         if chance.random() < 0.15:
             turn, means = self._turn, chance.choice(["cancel", "abandon", "forget"])
             self.world.at(chance.random() * 0.5, lambda: process.deliver(lambda: self.interrupt(turn, means)))
@@ -629,12 +669,15 @@ class Actor:
             return
         core, now = self.process.core, self.process.now()
         if means == "cancel":
-            core.cancel(acquisition.ticket, LockCancelled("cancelled"), now)
+            if isinstance(acquisition, Turn):
+                acquisition.cancel(LockCancelled("cancelled"), now)
+            else:
+                core.cancel(acquisition.ticket, LockCancelled("cancelled"), now)
             return
-        self.world.note(f"{acquisition.ticket.key}: {means}")
+        self.world.note(f"{self._label}: {means}")
         self._turn += 1
         self._acquisition = None
-        if means == "abandon":
+        if means == "abandon" or isinstance(acquisition, Turn):
             acquisition.leave(now)
         else:
             acquisition.ticket.waiter = _Collected()
@@ -653,13 +696,16 @@ class Actor:
         try:
             step = acquisition.next(process.now())
         except LockError as error:
-            self.world.note(f"{acquisition.ticket.key} fails: {type(error).__name__}")
+            self.world.note(f"{self._label} fails: {type(error).__name__}")
+            if isinstance(acquisition, Turn):
+                acquisition.leave(process.now())
             self.end_turn()
+            process.flush()
             return
         if isinstance(step, Ask):
             self.ask(acquisition, step, turn)
         elif isinstance(step, Wait):
-            acquisition.ticket.wake = lambda: self.world.at(0.0, lambda: process.deliver(lambda: self.step(turn)))
+            acquisition.wakes.wake = lambda: self.world.at(0.0, lambda: process.deliver(lambda: self.step(turn)))
             if step.until < math.inf:
                 delay = max(step.until - process.now(), 0.0)
                 self.world.at(delay + 1e-6, lambda: process.deliver(lambda: self.step(turn)))
@@ -669,7 +715,7 @@ class Actor:
             self.end_turn()
         process.flush()
 
-    def ask(self, acquisition: Acquisition, step: Ask, turn: int) -> None:
+    def ask(self, acquisition: Acquisition | Turn, step: Ask, turn: int) -> None:
         process, request = self.process, step.request
 
         def go_on(tell: Callable[..., object], what: object) -> None:
@@ -687,15 +733,17 @@ class Actor:
         else:
             process.send(request, answered, failed)
 
-    def hold(self, acquisition: Acquisition) -> None:
+    def hold(self, acquisition: Acquisition | Turn) -> None:
         process, ticket, chance = self.process, acquisition.ticket, self.world.chance
+        assert ticket is not None
         assert ticket.created is not None
+        number = acquisition.number if isinstance(acquisition, Turn) else 0
         self.world.require(process.core.remaining(process.now()) > 0.0, f"{ticket.key} holds without a lease")
-        self._held = process.believe(self.name, self.terms, ticket)
+        self._held = process.believe(self.name, self.terms, ticket, number)
         ticket.waiter = None
         if chance.random() < 0.2:
-            process.fence(self.name, ticket)
-        if chance.random() < 0.1:
+            process.fence(self.name, acquisition if isinstance(acquisition, Turn) else ticket)
+        if chance.random() < 0.1 and not isinstance(acquisition, Turn):
             process.core.expire_in(ticket, 0.1, "max_hold", process.now())
         if chance.random() < 0.1:
             process.core.contended(ticket, process.now())
@@ -705,8 +753,12 @@ class Actor:
 
     def release(self, turn: int) -> None:
         held = self._held
-        if held is not None and turn == self._turn:
-            assert held.ticket is not None
+        if held is None or turn != self._turn:
+            return
+        assert held.ticket is not None
+        if isinstance(self._acquisition, Turn):
+            self.process.end_turn(self._acquisition, self.end_turn)
+        else:
             self.process.release(held.ticket, self.end_turn)
 
     def end_turn(self) -> None:
@@ -736,12 +788,17 @@ class Meddler:
         if chance.random() < 0.002:
             core.drain(process.now())
             return
+        if process.turns and chance.random() < 0.3:
+            self.meddle_with_turn(process)
+            return
         if not core.had:
             return
         ticket = chance.choice(core.had[-8:] if chance.random() < 0.7 else core.had)
         what = chance.choice(["contended", "expire", "release", "leave", "cancel", "check", "fence"])
         if chance.random() < 0.8 and ticket.stage in (Stage.WRITING, Stage.QUEUED, Stage.HELD):
             what = chance.choice(["contended", "check", "fence"])  # or no hold would ever last
+        if isinstance(ticket.owner, Cohort):
+            what = chance.choice(["contended", "check", "cancel"])  # callers reach the rest by their turns
         self.world.note(f"{ticket.key} ({ticket.stage.name}): {what}")
         with contextlib.suppress(LockError):
             self._call(process, ticket, what)
@@ -764,6 +821,28 @@ class Meddler:
                 core.check(ticket, now)
             case "fence":
                 process.fence(ticket.queue.prefix, ticket)
+
+    def meddle_with_turn(self, process: Process) -> None:
+        chance = self.world.chance
+        turn = chance.choice(process.turns[-6:] if chance.random() < 0.7 else process.turns)
+        what = chance.choice(["fence", "next", "next", "end", "leave", "cancel"])
+        if turn.cohort.turn is turn and chance.random() < 0.8:
+            what = "next"
+        self.world.note(f"turn {turn.number}: {what}")
+        with contextlib.suppress(LockError):
+            match what:
+                case "fence":
+                    process.fence("mutex/", turn)
+                case "end":
+                    process.end_turn(turn)
+                case "leave":
+                    if turn.cohort.turn is turn and turn.ticket is not None:
+                        process.over(turn.ticket)
+                    turn.leave(process.now())
+                case "cancel":
+                    turn.cancel(LockCancelled("cancelled"), process.now())
+                case "next" if turn.is_held:  # else its driver alone may do a step
+                    turn.next(process.now())
 
     def tell_again(self, process: Process) -> None:
         """A fact of this etcd; it may be old, and it is true."""

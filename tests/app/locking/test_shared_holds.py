@@ -48,7 +48,7 @@ def waiting(app: Flask, guard: str) -> int:
     if guard == "etcd-batch":
         return len(made.guards[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
     cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
-    return len(cohort._waiters) if cohort else 0
+    return len(cohort._cohort.waits) if cohort else 0
 
 
 @pytest.fixture

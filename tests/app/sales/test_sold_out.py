@@ -138,7 +138,7 @@ def test_a_whole_cohort_is_woken_when_it_is_sold_out(
     sale.reset(1)
     with stranger.acquire(timeout=WAIT_S):
         buyers = [crowd.submit(buy, app, "etcd-cohort") for _ in range(8)]
-        wait_until(lambda: len(cohort._waiters) == 8)
+        wait_until(lambda: len(cohort._cohort.waits) == 8)
     assert sorted(outcomes(buyers)) == ["sold"] + ["sold_out"] * 7
     highest = str(sale.client.get(sale.keys.fence))
     assert int(highest.split(".")[1]) == 2  # one buys, one finds nothing left, six need no turn

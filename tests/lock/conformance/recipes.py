@@ -52,7 +52,7 @@ RECIPES = [
     Recipe("rule", lambda kit, session, name: kit.RuleLock(session, name, OneKind(), kind="blue"), ANY),
 ]
 MUTEX, REENTRANT, COHORT, MULTI = RECIPES[:4]
-USES = [(recipe, False) for recipe in RECIPES] + [(recipe, True) for recipe in RECIPES if recipe is not COHORT]
+USES = [(recipe, tasks) for tasks in (False, True) for recipe in RECIPES]
 IDS = [f"{recipe.name}-{'tasks' if tasks else 'threads'}" for recipe, tasks in USES]
 
 
@@ -163,8 +163,6 @@ class Face:
 
     def cancellable(self) -> tuple[Future[Any], Callable[[], object]]:
         """A wait, and what cancels this one."""
-        if self.recipe is COHORT:
-            return in_thread(self.acquire), self.lock.cancel
         if self._loop is None:
             token = CancelToken()
             return in_thread(self.acquire, cancel=token), token.cancel

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import math
 import threading
+import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -12,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
+from lock import Client, CohortMutex, CohortToken, Hold, Mutex, Session, Turn
+from lock.core import cohort as core_cohort
+from lock.core.cohort import Turn as CoreTurn
 from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
-from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
@@ -34,9 +39,9 @@ def mutex(make: Make) -> CohortMutex:
 
 def queue_inside(mutex: CohortMutex, count: int = 1, *, timeout: float = WAIT_S) -> list[Future[Turn]]:
     """Threads that wait for a turn; returns once all of them do."""
-    before = len(mutex._waiters)
+    before = len(mutex._cohort.waits)
     waits = [in_thread(mutex.acquire, timeout=timeout) for _ in range(count)]
-    wait_until(lambda: len(mutex._waiters) == before + count)
+    wait_until(lambda: len(mutex._cohort.waits) == before + count)
     return waits
 
 
@@ -44,7 +49,7 @@ def held_and_contended(mutex: CohortMutex, theirs: Mutex, client: Client) -> tup
     """A turn, and another process that is known to wait behind it."""
     turn = mutex.acquire(timeout=WAIT_S)
     waiting = queue_up(client, theirs)
-    wait_until(turn._hold.contended)
+    wait_until(turn.contended)
     return turn, waiting
 
 
@@ -105,7 +110,7 @@ def test_turns_end_together_within_the_slice(client: Client, make: Make, theirs:
     mutex = make(slice=60 * WAIT_S, together=True)
     first, stranger = held_and_contended(mutex, theirs, client)
     [second] = queue_inside(mutex)
-    first.turns._slice_ends = now() + 1.0  # a moment ahead: with the slice over, the second one would get no turn
+    mutex._cohort._slice_ends = now() + 1.0  # a moment ahead: with the slice over, the second one would get no turn
     in_thread(first.release).result(WAIT_S)
     second.result(WAIT_S).release()
     stranger.result(WAIT_S).release()
@@ -154,59 +159,39 @@ def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMute
 
 def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
     """A turn that ends before a cancelled thread has woken goes to another."""
-    asleep = Waiter()
+    asleep = CoreTurn(mutex._cohort, now(), deadline=math.inf)
     with mutex.acquire(timeout=WAIT_S):
-        mutex._waiters.append(asleep)
-        mutex.cancel()
-    assert asleep.turn is None
+        mutex._engine.tell(asleep.next)
+        mutex._engine.tell(partial(asleep.cancel, LockCancelled("cancelled")))
+    assert not asleep.is_held
     mutex.acquire(timeout=WAIT_S).release()
 
 
-def test_a_newcomer_after_cancel_is_not_cancelled(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
-) -> None:
-    """The thread that is to lead next is cancelled before it wakes; the key that was cancelled goes with it."""
-    awake, proceed = threading.Event(), CohortMutex._proceed
-    hold = theirs.acquire(timeout=WAIT_S)
-    first = in_thread(mutex.acquire, timeout=1.0)
-    wait_until(lambda: len(keys(client, mutex.name)) == 2)
-
-    def proceed_late(waiter: Waiter, until: float) -> object:
-        assert awake.wait(WAIT_S)
-        return proceed(mutex, waiter, until)
-
-    monkeypatch.setattr(mutex, "_proceed", proceed_late)
-    second = in_thread(mutex.acquire, timeout=WAIT_S)
-    assert_raises(LockTimeout, first.result, WAIT_S)
-    mutex.cancel()
-    [third] = queue_inside(mutex)
-    awake.set()
-    assert_raises(LockCancelled, second.result, WAIT_S)
-    wait_until(lambda: third.done() or len(keys(client, mutex.name)) == 2)
-    hold.release()
-    third.result(WAIT_S).release()
-
-
-@pytest.mark.parametrize("step", ["_first_turn", "_proceed"])
+@pytest.mark.parametrize("step", ["before", "after"])
 def test_an_interrupt_passes_the_first_turn_on(
     client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch, step: str
 ) -> None:
     """A thread that got the lock for all and is interrupted at once leaves it to the next one: turn and key."""
-    taken = getattr(mutex, step)
+    acquire = mutex._engine.acquire
 
-    def interrupted(*args: object) -> object:
-        monkeypatch.setattr(mutex, step, taken)
-        taken(*args)
+    def interrupted(turn: Any) -> bool:
+        monkeypatch.undo()
+        with contextlib.suppress(LockTimeout):
+            acquire(turn)
         raise KeyboardInterrupt
 
-    with theirs.acquire(timeout=WAIT_S):
-        monkeypatch.setattr(mutex, step, interrupted)
-        victim = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, mutex.name)) == 2)
-        [other] = queue_inside(mutex)
+    hold = theirs.acquire(timeout=WAIT_S)
+    monkeypatch.setattr(mutex._engine, "acquire", interrupted)
+    victim = in_thread(mutex.acquire, timeout=WAIT_S if step == "after" else 1.0)
+    wait_until(lambda: len(keys(client, mutex.name)) == 2)
+    [other] = queue_inside(mutex)
+    if step == "after":
+        hold.release()
     assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
+    if step == "before":
+        hold.release()
     with other.result(WAIT_S) as turn:
-        assert turn.token.turn == 2
+        assert turn.token.turn == (2 if step == "after" else 1)
         turn.ensure()
         assert keys(client, mutex.name) == [turn.key]
 
@@ -226,7 +211,138 @@ def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(mutex: CohortMute
     assert [str(warning.message) for warning in told if mutex.name in str(warning.message)] == []
 
 
-@pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}])
+@pytest.mark.parametrize(
+    "bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}, {"linger": -1}]
+)
 def test_bounds_that_mean_nothing_are_refused(make: Make, bounds: dict[str, Any]) -> None:
-    """`batch` below one and a negative `slice` are errors at once."""
-    assert_raises((TypeError, ValueError), make, **bounds, match=r"(batch|slice) is .*(0|1) or more")
+    """`batch` below one and a negative `slice` or `linger` are errors at once."""
+    assert_raises((TypeError, ValueError), make, **bounds, match=r"(batch|slice|linger) is .*(0|1) or more")
+
+
+# linger: a hold that nobody else wants is kept
+
+
+def keep(make: Make, client: Client, *, linger: float = WAIT_S) -> CohortMutex:
+    """A mutex whose process keeps the hold after the turn that has just ended."""
+    mutex = make(linger=linger)
+
+    def is_kept() -> bool:
+        mutex.acquire(timeout=WAIT_S).release()
+        return mutex._cohort.is_kept
+
+    wait_until(is_kept)
+    return mutex
+
+
+def test_a_hold_that_nobody_wants_is_kept(counted: Client, calls: Counter[str], name: str, monkeypatch: Patch) -> None:
+    """Turn after turn asks etcd for nothing; each has the key of the first, and a token that rises."""
+    monkeypatch.setattr(core_cohort, "OLDEST_S", WAIT_S)
+    with Session(counted, ttl=600) as session:
+        mutex = keep(partial(CohortMutex, session, name), counted)
+        calls.clear()
+        tokens = []
+        for _ in range(100):
+            with mutex.acquire(timeout=WAIT_S) as turn:
+                turn.ensure()
+                tokens.append(turn.token)
+        assert tokens == sorted(set(tokens))
+        assert len({token.create_revision for token in tokens}) == 1
+        assert calls["Txn"] <= 2  # those of the reconciling, where this takes very long
+        assert mutex.locked()
+        assert [contender.session for contender in mutex.contenders()] == [session.name]
+        last = mutex.try_acquire()
+        assert last is not None
+        last.release()
+
+
+def end_by_time(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
+    """The end of `linger` comes."""
+
+
+def end_by_another(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
+    queue_up(client, theirs).result(WAIT_S).release()
+
+
+def end_by_ourselves(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
+    Mutex(mutex.session, mutex.name).acquire(timeout=WAIT_S).release()
+
+
+def end_by_a_name_below(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
+    Mutex(theirs.session, f"{mutex.name}/below").acquire(timeout=WAIT_S).release()
+
+
+def end_by_draining(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
+    mutex.session.cancel_waiters()
+
+
+@pytest.mark.parametrize("end", [end_by_time, end_by_another, end_by_ourselves, end_by_a_name_below, end_by_draining])
+def test_a_kept_hold_ends(
+    client: Client, make: Make, theirs: Mutex, monkeypatch: Patch, end: Callable[[CohortMutex, Mutex, Client], None]
+) -> None:
+    """When its time is over, or as soon as anybody else queues, or the process drains; its key is deleted."""
+    monkeypatch.setattr(core_cohort, "OLDEST_S", 10 * WAIT_S)
+    mutex = keep(make, client, linger=0.3 if end is end_by_time else 10 * WAIT_S)
+    end(mutex, theirs, client)
+    wait_until(lambda: keys(client, mutex.name) == [])
+    assert not mutex._cohort.is_kept
+
+
+def test_a_kept_hold_ends_after_a_second(client: Client, make: Make, stranger: Session, name: str) -> None:
+    """Who waits for a name above, in a queue that nobody here watches, waits no longer, however busy we are."""
+    mutex, stop = make(linger=10 * WAIT_S), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            with mutex.acquire(timeout=WAIT_S):
+                time.sleep(0.001)
+
+    above = Mutex(stranger, name.rpartition("/")[0])
+    workers = [in_thread(work) for _ in range(3)]
+    try:
+        wait_until(mutex.locked)
+        above.acquire(timeout=WAIT_S).release()
+    finally:
+        stop.set()
+    for each in workers:
+        each.result(WAIT_S)
+
+
+def test_a_loss_between_two_turns_is_nobodys_error(client: Client, make: Make, monkeypatch: Patch) -> None:
+    """The key that is kept is deleted by hand: the next acquisition queues anew."""
+    monkeypatch.setattr(core_cohort, "OLDEST_S", 10 * WAIT_S)
+    mutex = keep(make, client, linger=10 * WAIT_S)
+    [key] = keys(client, mutex.name)
+    delete(client, key)
+    wait_until(lambda: not mutex._engine.core.tickets)
+    with mutex.acquire(timeout=WAIT_S) as turn:
+        turn.ensure()
+
+
+def test_a_turn_with_a_condition_is_the_last_of_its_hold(client: Client, make: Make) -> None:
+    """After `is_owner` the key is deleted at the end of the turn: a late transaction must not find it."""
+    mutex = keep(make, client)
+    with mutex.acquire(timeout=WAIT_S) as turn:
+        condition = turn.is_owner()
+        assert client.put(f"{mutex.name}-owned", "now", if_=condition)
+    assert_raises(NotHeld, turn.is_owner)
+    assert not client.put(f"{mutex.name}-owned", "late", if_=condition)
+    client.delete(f"{mutex.name}-owned")
+    with mutex.acquire(timeout=WAIT_S) as other:
+        assert other.token.create_revision > turn.token.create_revision
+
+
+def test_tokens_of_turns_compare_with_plain_ones() -> None:
+    """A token n of a `Mutex` of the same name stands before the turns of the hold n, and behind those of lower ones."""
+    assert 5 < CohortToken(5, 1) < CohortToken(5, 2) < 6 < CohortToken(6, 1)
+    assert CohortToken(5, 1) > 5
+    assert CohortToken(5, 9) <= 6
+    assert CohortToken(5, 9) <= 6
+    assert max(7, CohortToken(6, 9), CohortToken(7, 1)) == CohortToken(7, 1)
+
+
+def test_a_short_timeout_is_a_timeout(mutex: CohortMutex) -> None:
+    """Of a thread that waits behind a turn of its own process, however short."""
+    with mutex.acquire(timeout=WAIT_S):
+        assert_raises(LockTimeout, in_thread(mutex.acquire, timeout=0.001).result, WAIT_S)
+        assert_raises(LockTimeout, in_thread(mutex.acquire, timeout=0).result, WAIT_S)
+        assert in_thread(mutex.try_acquire).result(WAIT_S) is None

@@ -151,7 +151,7 @@ def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Any
     """A hold, and a thread of this process that waits behind it without an end."""
     hold = mutex.acquire(timeout=WAIT_S)
     waiting = in_thread(mutex.acquire)
-    wait_until(lambda: mutex._waiters if isinstance(mutex, CohortMutex) else hold.contended())  # type: ignore[union-attr]
+    wait_until(lambda: mutex._cohort.waits if isinstance(mutex, CohortMutex) else hold.contended())
     return hold, waiting
 
 

@@ -47,6 +47,7 @@ class Cohort:
     Attributes:
         turn: whose turn it is.
         waits: those that wait for one, in their order.
+        timeout: as given.
         acquisition: of the key of the process, until its hold is given up.
         given_up: called when a hold ends.
         is_contended: whether another process has waited when the last turn ended.
@@ -63,7 +64,7 @@ class Cohort:
         self._prefix = prefix
         self._bounds = bounds
         self._identify = identify
-        self._timeout = timeout
+        self.timeout = timeout
         self.acquisition: Acquisition | None = None
         self._trier: Turn | None = None  # whose try that acquisition is
         self.is_contended = False
@@ -208,14 +209,12 @@ class Cohort:
         kv = None if self.acquisition is None else self.acquisition.holder()
         return 0 if kv is None else kv.lease_id
 
-    def settles_at(self, deadline: float, since: float) -> float:
-        """Until when a wait goes on after its deadline: as long as it may take to queue, or to learn who holds."""
-        acquisition = self.acquisition
-        if acquisition is None:
-            return deadline
-        if acquisition.ticket.stage is Stage.WRITING:
-            return max(deadline, since) + self._timeout
-        return deadline + FAREWELL_S if acquisition.holder() is None else deadline
+    def is_settled(self) -> bool:
+        """Whether the process has its place, and it is known who holds."""
+        if self.acquisition is None or self.acquisition.ticket.stage is Stage.HELD:
+            return True
+        ticket = self.acquisition.ticket
+        return ticket.stage is not Stage.WRITING and (ticket.queue.view is None or ticket.queue.is_settled(ticket))
 
     # Lingering
 
@@ -287,7 +286,7 @@ class Cohort:
             self._identify(),
             now,
             deadline=turn.deadline if turn.tries else math.inf,
-            timeout=self._timeout,
+            timeout=self.timeout,
             owner=self,
             tries=turn.tries,
             explains=turn.explains,
@@ -386,8 +385,12 @@ class Turn:
             if not isinstance(step, Wait):
                 return step
             soon = step.until
-        until = self.deadline if now < self.deadline else cohort.settles_at(self.deadline, self._since)
-        return Wait(min(until, soon)) if now < until else self._time_out(now)
+        if now < self.deadline:
+            return Wait(min(self.deadline, soon))
+        last = max(self.deadline, self._since) + cohort.timeout
+        if now < last and not cohort.is_settled():
+            return Wait(min(last, soon, now + FAREWELL_S))
+        return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
         """As that of `Acquisition`."""

@@ -115,8 +115,7 @@ class Session:
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.
 
-        It waits for nothing, so a signal handler may call it. A thread behind a turn of this process (`CohortMutex`) is
-        told when that ends, or by the mutex's own `cancel`.
+        It waits for nothing, so a signal handler may call it.
         """
         self.client.check_process()
         self._engine.cancel_waits()

@@ -98,6 +98,9 @@ class World:
         self.longest = self.chance.choice([0.5, 3.0])  # of a hold
         self.linger = self.chance.choice([[0.0], [0.1, 0.5]])  # of cohorts
         self.rest = self.chance.choice([0.2, 3.0])  # of an actor between two acquisitions, at most
+        self.is_sluggish = self.chance.random() < 0.2  # deletions fail, holds and pauses are long
+        if self.is_sluggish:
+            self.loss, self.idle, self.longest, self.rest = 0.0, 0.2, 3.0, 4.0
         self.outages: list[tuple[type, float, float]] = []  # calls of this kind get no answer from then till then
         self.processes = [Process(self) for _ in range(self.chance.choice([1, 2, 2, 3]))]
 
@@ -147,6 +150,16 @@ class World:
             for key, token in self.fenced.get(name, []):
                 is_open = token != held.token and self.etcd.has(key, token[0])
                 self.require(not is_open, f"{key} of {name} is a fence, and still there")
+
+    def fence(self, name: str, key: str, token: tuple[int, int]) -> None:
+        """A condition is given for a hold of this token: nobody else may hold while it is true."""
+        others = [
+            held for held in self.held.get(name, [])
+            if self.names[name][0].rule == Terms().rule and held.is_believed(self) and not held.was_robbed
+            and held.token != token
+        ]  # fmt: skip
+        self.require(not others, f"{key} gives a condition for {token}, and another one holds {name}")
+        self.fenced.setdefault(name, []).append((key, token))
 
     def over(self, name: str, held: Held) -> None:
         self.note(f"{held.key} ends its hold of {name}")
@@ -439,8 +452,8 @@ class Process:
         if not self.was_restored:
             ticket = held if isinstance(held, Ticket) else held.ticket
             assert ticket is not None
-            number = held.number if isinstance(held, Turn) else 0
-            self.world.fenced.setdefault(name, []).append((ticket.key, (ticket.created or 0, number)))
+            token = ticket.created or 0, held.number if isinstance(held, Turn) else 0
+            self.world.fence(name, ticket.key, token)
 
     def end_turn(self, turn: Turn, ended: Callable[[], object] = lambda: None) -> None:
         """End a turn, whoever has it."""
@@ -772,7 +785,8 @@ class Meddler:
 
     def __init__(self, world: World, end: float) -> None:
         self.world = world
-        for _ in range(world.chance.choice([0, 0, 10, 100, 300])):
+        calls = 0 if world.is_sluggish else world.chance.choice([0, 0, 10, 100, 300])
+        for _ in range(calls):
             world.at(world.chance.random() * end, self.meddle)
 
     def meddle(self) -> None:
@@ -861,6 +875,8 @@ def simulate(seed: int) -> World:
         process.actors = [Actor(process) for _ in range(chance.choice([1, 2, 3, 5]))]
     add_pairs(world, seed)
     Meddler(world, end)
+    if world.is_sluggish:
+        world.outages.append((messages.Delete, chance.random(), end))
     for kind in chance.choices(OUTAGES, k=chance.choice([0, 1, 2])):
         begin = chance.random() * end
         world.outages.append((kind, begin, begin + chance.choice([1.0, 7.0])))

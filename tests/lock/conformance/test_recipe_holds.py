@@ -18,7 +18,7 @@ import redis
 
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, LockCancelled, LockLost, Mutex, NotHeld, ReadWriteLock, Session, SessionLost, connect
-from tests.lock.conformance.recipes import COHORT, MULTI, MUTEX, REENTRANT, Face, Loop, Make, Recipe, every
+from tests.lock.conformance.recipes import MULTI, MUTEX, REENTRANT, Face, Loop, Make, Recipe, every
 from tests.support.lock import ROOT, WAIT_S, Script, await_keys, delete, keys, lock_threads, queue_up
 from tests.support.waiting import assert_goes_on, assert_raises, freeze, in_thread, wait_until
 
@@ -66,8 +66,6 @@ def test_m_cancel_ends_the_waits_and_no_hold(face: Face, theirs: Face, client: C
 @pytest.mark.parametrize("holder", ["ours", "theirs"])
 def test_m_a_draining_session_cancels_its_waits(face: Face, theirs: Face, client: Client, holder: str) -> None:
     """The first step of a clean stop: each wait, also a later one, ends in LockCancelled; the hold goes on."""
-    if face.recipe is COHORT and holder == "ours":
-        pytest.skip("its threads learn it at the end of the turn: see test_a_draining_session_hands_no_turn_on")
     if face.recipe.together > 1 and holder == "ours":
         pytest.skip("waits for theirs alone")
     with (face if holder == "ours" else theirs).acquire() as held:

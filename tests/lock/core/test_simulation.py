@@ -14,6 +14,7 @@ import pytest
 
 from lock.core import reconciler
 from lock.core.acquisition import Acquisition
+from lock.core.cohort import Cohort, Turn
 from lock.core.core import Core
 from lock.core.queue import Queue, Stage, Ticket
 from lock.queue.view import QueueView
@@ -168,6 +169,27 @@ def name_alike(core: Core, queue: Queue, folder: str) -> tuple[int, str]:
     return slot, f"{queue.prefix}{folder}{core.lease_id:x}-{slot:x}"
 
 
+def start_at_once(cohort: Cohort, turn: Turn, now: float) -> Any:
+    """A turn beside the one that runs."""
+    if cohort.turn is not None and cohort.turn.ticket is not None:
+        cohort._start(turn, cohort.turn.ticket)
+        return
+    ENTER(cohort, turn, now)
+
+
+def pass_a_fence_on(cohort: Cohort, ticket: Ticket, now: float) -> bool:
+    """To another turn, while a transaction relies on the key."""
+    was_fence, ticket.is_fence = ticket.is_fence, False
+    is_young = YOUNG(cohort, ticket, now)
+    ticket.is_fence = was_fence
+    return is_young
+
+
+def keep_for_ever(cohort: Cohort, now: float) -> float:
+    """A hold that lingers."""
+    return now + 1000.0
+
+
 def fence_whenever(core: Core, ticket: Ticket, now: float) -> None:
     """By a hold that is over, whose successor may hold already."""
     ticket.is_fence = True
@@ -187,6 +209,7 @@ def look_in_the_past(watcher: reconciler.Reconciler, now: float) -> float:
     return watcher._began + 10 * watcher._period if watcher._open else due
 
 
+ENTER, YOUNG = Cohort.enter, Cohort._is_young
 PLACE, RELEASE, NEXT = Core._place, Core.release, Acquisition.next
 FOLLOW, POLL = Queue.follow, reconciler.Reconciler.poll
 MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
@@ -207,6 +230,9 @@ MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a fence is given to a holder alone": (Core, "fence", fence_whenever),
     "a new view knows what is being deleted": (Queue, "follow", follow_anew),
     "nothing is due while a look is open": (reconciler.Reconciler, "poll", look_in_the_past),
+    "turns come one after the other": (Cohort, "enter", start_at_once),
+    "a turn with a fence is the last of its hold": (Cohort, "_is_young", pass_a_fence_on),
+    "a hold lingers for a while": (Cohort, "poll", keep_for_ever),
     "a writer waits for all before it": (ReadersTogether, "kind", lambda rule, kv: "read"),
 }
 

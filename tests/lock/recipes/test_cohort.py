@@ -204,7 +204,8 @@ def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(mutex: CohortMute
         warnings.simplefilter("always")
         turn.release()
         with following.result(WAIT_S) as theirs:
-            assert_raises(NotHeld, turn.release)  # or it would end theirs
+            for call in (turn.release, turn.is_owner, partial(turn._turn.fence, now()), partial(turn._turn.end, now())):
+                assert_raises(NotHeld, call)  # or it would end theirs, or write beside it
             assert (turn.remaining(), theirs.remaining() > 0) == (0.0, True)
             del turn
             gc.collect()

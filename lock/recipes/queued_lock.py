@@ -266,12 +266,6 @@ def contenders_of(client: Client, prefix: str, rule: Admission) -> list[Contende
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
 
 
-def check_keywords(wrong: tuple[Any, ...]) -> None:
-    """Refuse arguments without a name."""
-    if wrong:
-        raise TypeError(f"acquire takes its timeout by name: acquire(timeout={wrong[0]!r})")
-
-
 def _caller() -> str:
     """The line of the program that called this package."""
     frame = sys._getframe(1)

@@ -119,24 +119,22 @@ class Fuzz:
         self.session = session = Session(self.client, ttl=TTL_S, name=f"fuzz-{os.getpid()}")
         max_hold = chance.choice([None, 0.05, 5.0])
         self.alone: list[Any] = [
-            Mutex(session, NAMES[0], max_hold=max_hold), CohortMutex(session, NAMES[0]),
+            Mutex(session, NAMES[0], max_hold=max_hold),
+            CohortMutex(session, NAMES[0], linger=chance.choice([0.0, 0.1])),
             ReentrantMutex(session, NAMES[1], max_hold=max_hold), ReadWriteLock(session, NAMES[1]).write,
             MultiLock(session, NAMES),
         ]  # fmt: skip
         self.shared: list[Any] = [Semaphore(session, "fuzz/s", 2), ReadWriteLock(session, "fuzz/rw").read]
         self.tasks: list[Any] = [
-            aio.Mutex(session, NAMES[0]), aio.ReentrantMutex(session, NAMES[1]), aio.MultiLock(session, NAMES),
-            aio.Semaphore(session, "fuzz/s", 2),
+            aio.Mutex(session, NAMES[0]), aio.CohortMutex(session, NAMES[1], linger=0.05),
+            aio.ReentrantMutex(session, NAMES[1]), aio.MultiLock(session, NAMES), aio.Semaphore(session, "fuzz/s", 2),
         ]  # fmt: skip
         self.token = CancelToken()
         self.favourite = chance.choice(self.alone)  # of its threads, so that they meet
 
     def cancels(self) -> list[Callable[[], object]]:
-        """What may be called at any moment: all but that of a `CohortMutex`, which takes a lock."""
-        return [each.cancel for each in self.alone + self.tasks if not isinstance(each, CohortMutex)]
-
-    def _token_of(self, recipe: Any) -> CancelToken | None:
-        return None if isinstance(recipe, CohortMutex) else self.token
+        """What may be called at any moment."""
+        return [each.cancel for each in self.alone + self.tasks]
 
     def is_over(self) -> bool:
         return time.monotonic() >= self.ends or bool(self.faults)
@@ -213,7 +211,7 @@ class Fuzz:
         recipe = self.chance.choice(self.alone + self.shared)
         of_lock = [
             lambda: recipe.acquire(timeout=0).release(), recipe.release, recipe.cancel, recipe.locked,
-            recipe.contenders, lambda: recipe.acquire(timeout=0.01, cancel=self._token_of(recipe)).release(),
+            recipe.contenders, lambda: recipe.acquire(timeout=0.01, cancel=self.token).release(),
         ]  # fmt: skip
         of_session: list[Callable[[], object]] = [
             self.session.ensure,
@@ -313,9 +311,7 @@ class Fuzz:
                         with held:
                             self.use(held)
                 else:
-                    with recipe.acquire(
-                        timeout=timeout, cancel=self.chance.choice([None, self._token_of(recipe)])
-                    ) as held:
+                    with recipe.acquire(timeout=timeout, cancel=self.chance.choice([None, self.token])) as held:
                         self.use(held)
 
     async def task(self) -> None:

@@ -8,20 +8,24 @@ where etcd does not answer at once. What is acquired belongs to the task that ca
 from __future__ import annotations
 
 import asyncio
+import functools
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from typing import Any, Generic
+from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import lock as sync
 from lock.aio import driver
 from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Releasing, Turn, WriteHold
 from lock.core.together import MOST
+from lock.recipes.decorated import check_runs_when_awaited
 from lock.recipes.election import encode
 from lock.recipes.multi import give_up_all
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.clock import deadline, now
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Wrap = Callable[[Any, Any], AsyncHoldT]
 
 
@@ -86,15 +90,52 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
         """Release what this task has acquired last by this object; to be awaited. Raises as `lock.Hold.release`."""
         return self._release(driver.calling_task())
 
+    def current(self) -> AsyncHoldT:
+        """The last hold of this task by this object that is not released; for a `synchronized` function.
+
+        Raises:
+            NotHeld: this task has none.
+        """
+        owner = driver.calling_task()
+        return self._wrap(self._last(owner), owner)
+
+    def synchronized(
+        self, *, timeout: float | None = None
+    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]:
+        """Decorate a coroutine function: each call runs as the body of ``async with self.acquire(timeout=timeout)``.
+
+        As `lock.Mutex.synchronized`.
+
+        Raises:
+            TypeError: it is not a coroutine function (``async def``).
+            TypeError, ValueError: `timeout`, as for `acquire`.
+        """
+        deadline(timeout)
+
+        def decorate(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+            check_runs_when_awaited(function)
+
+            @functools.wraps(function)
+            async def locked_call(*args: P.args, **options: P.kwargs) -> R:
+                async with self.acquire(timeout=timeout):
+                    return await function(*args, **options)
+
+            return locked_call
+
+        return decorate
+
     async def __aenter__(self) -> AsyncHoldT:
         return await self.acquire()
 
-    async def _release(self, owner: Any) -> None:
-        owner = owner or driver.calling_task()
+    def _last(self, owner: Any) -> HeldT:
         holds = self._holds(owner)
         if not holds:
             raise sync.NotHeld(f"this task holds {self._label} by no acquisition of this object")
-        await driver.release_held(holds[-1], owner)
+        return holds[-1]
+
+    async def _release(self, owner: Any) -> None:
+        owner = owner or driver.calling_task()
+        await driver.release_held(self._last(owner), owner)
 
     def _acquire(self, timeout: float | None, **options: Any) -> Acquiring[Any]:
         owner, until = driver.calling_task(), deadline(timeout)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import ref
 
 from lock.core.acquisition import Acquisition, Terms
@@ -17,6 +19,7 @@ from lock.model import Contender, Declaration
 from lock.queue.admission import Admission, Frontier
 from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
+from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Hold, Releasable
 from lock.runtime.clock import check_number, deadline, now
 from lock.runtime.interrupts import run_uninterrupted
@@ -24,6 +27,8 @@ from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
 HoldT = TypeVar("HoldT", bound=HeldKey)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 PLAIN = Terms()
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -65,6 +70,37 @@ class Acquirable(ABC, Generic[HeldT]):
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
         self.session.client.check_process()
         self._last().release()
+
+    def current(self) -> HeldT:
+        """The last hold of this thread by this object that is not released; for a `synchronized` function.
+
+        Raises:
+            NotHeld: this thread has none.
+        """
+        return self._last()
+
+    def synchronized(self, *, timeout: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Decorate a function: each call runs as the body of ``with self.acquire(timeout=timeout)``.
+
+        A call raises as `acquire` does, and the function has not run then. It reaches its hold by `current`.
+
+        Raises:
+            TypeError: the function returns before its body has run, as coroutine functions and generators do.
+            TypeError, ValueError: `timeout`, as for `acquire`.
+        """
+        deadline(timeout)
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            check_runs_when_called(function)
+
+            @functools.wraps(function)
+            def locked_call(*args: P.args, **options: P.kwargs) -> R:
+                with self.acquire(timeout=timeout):
+                    return function(*args, **options)
+
+            return locked_call
+
+        return decorate
 
     def __enter__(self) -> HeldT:
         return self.acquire()

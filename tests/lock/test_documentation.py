@@ -15,12 +15,14 @@ import redis
 
 import lock
 from loadtest.stack.servers import Etcd, Redis
-from lock import Client, connect
+from lock import Client, EtcdDenied, Mutex, Session, connect
 from tests.support.lock import ROOT, delete, shell
+from tests.support.secured import Certificates, SecuredEtcd
 
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
 QUICKSTART = ROOT / "docs" / "quickstart.md"
+SECURED = "https://db1:2379"  # in the example that needs an etcd with certificates and users
 
 
 def blocks(language: str, page: Path = PAGE) -> list[str]:
@@ -35,6 +37,8 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
     here = etcd.endpoint.rpartition(":")[2]
     namespace: dict[str, object] = {"__name__": page.stem}
     for code in blocks("python", page):
+        if SECURED in code:
+            continue
         local = code.replace("127.0.0.1:2379", etcd.endpoint).replace("port=2379", f"port={here}")
         local = local.replace("redis://127.0.0.1:6379/0", redis_server.url)
         exec(compile(local, str(page), "exec", dont_inherit=True), namespace)
@@ -48,6 +52,35 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
     client.close()  # type: ignore[attr-defined]
     with redis.Redis.from_url(redis_server.url) as shop:
         shop.flushdb()
+
+
+@pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
+def test_the_secured_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On an etcd with certificates, users and the role that it makes: it locks below its prefix alone."""
+    [code] = [code for code in blocks("python") if SECURED in code]
+    certificates = Certificates(tmp_path)
+    certificate, key = certificates.sign("client")
+    with SecuredEtcd(tmp_path, certificates) as server:
+        for command in ("user add root:root-secret", "user grant-role root root"):
+            server.etcdctl(*command.split())
+        [commands] = blocks("bash")
+        for command in commands.splitlines():
+            server.etcdctl(*command.split()[1:])
+        server.etcdctl("auth", "enable")
+        paths = {"ca.pem": certificates.ca, "client.pem": certificate, "client-key.pem": key}
+        paths[SECURED] = f"https://{server.endpoint}"
+        for written, actual in paths.items():
+            code = code.replace(f'"{written}"', f'"{actual}"')
+        page: dict[str, Any] = {}
+        exec(code, page)
+        assert int(capsys.readouterr().out) > 0
+        page["client"].close()
+        with (
+            connect(f"https://{server.endpoint}", tls=page["tls"], user="shop", password="secret") as client,
+            Session(client) as session,
+            pytest.raises(EtcdDenied),
+        ):
+            Mutex(session, "elsewhere/stock").acquire(timeout=5)
 
 
 def test_the_quickstart_runs(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,6 @@ endif
 
 .venv/%.stamp: requirements/%.txt requirements/build.txt .venv/.made-at
 	@echo "Installing requirements/$*.txt into .venv (about a minute the first time) ..."
-	@$(PIP) -r requirements/build.txt  # builds etcd3, which is published as source only
-	@$(PIP) --no-build-isolation --no-binary=etcd3 -r $< || { echo "set-up: see above. Without a wheel for this platform, use docker compose up" >&2; exit 1; }
+	@$(PIP) -r requirements/build.txt  # builds etcd3 and jieba, which are published as source only
+	@$(PIP) --no-build-isolation --no-binary=etcd3,jieba -r $< || { echo "set-up: see above. Without a wheel for this platform, use docker compose up" >&2; exit 1; }
 	@touch $@

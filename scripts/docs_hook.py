@@ -1,29 +1,42 @@
-"""Put README in both languages on the site, and turn links to code into plain names, because the site has no code."""
+"""Put the documents beside docs/ on the site, and turn links to code into plain names, because the site has no code."""
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from typing import Any
 
+import jieba
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)[^)]*\)")
-READMES = {"README.md": "readme.md", "README.zh-CN.md": "readme.zh-CN.md"}
+PAGES = {
+    "README.md": "readme.md",
+    "README.zh-CN.md": "readme.zh-CN.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
+
+
+jieba.setLogLevel(logging.WARNING)  # it reports each load of its dictionary as if something were wrong
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> None:
-    """Called by MkDocs with all files of docs/: the READMEs join them, as seen from docs/."""
-    for name, page in READMES.items():
+    """Called by MkDocs with all files of docs/: those beside docs/ join them, as seen from there."""
+    for name, page in PAGES.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         text = re.sub(r"\]\((?!https?:|#)", "](../", text).replace("](../docs/", "](")
-        for readme, its_page in READMES.items():
-            text = text.replace(f"](../{readme})", f"]({its_page})")
+        for document, its_page in PAGES.items():
+            text = text.replace(f"](../{document})", f"]({its_page})")
         files.append(File.generated(config, page, content=text.replace('"docs/images/', '"images/')))
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Called by MkDocs for each page: of a link out of docs/, only the text stays."""
+    """Called by MkDocs for each page: links to those documents lead to their pages; of other links the text stays."""
+    for document, page in PAGES.items():
+        markdown = markdown.replace(f"](../{document}", f"]({page}")
     return OUTSIDE.sub(r"\1", markdown)

@@ -21,7 +21,7 @@ git archive HEAD -- app conftest.py docs labs loadtest lock/README.md pyproject.
 "$python" -m venv --clear "$room/venv"
 pip() { "$room/venv/bin/pip" install --quiet "$@"; }
 pip --require-hashes -r requirements/build.txt
-pip --require-hashes --no-build-isolation --no-binary=etcd3 -r requirements/dev.txt
+pip --require-hashes --no-build-isolation --no-binary=etcd3,jieba -r requirements/dev.txt
 pip --no-deps build/dist/*.whl
 cd "$room/tree"
 "$room/venv/bin/python" -m pytest -n 3 --dist loadfile tests/lock

@@ -35,13 +35,13 @@ def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: floa
 
 
 class Background(Protocol):
-    """Work that goes on beside the requests, in a thread."""
+    """Background work of one process, in its own thread."""
 
     def start(self) -> None:
-        """Begin; etcd and Redis may be out of reach."""
+        """Start; etcd and Redis may be unreachable."""
 
     def close(self) -> None:
-        """End soon; called once or more."""
+        """Ask it to stop; may be called more than once."""
 
 
 class Services:
@@ -80,7 +80,7 @@ class Services:
             work.start()
 
     def drain(self) -> None:
-        """Refuse all purchases that wait for a lock; holders go on."""
+        """Refuse all purchases that wait for a lock; purchases that hold it finish."""
         for work in self.background:
             work.close()
         self.sessions.drain()

@@ -6,18 +6,18 @@ from enum import Enum
 
 
 class Outcome(str, Enum):
-    """How a purchase ended. They are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
+    """How a purchase ended. Only `SOLD` took an item; after `UNAVAILABLE` the order may exist."""
 
     SOLD = "sold"
     SOLD_OUT = "sold_out"
     LOCK_TIMEOUT = "lock_timeout"
     LOCK_LOST = "lock_lost"
     UNAVAILABLE = "unavailable"
-    ERROR = "error"  # no answer, or one that the shop should not give: the buyer's word, never the shop's
+    ERROR = "error"  # no answer, or an unexpected one: set by the client only; the server never sends it
 
     @property
     def is_served(self) -> bool:
-        """Whether the shop sold, or truly had nothing left."""
+        """Whether the shop sold an item or was sold out."""
         return self in (Outcome.SOLD, Outcome.SOLD_OUT)
 
 

@@ -48,7 +48,7 @@ class Receipt:
 
 
 class PurchaseListener:
-    """Hears of the points that each purchase passes in its critical section; here it does nothing.
+    """Is called at each point of a purchase's critical section; this one does nothing.
 
     Every method is called in the purchase's thread while its lock is held, so all behind it wait for what it does.
     """
@@ -57,10 +57,10 @@ class PurchaseListener:
         """The critical section begins."""
 
     def read(self, section: Section) -> None:
-        """The stock was read, see `section.stock`, or the purchase is decided already."""
+        """The stock was read (`section.stock`), or the read has decided the purchase."""
 
     def think(self, section: Section) -> None:
-        """The think time begins, which may be none."""
+        """The think time begins; it may be zero."""
 
     def write(self, section: Section) -> None:
         """The write is about to be sent."""
@@ -106,7 +106,7 @@ class Purchase:
     loss: LossCause | None = None
 
     def critical_section(self, hold: Held | None = None) -> Section:
-        """Begin the critical section; all the time before it was waiting.
+        """Begin the critical section; the time before it counts as waiting.
 
         Use it in a `with` statement, which ends before the lock is released; or else call `Section.leave`.
 
@@ -162,11 +162,11 @@ class Section:
         self.purchase.listener.left(self, error)
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End it, with the error that ended it if there is one."""
+        """End it, with the error that ended it or None."""
         self.__exit__(None, error, None)
 
     def ensure(self) -> None:
-        """Raise `lock.LockLost` unless the lock is still ours, by all that is known here."""
+        """Raise `lock.LockLost` if this process knows that the lock is lost; asks no server."""
         if self.hold is not None:
             self.hold.ensure()
 

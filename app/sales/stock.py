@@ -70,7 +70,7 @@ class Stock:
         self.sold_out_at: float | None = None  # when the last look was sent that found nothing (`time.monotonic`)
 
     def read(self, section: Section, *, fence: Token | None = None, pipe: Pipeline | None = None) -> Reading:
-        """The stock, or the receipt of a purchase that is decided already.
+        """The stock, or the receipt if the read has decided the purchase.
 
         A `fence` shuts out every lower token from here on. A `pipe` is one that is `watching`.
 
@@ -92,7 +92,7 @@ class Stock:
     def write(
         self, section: Section, reading: Reading, *, fence: Token | None = None, pipe: Pipeline | None = None
     ) -> Receipt:
-        """Take one piece of what was read: counter, ledger and answer land together or not at all.
+        """Take one item from the stock that was read: one script writes counter, ledger and answer.
 
         Raises:
             FencedOff: a higher token than `fence` was here since the read.
@@ -128,7 +128,7 @@ class Stock:
 
     @contextmanager
     def watching(self) -> Iterator[Pipeline]:
-        """A pipeline for `read` and `write` that writes nothing if the stock is touched from now on."""
+        """A pipeline for `read` and `write` that writes nothing if the stock changes after this call."""
         with self._client.pipeline() as pipe:
             pipe.watch(self._keys[0])  # type: ignore[no-untyped-call]
             yield pipe
@@ -141,7 +141,7 @@ class Stock:
         return result
 
     def sell_group(self, sections: Sequence[Section], *, fence: Token | None = None) -> list[Receipt | PurchaseError]:
-        """Many purchases, read and written in one script; what came of each, in the order given.
+        """Read and write many purchases in one script; returns the result of each, in the order given.
 
         Errors that concern one purchase are its result: `KeyReused`, `SaleReset`.
 
@@ -175,7 +175,7 @@ class Stock:
         ]
 
     def note_sold_out(self, section: Section) -> bool:
-        """Note it, if the section has found nothing left; whether it has."""
+        """Remember it if the section found nothing left; returns whether it did."""
         return self._note_empty(section.receipt, section.entered)
 
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
@@ -218,7 +218,7 @@ class Stock:
 
 
 def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError:
-    """An error that concerns one purchase of a group, and not the others."""
+    """An error of one purchase in a group; the others are unaffected."""
     try:
         section.receipt = receipt_of(section.purchase, *decision, token=section.token)
     except PurchaseError as error:

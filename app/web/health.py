@@ -19,7 +19,7 @@ probes = Blueprint("probes", __name__)
 
 @probes.get("/livez")
 def livez() -> Response:
-    """Whether the process runs, and since when; asks no server."""
+    """Whether the process runs, and since when; calls no server."""
     return json_response({"status": "alive", "started": services.of(current_app).started})
 
 
@@ -27,7 +27,7 @@ def livez() -> Response:
 def readyz() -> Response:
     """Whether etcd can be reached, Redis takes writes and has the sale; one second each.
 
-    As ``/livez`` it waits for a free thread: while all threads sell, neither answers before a purchase ends.
+    Like ``/livez``, it needs a free thread: while all threads run purchases, both wait until one ends.
     """
     probed = services.of(current_app).probed
     states = {
@@ -42,7 +42,7 @@ def readyz() -> Response:
 
 
 def _state(probe: Callable[[], object], kind: type[Exception]) -> str:
-    """What the error that `probe` raises says, if it is of this kind: the others are those of the other states."""
+    """``ok``, or the message of the error of this `kind` that `probe` raises; other kinds belong to other states."""
     with suppress(EtcdError, PurchaseError, redis.RedisError):
         try:
             probe()

@@ -1,6 +1,6 @@
 """The sale as the rush sees it: the shop over HTTP, and the ledger straight from Redis.
 
-The ledger is not asked of the instances: what is judged should not be the witness.
+The ledger is read from Redis, not from the instances, so that the shop is not a witness in its own case.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class SaleClient:
     """One sale behind several instances.
 
     Args:
-        hosts: base URLs of the instances; any that answers will do for setting up.
+        hosts: base URLs of the instances; the first that answers resets the sale.
         redis_url: where its ledgers are.
-        etcd: HOST:PORT of an etcd member; it is only asked for its version.
+        etcd: HOST:PORT of an etcd member, for its version and for the waiters of a queue.
         name: its id.
         admin_token, trusted: as `Shops` takes them.
 
     Attributes:
         shops: the instances.
-        generation: of the sale to be judged, since a `reset`; None: of the one that is there when it is read.
+        generation: of the sale to be judged, set by `reset`; None: the current one when the ledger is read.
     """
 
     def __init__(

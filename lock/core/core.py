@@ -74,6 +74,7 @@ class Core:
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
         self._owner = owner
+        self._burnt: dict[str, int] = {}  # the highest number in doubt by folder, which several names may share
         self._expiry = Expiry()
         self.following = Following(self, sent)
         self._askers: dict[type, Any] = {
@@ -182,11 +183,15 @@ class Core:
         return ticket
 
     def _name_key(self, queue: Queue, folder: str) -> tuple[int, str]:
-        """A key for a new ticket: the first that no ticket has; those of a name below may stand in our folder."""
+        """A key for a new ticket: the first that no ticket has, above all in doubt there.
+
+        Keys of a name below, and writes of them that are still to arrive, may stand in our folder.
+        """
+        path = f"{queue.prefix}{folder}"
         passed: list[int] = []
         while True:
-            slot = queue.take_slot()
-            key = f"{queue.prefix}{folder}{self.lease_id:x}-{slot:x}"
+            slot = queue.take_slot(self._burnt.get(path, 0))
+            key = f"{path}{self.lease_id:x}-{slot:x}"
             if key not in self.tickets:
                 queue.put_back(passed)
                 return slot, key
@@ -454,8 +459,14 @@ class Core:
             del self.tickets[ticket.key]
         ticket.queue.give_back(ticket)
         if ticket.in_doubt:
+            self._burn(ticket)
             self.reconciler.remember(ticket)
         self.forget(ticket.queue)
+
+    def _burn(self, ticket: Ticket) -> None:
+        """Its key may still be written, so no ticket of any name is given it again."""
+        path = ticket.key[: ticket.key.rindex("/") + 1]
+        self._burnt[path] = max(self._burnt.get(path, 0), ticket.slot)
 
     def forget(self, queue: Queue) -> None:
         """There may be nothing more to remember of a queue."""

@@ -121,7 +121,7 @@ class Queue:
     """
 
     __slots__ = (
-        "_audit", "_burnt", "_free", "_missed", "_next", "asked_at", "audited_at", "epoch", "failures", "is_listed",
+        "_audit", "_free", "_missed", "_next", "asked_at", "audited_at", "epoch", "failures", "is_listed",
         "is_watched", "keeper", "late", "prefix", "tickets", "trouble", "used_at", "view", "wants_list",
     )  # fmt: skip
 
@@ -130,7 +130,6 @@ class Queue:
         self.tickets: dict[str, Ticket] = {}
         self._free: list[int] = []
         self._next = 0
-        self._burnt = 0
         self.view: QueueView | None = None
         self.trouble: str | None = None
         self.keeper: Cohort | None = None
@@ -138,11 +137,13 @@ class Queue:
 
     # Names of keys
 
-    def take_slot(self) -> int:
-        """The lowest number that no key uses."""
-        if self._free:
-            return heapq.heappop(self._free)
-        self._next += 1
+    def take_slot(self, above: int = 0) -> int:
+        """The lowest number above this one that no key uses; those up to it are never taken again."""
+        while self._free:
+            slot = heapq.heappop(self._free)
+            if slot > above:
+                return slot
+        self._next = max(self._next, above) + 1
         return self._next
 
     def put_back(self, slots: Iterable[int]) -> None:
@@ -151,16 +152,13 @@ class Queue:
             heapq.heappush(self._free, slot)
 
     def give_back(self, ticket: Ticket) -> None:
-        """The ticket's key is deleted, or was never written; its name may be used again unless a write is in doubt."""
+        """The ticket's key is deleted, or was never written; the core knows whether a write of it is in doubt."""
         self.tickets.pop(ticket.key, None)
-        if ticket.in_doubt:
-            self._burnt += 1
-        else:
-            heapq.heappush(self._free, ticket.slot)
+        heapq.heappush(self._free, ticket.slot)
 
     def is_unused(self) -> bool:
         """Whether there is nothing to remember."""
-        return not self.tickets and not self._burnt and self.view is None
+        return not self.tickets and self.view is None
 
     # The view: nothing here changes a ticket
 

@@ -12,10 +12,12 @@ from tests.support.selling import Sales
 
 # Names, units and commands, which no language changes; the lines of a guard's file stay as they are written.
 SAME = [*guards(), "instance-", "buyer-", "etcd", "Redis", "Locust", "English", "ms", "SIGSTOP", "UTC", ".json"]
-SAME += ["fencing token", "create revision", "make up", "docker compose --profile locust up", "reports/…/records/", "Ada", "Bob"]
+SAME += ["fencing token", "create revision", "make up", "docker compose --profile locust up", "reports/…/records/"]
+SAME += ["Ada", "Bob"]
 # Every text that can be seen, pointed at, or is read out; of code only the notes on it.
 CODE = ".code > small, .code-lines code, .code-note i"
-TEXTS = """(code) => [...document.querySelectorAll("body *:not(noscript, script)")].filter((node) => !node.closest(code)).flatMap((node) => [
+TEXTS = """(code) => [...document.querySelectorAll("body *:not(noscript, script)")]
+  .filter((node) => !node.closest(code)).flatMap((node) => [
   ...[...node.childNodes].filter((each) => each.nodeType === 3).map((each) => each.data),
   node.title ?? "", node.getAttribute?.("aria-label") ?? "", node.getAttribute?.("aria-valuetext") ?? ""])
   .concat(document.title).map((each) => String(each).trim()).filter(Boolean)"""

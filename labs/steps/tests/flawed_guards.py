@@ -86,4 +86,5 @@ class SilentGuard(Guard):
             return self.stock(purchase.item).sell(section)
 
 
-guards().update({guard.name: guard for guard in (WriteFenceGuard, OneOrderGuard, SilentGuard)})
+FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in (WriteFenceGuard, OneOrderGuard, SilentGuard)}
+guards().update(FLAWED)

@@ -6,7 +6,9 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -16,16 +18,17 @@ from labs.steps.schedules.explorer import Explorer, faults_of
 from labs.steps.schedules.results import Count
 from labs.steps.schedules.schedule import Fault, Move, Schedule, moves_of
 from labs.steps.schedules.world import Unsettled, World
-from labs.steps.tests import flawed_guards
 from tests.support.commands import finished, leaving_nothing, running
 
 pytestmark = pytest.mark.timeout(300)
+FLAWED = "labs.steps.tests.flawed_guards"  # not imported above: it would add them for the tests of other files as well
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Two instances that know the flawed guards as well."""
-    with World(tmp_path_factory.mktemp("w"), modules=[flawed_guards.__name__]) as world:
+    with patch.dict(guards()), World(tmp_path_factory.mktemp("w"), modules=[FLAWED]) as world:
+        guards().update(import_module(FLAWED).FLAWED)
         yield world
 
 

@@ -33,7 +33,7 @@ from lock import Election
 
 LONGEST_WAIT_S = 86_400  # until a sale opens
 LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
-BUY = "/stock/reduce"
+BUY, LOOK = "/stock/reduce", "/stock"
 NOT_OPEN = "not_open"
 OWN = ("outcome", "in_doubt", "item", "guard", "order", "token", "waited_ms", "held_ms")
 NOTHING_KNOWN = {"order": None, "stock": None, "token": None, "waited_ms": 0.0, "held_ms": 0.0}
@@ -83,7 +83,13 @@ class ScheduleRoutes:
         )
 
     def correct_sold_out(self, response: Response) -> Response:
-        """Turn "sold out" into "not open", and the refusal of a purchase that has waited over the opening."""
+        """Turn "sold out" into "not open", and the refusal of a purchase that has waited over the opening.
+
+        Whoever looks at the stock, as the board does every second, has this process learn whether the sale is open.
+        """
+        if request.path == LOOK:
+            with suppress(redis.RedisError):
+                self.schedule.was_early(time.monotonic())
         if request.path != BUY or response.status_code not in (409, 503):
             return response
         body = response.get_json()

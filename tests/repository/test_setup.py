@@ -31,11 +31,17 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def set_up(checkout: Path, python: str = sys.executable, **environment: str) -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "PIP_NO_INDEX": "1", "PYTHON": python, **environment}
-    variables.pop("MAKEFLAGS", None)  # of a `make test` around this one
+    variables = variables_of(PIP_NO_INDEX="1", PYTHON=python, **environment)
     return subprocess.run(
         ["make", "setup-dev"], cwd=checkout, env=variables, capture_output=True, text=True, timeout=100
     )
+
+
+def variables_of(**more: str) -> dict[str, str]:
+    """The environment without that of a `make test` around this one, in which make says more."""
+    return {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    } | more
 
 
 def test_a_set_up_installs_what_has_changed(checkout: Path) -> None:
@@ -58,7 +64,7 @@ def test_set_ups_run_one_at_a_time(checkout: Path) -> None:
     """The second of two says that it waits, and then finds everything done."""
     with (checkout / "Makefile").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        variables = {**os.environ, "PYTHON": sys.executable}
+        variables = variables_of(PYTHON=sys.executable)
         with subprocess.Popen(
             ["make", "setup-dev"], cwd=checkout, env=variables, stdout=subprocess.PIPE, text=True
         ) as second:

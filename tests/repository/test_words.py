@@ -39,7 +39,7 @@ EXCEPTIONS = {
     ("busy", "loadtest/shop_client/shops.py"): "instances that still sell",
     ("busy", "loadtest/report/charts/lanes.py"): "a lane of a chart",
     ("busy", "lock/runtime/interrupts.py"): "a thread",
-    ("busy", "lock/recipes/cohort.py"): "a cohort, one of whose threads has its turn",
+    ("busy", "lock/core/cohort.py"): "a cohort, one of whose threads has its turn",
 }
 
 

@@ -406,6 +406,6 @@ def test_a_seed_repeats_its_plans(testbed: Testbed) -> None:
     assert [told(planned) for planned in plans] == [told(plan_injections(again, testbed)) for _ in plans]
     assert {len({each.target for each in planned}) for planned in plans} == {1, 2, 3, 4}
     assert all(len({each.target for each in planned}) == len(planned) for planned in plans)
-    every = {each.text for shop in testbed.shops for each in injections(testbed, shop)}
-    assert {each.text for planned in plans for each in planned} == every
+    every = {repr(each.text) for shop in testbed.shops for each in injections(testbed, shop)}
+    assert {repr(each.text) for planned in plans for each in planned} == every
     assert len(every) == 20  # eight for each shop, four for the servers

@@ -88,7 +88,9 @@ def test_a_purchase_that_waits_too_long_times_out(
     assert sale.snapshot().orders == 0
 
 
-def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(
+    app: Flask, sale: Sale, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of eight purchases that think at the same time one succeeds; the others pause in proportion to their number."""
     together, pauses = threading.Barrier(8), list[float]()
 

@@ -45,7 +45,9 @@ def test_every_text_is_chinese(look: Look, sales: Sales) -> None:
     assert english(looker) == []
     sales.finish()
     looker.wait_text("#word", "^准确$")
+    looker.page.wait_for_selector(".story")  # the first rush explains itself
     assert english(looker) == []
+    looker.page.keyboard.press("Escape")
     sales.rush("none", stock=60, buyers=100, hold_ms=10)
     sales.finish()
     looker.wait_text("#word", "^超卖 [0-9]+ 件$")

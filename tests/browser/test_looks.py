@@ -95,6 +95,20 @@ def test_everything_can_be_read(look: Look, sales: Sales, scheme: str, width: in
         assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")
 
 
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_an_explanation_can_be_read(look: Look, sales: Sales, width: int, height: int) -> None:
+    """The first rush that is seen explains itself in legible words over a legible page, until a key is pressed."""
+    looker = look(viewport={"width": width, "height": height}, reduced_motion="reduce")
+    sales.rush(stock=20, buyers=30, hold_ms=20)
+    looker.wait_figure("sold", 1)
+    sales.finish()
+    looker.wait_text(".story", "No update is lost: Bob read what Ada wrote")
+    assert_readable(looker.page)
+    looker.page.keyboard.press("x")
+    looker.page.wait_for_selector(".story", state="detached")
+    assert_readable(looker.page)
+
+
 # Numbers of the table that the line of the stock crosses.
 TOUCHING = """
 () => [...document.querySelectorAll("#runs tr")].filter((row) => {

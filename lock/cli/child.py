@@ -21,10 +21,15 @@ _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what
 
 
 class Child:
-    """The command, run by a guardian (`lock.cli.guardian`); `grace` seconds lie between SIGTERM and SIGKILL."""
+    """The command, run by a guardian (`lock.cli.guardian`); `grace` seconds lie between SIGTERM and SIGKILL.
+
+    Attributes:
+        was_ended: whether the guardian has ended it, as this process was silent until the lease was about to end.
+    """
 
     def __init__(self, command: Sequence[str], grace: float) -> None:
         self.command = command
+        self.was_ended = False
         self._grace = grace
         self._code: int | None = None
         self._failure: OSError | None = None
@@ -58,7 +63,7 @@ class Child:
     def wait(self, hold: HeldKey) -> int | None:
         """Its exit code as a shell tells it (128 + n after signal n); OSError where it cannot be run.
 
-        None as soon as it has to be ended: `hold` is lost, or the guardian was killed.
+        None as soon as it has to be ended: `hold` is lost, the guardian ends it (`was_ended`), or was killed.
         """
         over = threading.Event()
         hold.on_lost(over.set)
@@ -83,6 +88,8 @@ class Child:
                 what, value = json.loads(line)
                 if what == "failed":
                     self._failure = OSError(value, os.strerror(value))
+                elif what == "ending":
+                    self.was_ended = True
                 else:
                     self._code = Exit.SIGNALLED - value if value < 0 else value
                 break

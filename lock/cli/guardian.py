@@ -14,8 +14,8 @@ complete, whatever groups, sessions and environments the processes have. Elsewhe
 not found. Processes of another user (``sudo``) and those that a service starts (``docker run``) are not ended.
 
 Error handling: it ends the command when the keeper closes the socket or dies. A keeper that is silent may be stopped:
-then it begins the grace before the lease's end, and kills what is left at that end, when another process may hold. If
-the guardian itself is killed, the keeper ends the command.
+then it begins the grace before the lease's end, and kills what is left at that end, when another process may hold; a
+keeper that runs again hears of it. If the guardian itself is killed, the keeper ends the command.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def main(control: socket.socket) -> None:
     threading.Thread(target=_reap, args=(pid, control, ended), daemon=True).start()
     until = _follow(messages, control, grace, clock, until)
     if not ended.is_set():
+        _tell(control, "ending", 0)  # before the command's own end, which would look as if it had ended by itself
         end_descendants(min(grace, max(until - time.clock_gettime(clock), 0.0)))
 
 

@@ -116,7 +116,13 @@ def _run(held: HeldKey, token: dict[str, str], client: Client, signals: Signals,
         return Exit.NO_SUCH_COMMAND if isinstance(error, FileNotFoundError) else Exit.CANNOT_RUN
     if code is None:
         is_lost = held.remaining() == 0.0
-        say(f"{'the lock is lost' if is_lost else 'the guardian was killed'}: ending the command")
+        if is_lost:
+            reason = "the lock is lost"
+        elif child.was_ended:
+            reason = "this process stood still until the lease was about to end"
+        else:
+            reason = "the guardian was killed"
+        say(f"{reason}: ending the command")
         child.end()
-        return Exit.LOST if is_lost else Exit.FAILED
+        return Exit.LOST if is_lost or child.was_ended else Exit.FAILED
     return code

@@ -103,9 +103,12 @@ def test_every_process_ends_with_the_lock(
     wait_until(lambda: code == -signal.SIGKILL or keys(client, started.name) == [])
 
 
-def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start) -> None:
-    """A keeper that is stopped cannot renew, so the guardian ends the command."""
-    started = job(SCATTERED["a job"], "--ttl", "1")
+@pytest.mark.parametrize(
+    "options", [("--ttl", "1"), ("--ttl", "30", "--grace", "60")], ids=["at the lease's end", "in the grace before it"]
+)
+def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start, options: tuple[str, ...]) -> None:
+    """A keeper that is stopped cannot renew, so the guardian ends the command; the exit code tells it as a loss."""
+    started = job(SCATTERED["a job"], *options)
     freeze(started.keeper)
     wait_until(lambda: all(map(has_ended, started.processes)), timeout=WAIT_S)
     started.keeper.send_signal(signal.SIGCONT)

@@ -449,9 +449,10 @@ class Process:
             held.fence(self.now())
         else:
             self.core.fence(held, self.now())
-        if not self.was_restored:
-            ticket = held if isinstance(held, Ticket) else held.ticket
-            assert ticket is not None
+        ticket = held if isinstance(held, Ticket) else held.ticket
+        assert ticket is not None
+        # Of a key that a hand has deleted the condition is false for ever, and its holder may be told late.
+        if not self.was_restored and (ticket.key, ticket.created) not in self.robbed:
             token = ticket.created or 0, held.number if isinstance(held, Turn) else 0
             self.world.fence(name, ticket.key, token)
 

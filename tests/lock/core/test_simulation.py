@@ -62,7 +62,7 @@ def test_an_hour_of_histories_breaks_no_rule() -> None:
     simulate_for(LONG_S, int(time.time()) // 86_400 * 1_000_000)
 
 
-@pytest.mark.parametrize("seed", [18, 1330, 5001, 6479, 10116, 7101749, 7102368])
+@pytest.mark.parametrize("seed", [18, 1330, 5001, 6479, 10116, 100123, 7101749, 7102368])
 def test_a_history_that_once_broke_a_rule(seed: int) -> None:
     """Seeds that failed while the core was written, or its simulation."""
     simulate(seed)

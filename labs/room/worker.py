@@ -84,6 +84,9 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
 
     def enqueue_req(self, conn: Connection) -> None:
         """Give a whole request to a thread; half of one waits, and one that is never whole ends its connection."""
+        if not conn.address:
+            self._give_thread(conn)  # the board sends what it has begun, and a socket file knows no SO_RCVLOWAT
+            return
         received = _peek(conn.sock)
         if conn.parser and conn.parser.unreader.buf.getvalue():
             self._end(conn)  # what follows without waiting for the answer does not come from the page

@@ -103,7 +103,6 @@ def seen_on(page: Page) -> tuple[str, str, str]:
     return state, page.inner_text("#number") if state != "out" else "", page.inner_text("#more")
 
 
-@pytest.mark.xfail(reason="the second sale of a room is answered 503: to be mended")
 @pytest.mark.parametrize("guard", ["none", "etcd"])
 def test_every_phone_is_told_the_truth(
     network: Network, stack: Stack, pages: list[Page], clients: list[Phone], guard: str
@@ -145,7 +144,6 @@ def _numbers(orders: dict[str, tuple[str, int]], name: str) -> list[int]:
     return [number for buyer, number in orders.values() if buyer == f"phone: {name}"]
 
 
-@pytest.mark.xfail(reason="the second sale of a room is answered 503: to be mended")
 def test_the_board_shows_code_bets_and_clashes(
     network: Network, stack: Stack, browser: Browser, pages: list[Page], room: RoomServer
 ) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 import time
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 from app.contract.keys import DEFAULT_ITEM
@@ -78,6 +77,15 @@ def think_for(seconds: float) -> None:
         time.sleep(seconds)
 
 
+def new_order() -> str:
+    """The id of an order: 128 random bits, which name it and keep nothing secret.
+
+    They come from Python's generator, which begins anew in each process: the system's is a system call, for which a
+    thread gives up the interpreter.
+    """
+    return f"{random.getrandbits(128):032x}"
+
+
 @dataclass(slots=True)
 class Purchase:
     """The request: a buyer's click. Not thread-safe.
@@ -99,7 +107,7 @@ class Purchase:
     hold_s: float = 0.0
     key: str | None = None
     instance: str = ""
-    order: str = field(default_factory=partial(secrets.token_hex, 16))
+    order: str = field(default_factory=new_order)
     listener: PurchaseListener = field(default=NOBODY, repr=False)
     began: float = field(default_factory=time.monotonic)
     section: Section | None = None

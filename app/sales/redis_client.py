@@ -140,7 +140,9 @@ class Pool(redis.BlockingConnectionPool):
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise NotSent(str(error)) from error
         left = getattr(_limits, "until", math.inf) - time.monotonic()
-        connection._sock.settimeout(min(connection.socket_timeout, max(left, SHORTEST)))
+        timeout = min(connection.socket_timeout, max(left, SHORTEST))
+        if timeout != connection._sock.gettimeout():  # to set it is a system call
+            connection._sock.settimeout(timeout)
         return connection
 
 

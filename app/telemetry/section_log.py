@@ -131,31 +131,43 @@ class SectionLog(PurchaseListener):
 
     def _write(self, event: Event) -> None:
         """Append one event, which is kept if this process is killed."""
-        line = _encode(event) + b"\n"
+        line, file = _encode(event) + b"\n", self._file
+        if self._full:
+            return
+        if file is None or self._missing or file.size + len(line) > self._largest:
+            self._write_alone(line)
+            return
+        try:
+            file.append(line)
+        except OSError as error:
+            with self._lock:
+                self._miss(error)
+
+    def _write_alone(self, line: bytes) -> None:
+        """Append the first line, the last one, or one behind a gap."""
         with self._lock:
-            if self._full:
-                return
             if self._missing and time.monotonic() < self._retry_at:
                 self._missing += 1
                 return
             try:
-                self._append(line)
+                if self._file is None:
+                    self._directory.mkdir(parents=True, exist_ok=True)
+                    self._file = MappedFile(own_file(self._directory, self._instance, "jsonl"))
+                if self._missing:
+                    self._file.append(_encode(Gap(self._missing)) + b"\n")
+                    self._missing = 0
+                if not self._full:
+                    self._full = self._file.size + len(line) > self._largest
+                    self._file.append(_encode(Full()) + b"\n" if self._full else line)
             except OSError as error:
-                if not self._missing:
-                    logger.error("the section log has a gap from here on: %s", error)
-                self._missing += 1
-                self._retry_at = time.monotonic() + RETRY_S
+                self._miss(error)
 
-    def _append(self, line: bytes) -> None:
-        """Append a line, and what has to stand before it or instead of it; with the lock held."""
-        if self._file is None:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            self._file = MappedFile(own_file(self._directory, self._instance, "jsonl"))
-        if self._missing:
-            self._file.append(_encode(Gap(self._missing)) + b"\n")
-            self._missing = 0
-        self._full = self._file.size + len(line) > self._largest
-        self._file.append(_encode(Full()) + b"\n" if self._full else line)
+    def _miss(self, error: OSError) -> None:
+        """Count a line that could not be written; with the lock held."""
+        if not self._missing:
+            logger.error("the section log has a gap from here on: %s", error)
+        self._missing += 1
+        self._retry_at = time.monotonic() + RETRY_S
 
 
 def own_file(directory: Path, instance: str, suffix: str) -> Path:

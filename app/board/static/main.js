@@ -107,9 +107,10 @@ function explainFirst({ sale, arrival, locust }) {
   if (arrival || (sale && !over && initial >= FEWEST)) rushed = arrival ? "next" : generation;
   const kind = guard?.includes("etcd") ? "lock" : "none";
   const isEnd = over && guard && !arrival && !BUSY.includes(locust?.state) && ["next", generation].includes(rushed);
-  if (!isEnd || explained.has(kind) || document.querySelector("dialog")) return;
+  if (!isEnd || explained.has(kind)) return;
   rushed = "";
-  readRun(guard).then(({ record }) => explain(record) && explained.add(kind), () => {});
+  const isFree = () => !recorded && !document.querySelector("dialog"); // nothing else has been opened meanwhile
+  readRun(guard).then(({ record }) => isFree() && explain(record) && explained.add(kind), () => {});
 }
 
 // Shows the run that `read` returns instead of the live sale, or says why there is none.

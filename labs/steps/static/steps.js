@@ -37,7 +37,7 @@ function act(path, body) {
   turn = turn
     .then(() => ask(path, body))
     .then((answer) => {
-      if (answer.instances) show(answer);
+      if (answer.instances && waiting === 1) show(answer); // else a newer one follows
       if (body) setText($("problem"), "");
     })
     .catch((error) => setText($("problem"), error instanceof TypeError ? t("noAnswer") : error.message))
@@ -48,6 +48,7 @@ const poll = () => document.hidden || waiting || act("/steps/state");
 
 function choose(name) {
   select(name);
+  $("purchases").replaceChildren(); // those end now
   act("/steps/begin", { guard });
 }
 

@@ -168,6 +168,6 @@ def test_a_file_of_an_earlier_process_goes_on(tmp_path: Path) -> None:
     log = tmp_path / f"a-{os.getpid()}.jsonl"
     use(SectionLog(tmp_path, instance="a"), 1)
     whole = text_of(tmp_path)
-    log.write_bytes(whole + whole[:40] + bytes(100))
+    log.write_bytes((whole + whole[:40]).ljust(CHUNK, b"\0"))
     use(SectionLog(tmp_path, instance="a"), 1)
     assert len(SectionTail(tmp_path).poll()) == 2

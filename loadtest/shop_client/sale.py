@@ -12,7 +12,7 @@ import os
 import platform
 import urllib.request
 from collections.abc import Container, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from app.contract.credentials import read_secret, with_password
@@ -123,8 +123,11 @@ class SaleClient:
         return urllib.request.Request(f"http://{self._etcd}/v3/kv/range", json.dumps(asked).encode())
 
     def versions(self) -> dict[str, str]:
-        """Of Python, the packages here, and the servers that answer."""
-        found = {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
+        """Of Python, the packages that are installed here, and the servers that answer."""
+        found = {"python": platform.python_version()}
+        for package in PACKAGES:
+            with contextlib.suppress(PackageNotFoundError):  # a machine that only sends the rush needs no gunicorn
+                found[package] = version(package)
         with contextlib.suppress(*UNREADABLE):
             about: Any = self._ledgers.client.info("server")
             found[about.get("server_name", "redis") + "-server"] = about.get("valkey_version") or about["redis_version"]

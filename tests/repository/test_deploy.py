@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +233,36 @@ def test_each_image_is_built_once() -> None:
         for service in services_of(file).values():
             if service.get("image") in builders and "build" not in service:
                 assert service["pull_policy"] == "never"
+
+
+@pytest.mark.parametrize(
+    ("stage", "program"),
+    [
+        ("shop", "import app, app.board; app.create_app(); app.board.create_board()"),
+        ("locust", "import loadtest.locustfile"),
+    ],
+)
+def test_an_image_has_all_code_that_it_runs(tmp_path: Path, stage: str, program: str) -> None:
+    """With only the folders that the Dockerfile copies into it, shop and board are made, and Locust reads its file."""
+    [stage_text] = re.findall(
+        rf"^FROM python AS {stage}\n(.*?)(?=^FROM |\Z)", text_of(ROOT / "Dockerfile"), re.DOTALL | re.MULTILINE
+    )
+    for source, target in re.findall(r"^COPY (?!--)(\S+) (\S+)$", stage_text, re.MULTILINE):
+        for path in ROOT.glob(source):
+            if path.is_dir():
+                shutil.copytree(path, tmp_path / target, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+            else:  # a file into a folder
+                (tmp_path / target).mkdir(exist_ok=True)
+                shutil.copy(path, tmp_path / target)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: file.name)

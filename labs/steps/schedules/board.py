@@ -9,7 +9,7 @@ from flask import Flask, Response
 from app.board.settings import BoardSettings
 from app.board.web.pages import add_page
 from app.web.responses import json_response
-from labs.steps.schedules.results import newest
+from labs.steps.schedules.files import newest
 
 PAGE = Path(__file__).with_name("static") / "schedules.html"
 

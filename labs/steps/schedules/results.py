@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ import msgspec
 
 from app.contract.outcomes import Promise
 from app.contract.section_log import GuardSource
+from labs.steps.schedules.files import PREFIX
 from labs.steps.schedules.schedule import Fault, Schedule
 from loadtest.results.record import CriticalSection
 
-PREFIX = "schedules-"
 SECTION = ("buyer", "instance", "token", "outcome", "cause", "entered_ms", "read_ms", "commit_ms", "left_ms")
 COLUMNS = (*SECTION, "line", "stock", "stock_read", "order")  # of a section, as the page names them; then its points
 WRONG = ("oversold", "lost_updates", "told_wrong", "unsold")
@@ -110,15 +110,6 @@ def row_of(schedule: Schedule) -> list[Any]:
 def _packed(section: CriticalSection) -> list[Any]:
     points = [[point.name, point.line, point.at_ms] for point in section.points]
     return [*(getattr(section, name) for name in COLUMNS), points]
-
-
-def newest(reports: Path) -> Iterator[tuple[str, Path]]:
-    """The newest file of each guard that was explored, by its name."""
-    found: dict[str, Path] = {}
-    for path in sorted(reports.glob(f"*/{PREFIX}*.json")):
-        if not path.parent.is_symlink():
-            found[path.stem.removeprefix(PREFIX)] = path
-    yield from sorted(found.items())
 
 
 def guards_in(names: Sequence[str], every: Sequence[str]) -> list[str]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
+import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,15 +18,18 @@ import pytest
 import redis
 
 import lock
+from loadtest.ports import free_port
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, EtcdDenied, Mutex, Session, connect
 from tests.support.lock import ROOT, delete, shell
 from tests.support.secured import Certificates, SecuredEtcd
+from tests.support.waiting import wait_until
 
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 SECURED = "https://db1:2379"  # in the example that needs an etcd with certificates and users
+DJANGO = "from django"  # in the example that needs a project
 
 
 def blocks(language: str, page: Path = PAGE) -> list[str]:
@@ -35,7 +42,7 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
     here = etcd.endpoint.rpartition(":")[2]
     namespace: dict[str, object] = {"__name__": page.stem}
     for code in blocks("python", page):
-        if SECURED in code:
+        if SECURED in code or DJANGO in code:
             continue
         local = code.replace("127.0.0.1:2379", etcd.endpoint).replace("port=2379", f"port={here}")
         local = local.replace("redis://127.0.0.1:6379/0", redis_server.url)
@@ -79,6 +86,45 @@ def test_the_secured_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[
             pytest.raises(EtcdDenied),
         ):
             Mutex(session, "elsewhere/stock").acquire(timeout=5)
+
+
+def test_the_example_for_django_runs_in_a_new_project(tmp_path: Path, etcd: Etcd, client: Client) -> None:
+    """Under runserver, whose autoreload runs it in a child, the view answers under the lock, and 503 without it."""
+    django = [sys.executable, "-m", "django"]
+    subprocess.run([*django, "startproject", "shop", str(tmp_path)], check=True, timeout=60)
+    [helper] = [code for code in blocks("python", RECIPES) if "def live_session" in code]
+    (tmp_path / "shop/locks.py").write_text(helper.replace("127.0.0.1:2379", etcd.endpoint))
+    [urls] = [code for code in blocks("python", RECIPES) if DJANGO in code]
+    (tmp_path / "shop/urls.py").write_text(urls.replace("timeout=5", "timeout=0.1"))
+    port = free_port()
+    command = [sys.executable, "manage.py", "runserver", f"127.0.0.1:{port}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    url = f"http://127.0.0.1:{port}/import"
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as server:
+        try:
+            wait_until(lambda: status_of(url) == 200)
+            with Session(client) as session, Mutex(session, "docs/import").acquire(timeout=5):
+                assert status_of(url) == 503
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+
+
+def status_of(url: str) -> int | None:
+    """Of the answer; None if there is none."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
 
 
 def test_the_quickstart_runs(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

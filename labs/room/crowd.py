@@ -22,7 +22,6 @@ MOST_PHONES = 400
 MOST_OF_ONE_ADDRESS = 250  # a whole room may stand behind one address
 MOST_ROBOTS = 1000
 LONGEST_NAME = 20
-MOST_BET = 9999
 EARLY_S = 0.3  # a phone's clock may be wrong by so much; its click waits for the opening
 BLANK = "\u115f\u1160\u2800"  # letters and symbols that show nothing; NFKC makes others into these
 POSING = re.compile(
@@ -177,11 +176,20 @@ class Crowd:
                 del self._phones[id]
             return bool(gone)
 
+    @property
+    def most_buyers(self) -> int:
+        """How many buy in the sale that opens next: its phones and robots, or as many as a room may have."""
+        with self._lock:
+            return len(self._phones) + self.sale.robots if self.sale else MOST_PHONES + MOST_ROBOTS
+
     def bet(self, phone: Buyer, items: int) -> None:
         """Bet how many will be sold; the last bet before the opening counts. Raises RoomRefused."""
         with self._lock:
             if self.phase is Phase.OPEN:
                 raise RoomRefused(409, "bets_closed", "The sale is open: no more bets.")
+            if not 0 <= items <= self.most_buyers:
+                message = f"Bet a whole number from 0 to {self.most_buyers}: no more can buy."
+                raise RoomRefused(400, "no_number", message)
             phone.bet = items
 
     def end_sale(self, *, timeout: float) -> None:

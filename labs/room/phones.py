@@ -17,7 +17,7 @@ from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from labs.room.bounds import Bounds, client_of
 from labs.room.buying import Buying
-from labs.room.crowd import MOST_BET, Buyer, Crowd, RoomRefused
+from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Buyer, Crowd, RoomRefused
 from labs.room.settings import RoomSettings
 
 STATIC = Path(__file__).parent / "static"
@@ -119,7 +119,7 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
     def bet() -> Response:
         """Bet how many items will be sold."""
         phone = the_phone()
-        crowd.bet(phone, Parameters(request, "bet").whole("bet", -1, most=MOST_BET))
+        crowd.bet(phone, Parameters(request, "bet").whole("bet", -1, most=MOST_PHONES + MOST_ROBOTS))
         return json_response(shown(crowd, phone))
 
     @app.post("/buy")
@@ -154,6 +154,7 @@ def shown(crowd: Crowd, phone: Buyer | None, *, needs_pin: bool = False) -> dict
         "opens_in_ms": opens_in_ms,
         "stock": sale.stock if sale else None,
         "joined": joined,
+        "most_buyers": crowd.most_buyers,
         "poll_ms": max(LEAST_POLL_MS, POLL_MS_OF_A_PHONE * joined),
         "needs_pin": needs_pin,
         "me": None,

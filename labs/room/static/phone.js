@@ -223,8 +223,9 @@
 
   $("bet-form").addEventListener("submit", function (event) {
     event.preventDefault();
-    if (/^\d{1,4}$/.test($("bet").value)) ask("POST", "/bet", { bet: Number($("bet").value) }, null, sent);
-    else complain(text("no_number"));
+    var bet = $("bet").value;
+    if (/^\d{1,4}$/.test(bet) && Number(bet) <= state.most_buyers) ask("POST", "/bet", { bet: Number(bet) }, null, sent);
+    else complain(text("no_number", { n: state.most_buyers }));
     $("bet").blur(); // the keyboard would hide the button
   });
 

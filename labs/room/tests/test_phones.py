@@ -125,6 +125,19 @@ def test_a_new_sale_begins_when_the_shop_has_answered(crowd: Crowd) -> None:
     assert (crowd.enter(click), phone.bet) == (False, None)
 
 
+def test_nobody_bets_on_more_sales_than_there_are_buyers(join: Join, crowd: Crowd) -> None:
+    """A bet above the phones and robots of the coming sale is refused with a word, and the bet before stands."""
+    phone = join()
+    open_sale(crowd, opens_in_s=60)
+
+    def bet(items: object) -> Any:
+        return phone.post("/bet", json={"bet": items}, base_url=URL)
+
+    assert [bet(each).status_code for each in (1, 2, -1, "many")] == [200, 400, 400, 400]
+    assert bet(2).get_json()["detail"] == "Bet a whole number from 0 to 1: no more can buy."
+    assert phone.get("/state", base_url=URL).get_json()["me"]["bet"] == 1
+
+
 def test_nothing_but_the_page_and_the_purchase_is_reached(make: Any) -> None:
     """Routes of shop, board, stage and Locust do not exist here, and no file but the page's own."""
     phone: FlaskClient = make()()

@@ -7,6 +7,7 @@ the same purchases waiting, the search has been.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -18,7 +19,9 @@ from loadtest.results.fence import past_fence
 from loadtest.results.record import CriticalSection
 from loadtest.results.verdict import judge_rush
 
-MOST_MOVES = 60  # of one schedule: a guard that begins again and again has no end
+# A purchase that has begun so many sections is not interrupted any more: two that undo each other's work have no end.
+MOST_SECTIONS = 2
+MOST_MOVES = 60  # of one schedule
 State = tuple[object, ...]
 
 
@@ -122,6 +125,9 @@ class Explorer:
         last = done[-1].move.buyer if done else ""
         can_step = [each for each in self._world.purchases if self._can_step(each)]
         can_step.sort(key=lambda each: (each.buyer != last, each.buyer))
+        begun = Counter(each.move.buyer for each in done if each.point == "locked")
+        if impatient := [each for each in can_step if begun[each.buyer] >= MOST_SECTIONS]:
+            can_step = impatient[:1]
         moves = [Move(each.buyer) for each in can_step]
         if self._fault is not Fault.NONE and all(each.move.fault is Fault.NONE for each in done):
             moves += [Move(each.buyer, self._fault) for each in can_step if self._can_fail(each)]

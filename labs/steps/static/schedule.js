@@ -17,7 +17,7 @@ const LOOK_MS = 100;
 const t = speaker(TEXTS, document.documentElement.lang);
 let moves = [];
 let place = 0;
-const [row, next, again] = [make("p", { class: "moves" }), make("button", { type: "button", class: "main", id: "next-move" }), make("button", { type: "button" }, t("again"))];
+const [row, next, again] = [make("p", { class: "moves" }), make("button", { type: "button", class: "main", id: "next-move", disabled: "" }), make("button", { type: "button" }, t("again"))];
 const bar = make("div", { class: "schedule tools" }, next, again, row);
 
 const control = (what, buyer) => document.querySelector(`[data-do="${what} ${buyer}"]`);
@@ -36,7 +36,7 @@ function show() {
   const isOver = place >= moves.length;
   const { text, target } = isOver ? { text: "" } : nextMove();
   setText(next, isOver ? t("over") : t("next", { what: text }));
-  next.disabled = !target || target.ariaDisabled === "true";
+  next.disabled = !target || target.ariaDisabled === "true" || document.getElementById("purchases").ariaBusy === "true";
   for (const [index, node] of [...row.children].entries()) node.ariaCurrent = index === place ? "step" : null;
 }
 
@@ -60,6 +60,7 @@ function begin() {
   const level = [...document.querySelectorAll("#levels button")].find(({ value }) => value === guard);
   if (level) level.click();
   else Object.assign(document.getElementById("other"), { value: guard }).dispatchEvent(new Event("change"));
+  show();
 }
 
 next.addEventListener("click", advance);

@@ -34,6 +34,7 @@ async function ask(path, body) {
 
 function act(path, body) {
   waiting += 1;
+  if (body) $("purchases").ariaBusy = "true"; // until what came of it is shown
   turn = turn
     .then(() => ask(path, body))
     .then((answer) => {
@@ -41,7 +42,10 @@ function act(path, body) {
       if (body) setText($("problem"), "");
     })
     .catch((error) => setText($("problem"), error instanceof TypeError ? t("noAnswer") : error.message))
-    .finally(() => (waiting -= 1));
+    .finally(() => {
+      waiting -= 1;
+      if (!waiting) $("purchases").ariaBusy = "false";
+    });
 }
 
 const poll = () => document.hidden || waiting || act("/steps/state");

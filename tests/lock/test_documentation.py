@@ -40,23 +40,32 @@ def blocks(language: str, page: Path = PAGE) -> list[str]:
 def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, left: list[str]) -> None:
     """Read from top to bottom, each Python example runs after those before it, and leaves no key of a lock in etcd."""
     here = etcd.endpoint.rpartition(":")[2]
-    namespace: dict[str, object] = {"__name__": page.stem}
+    namespace: dict[str, Any] = {"__name__": page.stem}
     for code in blocks("python", page):
         if SECURED in code or DJANGO in code:
             continue
         local = code.replace("127.0.0.1:2379", etcd.endpoint).replace("port=2379", f"port={here}")
         local = local.replace("redis://127.0.0.1:6379/0", redis_server.url)
         exec(compile(local, str(page), "exec", dont_inherit=True), namespace)
+    if page is RECIPES:
+        assert asyncio.run(served_by(namespace))["token"] > 0
     session, client = namespace["session"], namespace["client"]
     with connect(etcd.endpoint) as observer:
         assert observer.get_prefix("flash-sale/").keys == []
         assert [kv.key for kv in observer.get_prefix("docs/").keys] == left
         for key in left:
             delete(observer, key)
-    session.close()  # type: ignore[attr-defined]
-    client.close()  # type: ignore[attr-defined]
+    session.close()
+    client.close()
     with redis.Redis.from_url(redis_server.url) as shop:
         shop.flushdb()
+
+
+async def served_by(namespace: dict[str, Any]) -> dict[str, int]:
+    """What the endpoint for FastAPI answers, between start and end of the application."""
+    async with namespace["lifespan"](None):
+        answer: dict[str, int] = await namespace["endpoint"]()
+        return answer
 
 
 @pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")

@@ -122,7 +122,8 @@ def test_the_example_for_django_runs_in_a_new_project(tmp_path: Path, etcd: Etcd
             with Session(client) as session, Mutex(session, "docs/import").acquire(timeout=5):
                 assert status_of(url) == 503
         finally:
-            os.killpg(server.pid, signal.SIGKILL)
+            os.killpg(server.pid, signal.SIGTERM)  # which closes the session, as any exit of Python does
+    wait_until(lambda: client.get_prefix("docs/").keys == [])
 
 
 def status_of(url: str) -> int | None:

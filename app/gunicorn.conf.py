@@ -26,28 +26,28 @@ except SettingsError as error:
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
 worker_class = "gthread"
-workers = 1  # whose metrics are those of the instance; more instances use more CPUs
+workers = 1  # so its metrics are those of the instance; to use more CPUs, start more instances
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
 backlog = 4096  # in a rush, all buyers connect at once
-keepalive = 60  # seconds; a buyer who waits for a while clicks without a new connection
-timeout = 0  # or the master may kill a worker that was frozen
-graceful_timeout = 8  # Compose kills after 15
+keepalive = 60  # seconds; a buyer who pauses before the click needs no new connection
+timeout = 0  # never: the master would kill a worker that a fault has paused
+graceful_timeout = 8  # seconds; Compose kills after 15
 forwarded_allow_ips = ""  # clients on loopback could send SCRIPT_NAME, and change the path
-control_socket_disable = True  # there is one per HOME, and two instances would fight over it
+control_socket_disable = True  # its path is the same for all instances of a HOME
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
 
-# A worker that runs out of file descriptors dies, so it accepts no more connections than it has. Redis takes one for
-# each thread, at each node that the address of a cluster names.
+# A worker that runs out of file descriptors dies, so it accepts fewer connections than it has descriptors. Each thread
+# has a connection to Redis, or to each node of a cluster.
 _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 files = 16384 if most_files == resource.RLIM_INFINITY else min(16384, most_files)
 resource.setrlimit(resource.RLIMIT_NOFILE, (files, most_files))
 nodes = settings.redis_url.count(",") + 1
 worker_connections = max(files - (threads + 1) * nodes - 128, threads + 1)
 
-# How long a thread that waits for the interpreter lets another one have it. In a crowd hundreds of threads wait, and if
-# each of them asks every 5 ms, the default, all of it takes up to a fifth longer.
+# Seconds that a thread keeps the interpreter while others wait for it. With hundreds of waiting threads, the default of
+# 5 ms makes a rush up to a fifth longer.
 sys.setswitchinterval(0.05)
 
 line_format = f"%(asctime)s {settings.instance.replace('%', '%%')} [%(process)d] %(levelname)s %(message)s"
@@ -55,7 +55,7 @@ logging.basicConfig(level=logging.INFO, format=line_format)
 
 
 class InstanceLogger(Logger):  # type: ignore[misc]
-    """gunicorn's log, with time and instance in every line as in the shop's."""
+    """gunicorn's log in the format of the shop's: each line has time and instance."""
 
     datefmt = None
     error_fmt = line_format
@@ -66,15 +66,15 @@ logger_class = InstanceLogger
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """Let SIGTERM end a worker that is still starting: the master's handler, which it inherits, would not."""
+    """Let SIGTERM end a worker that is still starting: the handler inherited from the master would not."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Connect to etcd and Redis, and handle SIGTERM: refuse all purchases that wait.
+    """Connect to etcd and Redis. At SIGTERM refuse all purchases that wait for a lock.
 
-    Locks that are still held shortly before the master kills the worker are released: after a kill they would stay
-    locked until the lease expires.
+    Two seconds before the master kills the worker, release its locks: after a kill they would stay locked until the
+    lease expires.
     """
     from app import services
     from app.server.heartbeat import Heartbeat
@@ -105,13 +105,13 @@ def post_worker_init(worker: Any) -> None:
         outcomes = shop.metrics.outcomes
         worker.heartbeat = Heartbeat(settings.section_log, settings.instance, load=load, outcomes=outcomes)
         worker.heartbeat.start()
-    # The garbage collector need not visit what exists now during a rush.
+    # Objects that exist now are never garbage: spare the collector a visit of them during a rush.
     gc.collect()
     gc.freeze()
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Revoke the lease, so that waiters need not wait until it expires."""
+    """Revoke the lease, so that other instances need not wait until it expires."""
     from app import services
 
     if hasattr(worker, "heartbeat"):

@@ -29,7 +29,7 @@ PROBE_TIMEOUT = 1.0  # seconds
 
 
 def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: float = TIMEOUT) -> Sale:
-    """The sale of these settings, with its own client of Redis; `timeout` in seconds is that of each call."""
+    """The sale of these settings, with its own pool of connections; each call to Redis ends in `timeout` seconds."""
     client = connect(settings.redis_url, connections=connections, timeout=timeout)
     return Sale(client, settings.sale, etcd=etcd, stock=settings.stock, items=settings.items, timeout=timeout)
 
@@ -49,15 +49,15 @@ class Services:
 
     Attributes:
         started: when the process began, ISO 8601, UTC.
-        probed: the sale once more, for probes: the connections of the other one are for buyers.
-        background: work beside the requests, of the labs.
+        probed: a second `Sale` with its own pool, so that probes never take a buyer's connection.
+        background: threads that labs add.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.started = settings, utc_now()
         instance, ttl = settings.instance, settings.lease_ttl
         self.sessions = EtcdSessions(connect_etcd(settings), settings.queue_name, ttl=ttl, instance=instance)
-        # One to spare: a purchase that watches needs a second connection to open the sale.
+        # One more than threads: a purchase that watches the stock needs a second connection to open the sale.
         self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
         self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)
         self.stocks = {item: Stock(self.sale, item=item) for item in self.sale.keys_of}
@@ -69,10 +69,10 @@ class Services:
         self.background: list[Background] = []
 
     def warm_up(self) -> None:
-        """Connect now rather than at the first purchase, which retries what fails here; start the background work."""
+        """Connect, and start the background work. A failure is logged only: the first purchase connects again."""
         try:
             warm_up(self.sale.client)
-            self.sale.check()  # opens it if it never was
+            self.sale.check()  # opens a sale that was never opened
             self.sessions.session()
         except (redis.RedisError, LockError, PurchaseError) as error:
             logger.warning("not ready yet: %s", describe(error))

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class SettingsError(ValueError):
-    """Environment variables that cannot be used: one line for each says what to give instead, and shows no value."""
+    """Environment variables with unusable values. Each line names one and says what to give; no line shows a value."""
 
 
 class EnvironmentSettings(BaseSettings):
     """Settings that are read from the environment and checked, then frozen.
 
-    A field ``port`` is read from ``FLASHSALE_PORT``; a variable that is unset or blank has its default. A lab has a
-    subclass for what it needs beyond the core.
+    A field ``port`` is read from ``FLASHSALE_PORT``; a variable that is unset or blank has its default. A lab with more
+    settings has its own subclass.
     """
 
     model_config = SettingsConfigDict(
@@ -50,13 +50,13 @@ class EnvironmentSettings(BaseSettings):
         """Read the variables.
 
         Raises:
-            SettingsError: at least one cannot be used.
+            SettingsError: the value of at least one is unusable.
         """
         try:
             return cls()
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False)
-        # A default that follows from other settings is not to blame for them.
+        # A default that is computed from an invalid setting fails as well: report the setting alone.
         lines = [cls._line(each) for each in problems if each["type"] != "default_factory_not_called"]
         raise SettingsError("\n".join(lines))
 
@@ -71,7 +71,7 @@ class EnvironmentSettings(BaseSettings):
 
 
 def matching(pattern: str, advice: str) -> AfterValidator:
-    """A text that matches the whole `pattern`; or else the problem is `advice`."""
+    """A validator of texts that match the whole `pattern`; its message for others is `advice`."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -116,7 +116,7 @@ def _authority(path: str) -> str:
 
 
 def check_pair(certificate: str, key: str) -> None:
-    """See that both are PEM files that belong together; raises ValueError."""
+    """Check that both are PEM files and belong together; raises ValueError."""
     try:
         # A key with a passphrase is refused: OpenSSL would ask for it on the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, password="")
@@ -168,7 +168,7 @@ def _redis_url(text: str) -> str:
         raise ValueError(advice)
     options = dict(parse_qsl(url.query or "", keep_blank_values=True))
     for option in options:
-        # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
+        # redis-py lets the query override the caller's arguments: a retry added there could sell an item twice.
         if option not in REDIS_TLS or not url.scheme.startswith("rediss"):
             raise ValueError(f"leave out '{option}=': rediss:// takes {', '.join(REDIS_TLS)}, and all else is fixed")
     try:

@@ -1,4 +1,4 @@
-"""The client of etcd that the settings describe. gunicorn's master must not import this: gRPC survives no fork."""
+"""Make the client of etcd from the settings. gunicorn's master must not import this: gRPC does not survive a fork."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def connect_etcd(settings: Settings, *, timeout: float = 2.0) -> Client:
     """A client with the certificates and the login of the settings; each of its calls ends after `timeout` seconds.
 
     Raises:
-        OSError: a certificate file cannot be read any more.
+        OSError: a certificate file cannot be read.
     """
     tls = Tls(settings.etcd_ca, settings.etcd_cert, settings.etcd_key) if settings.etcd_ca else None
     password = settings.etcd_password.get_secret_value() if settings.etcd_password else None

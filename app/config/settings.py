@@ -17,7 +17,7 @@ __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 
 MOST_ITEMS = 1_000_000
 MOST_KINDS = 1000
-EVERY_ADDRESS = ("0.0.0.0", "::")  # where instances of several machines may listen alike
+EVERY_ADDRESS = ("0.0.0.0", "::")  # the same text on every machine, so it cannot name an instance
 
 
 def _own_name(read: dict[str, Any]) -> str:
@@ -29,17 +29,17 @@ class Settings(EnvironmentSettings):
     """The settings of one instance of the shop.
 
     Attributes:
-        etcd_ca: PEM file of the authority that signed etcd's certificate; None: etcd is spoken to in plain text.
-        etcd_cert: PEM file of the shop's own certificate for etcd, together with `etcd_key`.
-        redis_url: with the password, wherever that came from.
+        etcd_ca: PEM file of the authority that signed etcd's certificate; None: no TLS.
+        etcd_cert: PEM file of the shop's certificate for etcd; needs `etcd_key`.
+        redis_url: includes `redis_password`, if there is one.
         instance: the name in every answer and log line; by default host and port, or the machine's name and the port if
-            it listens on all addresses.
+            the instance listens on all addresses.
         names: host names of the shop, besides ``localhost`` and plain addresses.
-        lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
+        lease_ttl: seconds until etcd frees the lock of an instance that died; also the expiry of a lock in Redis.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: number of different items, each with its own stock, ledger and lock.
         section_log: directory of the section log, see `app.contract.section_log`.
-        threads: purchases that the instance has in hand at once; also the size of its Redis connection pool.
+        threads: requests that the instance runs at once; its pool has a Redis connection for each.
     """
 
     etcd_endpoints: env.Endpoints = "127.0.0.1:2379"
@@ -78,7 +78,7 @@ class Settings(EnvironmentSettings):
 
     @property
     def authorization(self) -> dict[str, str]:
-        """The header of a request of the administrator's; empty if no token is set."""
+        """The header that authorizes a reset; empty if no token is set."""
         return {"Authorization": f"Bearer {self.admin_token.get_secret_value()}"} if self.admin_token else {}
 
     @field_validator("redis_url")
@@ -89,7 +89,7 @@ class Settings(EnvironmentSettings):
 
     @model_validator(mode="after")
     def _check_etcd(self) -> Settings:
-        """See what is missing for TLS or the login; half of it would fail later, with the words of gRPC."""
+        """Refuse incomplete settings of TLS or login, which would fail later, with a message of gRPC."""
         if ("https://" in self.etcd_endpoints or self.etcd_cert) and not self.etcd_ca:
             raise ValueError("FLASHSALE_ETCD_CA: give the PEM file of the authority that signed etcd's certificate")
         for one, other in (("ETCD_CERT", "ETCD_KEY"), ("ETCD_USER", "ETCD_PASSWORD")):

@@ -1,11 +1,11 @@
-"""Which requests a page or a server accepts: for known host names, from own pages, and from the administrator.
+"""Decide which requests a server accepts: by host name, by the page that sent them, and by the admin token.
 
-A page of another site must not reach a server through the browser of a person who looks at both. Browsers say in
-`Origin` and `Sec-Fetch-Site` which page sends a request, and pages cannot change that. A host name of the other site
-that points here (DNS rebinding) is not a name of this server.
+A page of another site must not reach this server through a visitor's browser. Browsers put the sending page into
+`Origin` and `Sec-Fetch-Site`, and pages cannot change these headers. If the other site's host name points here (DNS
+rebinding), the request is refused, because that name is not a name of this server.
 
-A proxy that rewrites `Host`, as tools that forward ports do, leaves the name that the browser sees in `Origin`. A page
-of that name is this server's own where the name was set: its owner says that nothing else is served there.
+A proxy that rewrites `Host`, such as a tool that forwards ports, leaves the name that the browser sees in `Origin`. A
+page of that name counts as this server's own only if the name is in the settings.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from urllib.parse import urlsplit
 
 
 class Headers(Protocol):
-    """The headers of a request, in any case."""
+    """The headers of a request; names in upper or lower case."""
 
     def get(self, key: str, default: str, /) -> str: ...
 
 
 def is_own_page(headers: Headers, host: str, names: Container[str] = ()) -> bool:
-    """Whether a request for `host`, the server's name as the client gave it, comes from no page of another site.
+    """Whether a request comes from a page of this server, or from no page at all.
 
-    `names` are those that were set; a page of one of them, without a port, is the server's own.
+    Args:
+        headers: those of the request.
+        host: the server's name, as the client gave it in `Host`.
+        names: further names of this server, without a port.
     """
     origin = headers.get("Origin", f"http://{host}").partition("://")[2]
     return headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none") and (origin == host or origin in names)
@@ -42,5 +45,5 @@ def is_known_host(host: str, names: Container[str]) -> bool:
 
 
 def has_token(authorization: str, token: str) -> bool:
-    """Whether the header, as WSGI hands it over (Latin-1), carries the administrator's token."""
+    """Whether the `Authorization` header, decoded by WSGI as Latin-1, has the admin token."""
     return hmac.compare_digest(authorization.encode("latin-1"), f"Bearer {token}".encode())

@@ -1,4 +1,4 @@
-"""Where the instances are: ``dns+http://NAME:PORT`` is one base URL for each address that the name has now."""
+"""Resolve the URLs of instances: ``dns+http://NAME:PORT`` is one base URL for each address of the name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def addresses_of(url: str) -> list[str]:
-    """The base URLs behind one that was configured. They are asked for by address, which every instance serves.
+    """The base URLs for one of the settings. They have addresses for hosts, which every instance accepts.
 
     Raises:
         OSError: the name has no address.

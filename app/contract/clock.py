@@ -1,4 +1,4 @@
-"""The clock of what is recorded: one for all processes and containers of a machine."""
+"""The clock of all records: the same in all processes and containers of a machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Start:
         return round(at_ms - self.epoch_ms, 3)
 
     def drift_ms(self) -> float:
-        """By how much the time of day was set since then."""
+        """Milliseconds by which the time of day was adjusted since then."""
         return abs(time.time() * 1000 - self.epoch_ms - self.elapsed_ms())
 
     def elapsed_ms(self) -> float:

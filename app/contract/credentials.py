@@ -1,4 +1,4 @@
-"""Secrets from files, as Docker and Kubernetes hand them over, and the password in the address of Redis."""
+"""Read secrets from files, as Docker and Kubernetes provide them, and put a password into the URL of Redis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 
 def read_secret(path: str) -> str:
-    """The line in a file, without the blanks around it; raises OSError or ValueError where it is not one line."""
+    """The only line of a file, without surrounding blanks; raises OSError, or ValueError if there are more lines."""
     secret = Path(path).read_text(encoding="utf-8").strip()
     if len(secret.splitlines()) > 1:
         raise ValueError("it has several lines, and a secret is one")
@@ -18,7 +18,7 @@ def with_password(url: str, password: str) -> str:
     """The URL of Redis, ``SCHEME://[USER@]...``, with this password.
 
     Raises:
-        ValueError: it has one.
+        ValueError: the URL already has a password.
     """
     scheme, _, rest = url.partition("://")
     login, _, place = rest.rpartition("@")

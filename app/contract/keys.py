@@ -6,7 +6,7 @@ DEFAULT_ITEM = "1"
 
 
 def key_prefix(sale: str) -> str:
-    """What the Redis keys of a sale begin with; the braces keep them in one hash slot of a cluster."""
+    """The prefix of a sale's Redis keys; the braces keep them in one hash slot of a cluster."""
     return f"sale:{{{sale}}}:"
 
 
@@ -20,19 +20,19 @@ class Keys:
 
     Attributes:
         prefix: of the keys that all items share.
-        initial: items there were at the last reset.
+        initial: items at the last reset.
         stock: items left; a read-modify-write guard without a lock loses updates here.
         lucky: items sold, counted by ``INCR``.
         orders: the ledger: a list of JSON entries, see `app.contract.orders`.
         fence: the highest fencing token that was seen.
         generation: tells one sale from the next, see `app.sales.sale`; shared by all items.
-        answers: a hash from Idempotency-Key to the first answer, shared by all items. One without an outcome is that
-            of a purchase under way, under the guard in its entry.
-        places: a hash from the key prefix of a further place of the item to the generation in which the sale has noted
-            it, see `app.contract.places`.
+        answers: a hash from Idempotency-Key to the first answer, shared by all items. An answer without an outcome
+            belongs to a purchase under way; its entry names the guard.
+        places: a hash from the key prefix of a further place of the item to the generation in which the sale noted that
+            place, see `app.contract.places`.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
-        lock: what redis-py's Lock holds.
-        nothing: never exists.
+        lock: the key of redis-py's Lock.
+        nothing: a key that never exists.
     """
 
     def __init__(self, sale: str, item: str = DEFAULT_ITEM) -> None:

@@ -1,10 +1,15 @@
 """Find the labs: each is a folder in ``labs/`` and can be deleted. The core names none of them.
 
-A lab has any of ``shop.py`` with `init_app(app)`, ``guards/`` with a guard in each module, ``commands.py`` with click
-commands, ``scenarios.py`` with faults, ``board.py`` with `init_app(app, settings)`, see `app.board`, ``up.py`` with
-further ``OPTIONS`` of the command `up` and `init_stack(stack, options)`, which gets the values of all. ``texts.json``
-has the Chinese for the texts of its scenarios, see `loadtest.language`. ``redis_client.py`` has other clients of
-Redis: `connect(url, *, connections, timeout)` for the shop and the board, `reader(url, timeout)` for the rush.
+A lab has any of these files:
+
+- ``shop.py``: `init_app(app)`
+- ``guards/``: a guard in each module
+- ``board.py``: `init_app(app, settings)`, see `app.board`
+- ``up.py``: ``OPTIONS`` of the command `up`, and `init_stack(stack, options)` with the values of all options
+- ``commands.py``: click commands; ``scenarios.py``: faults
+- ``texts.json``: the Chinese for the texts of its scenarios, see `loadtest.language`
+- ``redis_client.py``: other clients of Redis, `connect(url, *, connections, timeout)` for shop and board and
+  `reader(url, timeout)` for the rush
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-Token = int | list[int]  # a create revision, or of a turn the pair [create revision, turn], as JSON has it
+Token = int | list[int]  # a create revision; under a `CohortMutex` [create revision, turn], because JSON has no tuples
 encode = msgspec.json.Encoder().encode  # an order as Redis keeps it, in bytes
 
 
@@ -20,7 +20,7 @@ class Order:
     Attributes:
         instance: which instance wrote it.
         token: the fencing token under which it was written, if the guard has one.
-        at_ms: when, in milliseconds since the epoch, by the instance's clock; in a record since its start.
+        at_ms: milliseconds since the epoch, by the instance's clock; in a record since the record's start.
         item: what was bought.
     """
 
@@ -34,7 +34,7 @@ class Order:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Order:
-        """The order in a decoded entry; members that are not known are left out."""
+        """The order in a decoded entry; ignores unknown members."""
         return cls(**{each.name: entry[each.name] for each in fields(cls) if each.name in entry})
 
     @classmethod

@@ -1,7 +1,7 @@
-"""Where the stock of an item lies beside the sale's own keys: in places that a lab adds.
+"""Keys for a part of an item's stock beside the sale's own keys, in a place that a lab adds.
 
-The sale notes its places in Redis (`Keys.places`), so every reader finds them there. What was sold is the sum of all
-ledgers; what is left is the sum of all stocks, and of what was sent and has not arrived.
+The sale notes its places in Redis (`Keys.places`), where every reader finds them. Items sold: the sum of all ledgers.
+Items left: the sum of all stocks, plus items that were sent and have not arrived.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ class PlaceKeys:
     """Redis keys of one item in a further place; a key that does not exist counts nothing.
 
     Attributes:
-        prefix: what all of them begin with; the hash tag is in it.
-        generation: of the sale to which the rest belongs. If it is another one, the place has lost its data.
-        stock, lucky, orders: as those of `app.contract.keys.Keys`.
-        sent, arrived: items that have left this place for another one, and that came from another one.
-        previous, previous_orders: the last generation here, as `Keys` has them; `previous` has what is accounted for
-            here as its stock: left, and sent less arrived.
+        prefix: of all keys of the place, with the hash tag.
+        generation: generation of the sale to which the other keys belong. If it differs from the sale's, the place has
+            lost its data.
+        stock, lucky, orders: as in `app.contract.keys.Keys`.
+        sent, arrived: items that left for another place, and that came from another place.
+        previous, previous_orders: as in `Keys`, for the last generation here; the stock in `previous` is items left
+            plus sent minus arrived.
     """
 
     def __init__(self, prefix: str) -> None:

@@ -1,11 +1,11 @@
-"""The section log: the critical sections of all instances, by which a sale can be judged afterwards.
+"""The section log: the critical sections of all instances, from which a sale can be judged afterwards.
 
 If ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: `Enter` when a
 critical section begins, and `Leave` when it ends, before its lock is released. A section without its second line is
 open: its process died or is frozen. The file grows by blocks of zeros; the log ends at the first zero.
 
-For slow motion, the lines have the points of `POINTS` that the section passed. The lines of the guard's file that they
-name are in `GuardSource`, which lies beside the log.
+For slow motion, `Leave` has the `POINTS` that the section passed, each with a line number of the guard's file. A
+`GuardSource` beside the log has the text of these lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Enter(msgspec.Struct, tag_field="event", tag="enter"):
 
     Attributes:
         at: in nanoseconds of `app.contract.clock`, as all times here.
-        line: of the guard's file, in which its `buy` entered; None where it is not known.
+        line: line of the guard's file where `buy` entered; None if unknown.
     """
 
     at: int
@@ -53,9 +53,9 @@ class Leave(msgspec.Struct, tag_field="event", tag="leave"):
 
     Attributes:
         read_at, commit_at: when read and write were sent; None if they were not.
-        outcome: decided inside; None if the purchase tries again.
+        outcome: decided inside; None if the purchase retries.
         cause: "replayed", how the lock was lost, or the name of the error; None for a plain sale.
-        stock: items left then; `stock_read` what it read.
+        stock: items left after the purchase; `stock_read` before it.
     """
 
     at: int
@@ -70,13 +70,13 @@ class Leave(msgspec.Struct, tag_field="event", tag="leave"):
 
 
 class Gap(msgspec.Struct, tag_field="event", tag="gap"):
-    """Here `lines` lines are missing: the disk was full, for example."""
+    """`lines` lines are missing here, for example because the disk was full."""
 
     lines: int
 
 
 class Full(msgspec.Struct, tag_field="event", tag="full"):
-    """The file has its largest size: the process logs nothing more."""
+    """The file has reached its largest size, and the process logs no more."""
 
 
 Event = Enter | Leave | Gap | Full
@@ -100,7 +100,7 @@ class GuardSource:
 
     @classmethod
     def kept(cls, directory: Path | None, guard: str) -> GuardSource | None:
-        """What `keep` has written; None where there is none."""
+        """The source that `keep` wrote; None if there is none."""
         if directory is None:
             return None
         with suppress(OSError, ValueError, TypeError):
@@ -115,7 +115,7 @@ def _source_path(directory: Path, guard: str) -> Path:
 
 @dataclass(slots=True)
 class LoggedSection:
-    """One critical section, or as much of it as there is yet; see `Enter` and `Leave`.
+    """One critical section, perhaps still open; see `Enter` and `Leave`.
 
     Attributes:
         number: counts all sections in the order in which they were read.
@@ -158,8 +158,9 @@ class SectionTail:
     """Follows all files of a directory, if there is one, while they are written. Not thread-safe.
 
     Args:
-        most_bytes: of one file in one poll; the next poll reads on. What a file has beyond it at first is skipped.
-        from_now: skip all that the files have now.
+        most_bytes: read at most so many of a file per poll; the next poll goes on. The first poll begins so many bytes
+            before the file's end.
+        from_now: skip everything that the files contain now.
     """
 
     def __init__(self, directory: Path | None, *, most_bytes: int | None = None, from_now: bool = False) -> None:
@@ -186,7 +187,7 @@ class SectionTail:
         return [] if self._directory is None else sorted(self._directory.glob("*.jsonl"))
 
     def _events(self, path: Path) -> Iterator[Event]:
-        """Whole lines that are new; none of a file that cannot be read."""
+        """The events of new, complete lines; none if the file cannot be read."""
         try:
             with path.open("rb") as file:
                 if path not in self._read:

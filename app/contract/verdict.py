@@ -1,7 +1,7 @@
 """The verdict on a sale: plain arithmetic over counts, the same for the shop, the board and the rush.
 
-It comes from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
-however much was oversold. Selling too little is a failure as well, or a guard that refuses all buyers would be best.
+It counts the ledger, never the counter: after overselling, the counter may say 0 or that items are left. Selling too
+little is a failure, too; otherwise a guard that refuses all buyers would be the best.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 
-# What a verdict may say, by key; of "one|many", the number chooses.
+# The sentences of a verdict, by key; "one|many" is singular and plural.
 FINDINGS = {
     "exact": "EXACT",
     "oversold": "OVERSOLD by {n}",
@@ -36,7 +36,7 @@ class Kind(str, Enum):
     EXACT = "exact"
     OVERSOLD = "oversold"
     UNDERSOLD = "undersold"
-    FLAWED = "flawed"  # the right number of orders, and something else is wrong
+    FLAWED = "flawed"  # the right number of orders, but something else is wrong
     NONE = "no_verdict"
 
 
@@ -47,18 +47,19 @@ class Verdict:
     Attributes:
         sold: entries of the ledger.
         oversold: orders beyond the stock.
-        undersold: items that buyers wanted and did not get, or that left the counter without an order.
+        undersold: items that buyers wanted but did not get, or that the counter lost without an order.
         lost_updates: sales missing from the counter.
         duplicates: entries that repeat an order, or give a buyer a second one for a single click.
-        missing: buyers with the answer "sold" that are not in the ledger.
+        missing: buyers who were told "sold" and are not in the ledger.
         contradicted: orders whose buyer was told that nothing was bought.
-        out_of_order: orders that precede one that was acknowledged before their buyers sent anything.
+        out_of_order: orders before an order that was acknowledged before they were sent.
         premature: answers "sold out" while items were left.
-        past_fence: writes under a token that was fenced off by then.
+        past_fence: writes after a read under a higher token.
         in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
-        strangers: orders of buyers from outside the rush; no guard is to blame.
-        gave_up: buyers whose guard ran out of time while they waited for the lock.
-        went: instances that ended, or were replaced, meanwhile; no guard is to blame if fewer items are sold by it.
+        strangers: orders of buyers outside the rush; not the guard's fault.
+        gave_up: buyers who timed out while they waited for the lock.
+        went: instances that ended or were replaced during the rush; items unsold because of it are not the guard's
+            fault.
     """
 
     sold: int
@@ -93,12 +94,12 @@ class Verdict:
 
     @property
     def ran_out_of_time(self) -> bool:
-        """What was not sold was left over by buyers who gave up; nothing else is wrong."""
+        """Whether items stayed unsold only because buyers gave up; nothing else is wrong."""
         return 0 < self.undersold <= self.gave_up and self._only_undersold
 
     @property
     def instance_went(self) -> bool:
-        """Items were left over while an instance went; nothing else is wrong."""
+        """Whether items stayed unsold while an instance ended; nothing else is wrong."""
         return self.went > 0 and self.undersold > 0 and self._only_undersold
 
     @property
@@ -107,7 +108,7 @@ class Verdict:
 
     @property
     def findings(self) -> dict[str, int]:
-        """What it says, by keys of `FINDINGS`: ``{"exact": 0}``, ``{"oversold": 12, "duplicates": 1}``."""
+        """The findings, by keys of `FINDINGS`: ``{"exact": 0}``, ``{"oversold": 12, "duplicates": 1}``."""
         if self.strangers:
             return {"disturbed": self.strangers}
         beside = {name: count for name in _NO_FLAWS if (count := getattr(self, name))}
@@ -123,7 +124,7 @@ class Verdict:
         flaws = {name: getattr(self, name) for name in FINDINGS if name in _FLAWS}
         if not self.undersold:
             flaws["gave_up"] = 0
-        if self.oversold:  # of which these are how it happens, and not a second finding
+        if self.oversold:  # lost updates and late writes are its cause, not further findings
             flaws |= dict.fromkeys(_HOW, 0)
         return {name: count for name, count in flaws.items() if count}
 
@@ -145,11 +146,11 @@ def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int =
 
     Args:
         stock: items at the beginning.
-        stock_left: what the counters say, with the items that are on their way between two places.
+        stock_left: the sum of the counters, with items that are on their way between two places.
         sold: orders in all ledgers.
-        wanted: buyers that have bought, or could have; items that no buyer wanted are not undersold.
+        wanted: buyers who bought or would have bought; items beyond that number are not undersold.
         gave_up: see `Verdict`.
-        more: what only answers and sections show: the other members of `Verdict`.
+        more: the other members of `Verdict`, which need answers or the section log.
     """
     vanished = stock - sold - stock_left
     return Verdict(

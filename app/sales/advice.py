@@ -30,7 +30,7 @@ _ADVICE: tuple[tuple[type[Exception], str, str], ...] = (
 
 
 def describe(error: Exception) -> str:
-    """What the error says, with the settings to look at where they may be its cause."""
+    """The error's message, with the settings to check if they may be the cause."""
     for kind, words, advice in _ADVICE:
         if isinstance(error, kind) and re.search(words, str(error), re.IGNORECASE):
             return f"{str(error).rstrip('.')}. {advice}"

@@ -1,7 +1,7 @@
-"""Purchases of one instance that are decided together: the thread of the first in the queue serves the others as well.
+"""A queue of purchases that are decided together: the thread of its first entry decides for the others, too.
 
-That entry leads until it resigns; then the next one leads. A leader that fails or times out leaves the queue and passes
-the lead on.
+The first entry leads until it resigns; then the next one leads. A leader that fails or times out leaves the queue, and
+the next one leads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.sales.refusals import InDoubt, again
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128
-_RESULT_S = 3.0  # how much longer than its own time a purchase waits for its leader, who may ask etcd once more
+_RESULT_S = 3.0  # a purchase waits so much longer than its own time for its leader, which may have to ask etcd again
 
 Result = Receipt | Exception
 Sell = Callable[[Sequence[Section]], Sequence[Result | None]]
@@ -26,14 +26,14 @@ Sell = Callable[[Sequence[Section]], Sequence[Result | None]]
 
 @dataclass(eq=False)
 class Entry:
-    """A purchase in the queue; its thread is called when it leads, or has a result."""
+    """A purchase in the queue. Its thread wakes up when the entry becomes the leader, or has a result."""
 
     purchase: Purchase
     result: Result | None = None
     calls: SimpleQueue[None] = field(default_factory=SimpleQueue)  # much faster than an Event
 
     def wait(self, timeout: float) -> bool:
-        """Wait until called; False if that takes more than `timeout` seconds."""
+        """Wait for a wake-up; False if none comes within `timeout` seconds."""
         with suppress(Empty):
             self.calls.get(timeout=timeout)
             return True
@@ -44,7 +44,7 @@ class Entry:
         self.calls.put(None)
 
     def receipt(self) -> Receipt:
-        """The result; raises a copy of an error, which others may share."""
+        """The receipt. If the result is an error, raises a copy of it, because entries share errors."""
         if isinstance(self.result, Exception):
             raise again(self.result)
         assert self.result is not None
@@ -63,11 +63,11 @@ class CommitQueue:
         return len(self._waiting)
 
     def buy(self, purchase: Purchase, time_left: Callable[[Purchase], float], lead: Callable[[Entry], None]) -> Receipt:
-        """Queue up; `lead` is called if the purchase has to serve the others, and returns when it is settled itself.
+        """Queue, and return the receipt. A leader calls `lead`, which returns once the purchase is settled.
 
         Raises:
-            LockTimeout: it was neither served nor appointed in `time_left`, and a moment.
-            Exception: what `lead` raised, or what the purchase was settled with.
+            LockTimeout: the purchase neither became the leader nor got a result in its time, plus a moment.
+            Exception: the error of `lead`, or the error that is the purchase's result.
         """
         entry = Entry(purchase)
         with self._lock:
@@ -75,7 +75,7 @@ class CommitQueue:
             self._appoint_first()
         try:
             while not entry.wait(time_left(purchase) + _RESULT_S):
-                if self._remove(entry):  # or else it is being decided
+                if self._remove(entry):  # otherwise a leader is deciding it
                     raise LockTimeout("others of this instance waited for the lock, but not in time")
             if entry.result is None:
                 lead(entry)
@@ -86,17 +86,17 @@ class CommitQueue:
         return entry.receipt()
 
     def resign(self, entry: Entry) -> None:
-        """The next one leads, if this entry did."""
+        """If this entry leads, let the next one lead."""
         if self._leader is entry:
             with self._lock:
                 self._leader = None
                 self._appoint_first()
 
     def serve(self, sell: Sell, hold: Held | None = None) -> None:
-        """Take the first `MOST_AT_ONCE` out, the leader included, and settle them in one critical section each.
+        """Take the first `MOST_AT_ONCE` entries, the leader included, and settle each in its own critical section.
 
-        Those for which `sell` has no result return to the head of the queue. If it is interrupted, they are in doubt.
-        `hold` is that of the lock in etcd, if there is one.
+        Entries without a result of `sell` return to the head of the queue. If `sell` is interrupted, all are in doubt.
+        `hold` is the hold of the etcd lock, if there is one.
         """
         with self._lock:
             group = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
@@ -116,21 +116,21 @@ class CommitQueue:
                 self._waiting.extendleft(entry for entry in reversed(group) if entry.result is None)
 
     def fail(self, error: Exception) -> None:
-        """Settle all that wait, because each of them would fail with the same error."""
+        """Settle all waiting entries with `error`: each of them would fail in the same way."""
         with self._lock:
             entries, self._waiting = self._waiting, deque()
         for entry in entries:
             entry.settle(error)
 
     def _remove(self, entry: Entry) -> bool:
-        """Take out an entry that gives up; False if it is not there."""
+        """Remove an entry that gives up; False if it is not in the queue."""
         with self._lock, suppress(ValueError):
             self._waiting.remove(entry)
             return True
         return False
 
     def _appoint_first(self) -> None:
-        """Let the first entry lead, if none does; with the lock held."""
+        """Let the first entry lead if no entry does; the caller holds the lock."""
         if self._waiting and self._leader is None:
             self._leader = self._waiting[0]
             self._leader.calls.put(None)

@@ -29,11 +29,11 @@ class Receipt:
     """The answer to a buyer.
 
     Attributes:
-        stock: items left after this purchase; None if it did not see the stock.
+        stock: items left after this purchase; None if the stock was not read.
         token: the fencing token under which it was decided; None under a guard without one.
-        replayed: it is the first answer to this idempotency key, given again.
+        replayed: whether this repeats the first answer to the idempotency key.
         detail: for a refusal, what happened and what to do.
-        in_doubt: the write was sent and its answer lost; a retry with the same idempotency key finds out.
+        in_doubt: the write was sent, but its answer was lost; a retry with the same idempotency key tells.
     """
 
     outcome: Outcome
@@ -47,9 +47,9 @@ class Receipt:
 
 
 class PurchaseListener:
-    """Is called at each point of a purchase's critical section; this one does nothing.
+    """Called at each point of a purchase's critical section; this base class does nothing.
 
-    Every method is called in the purchase's thread while its lock is held, so all behind it wait for what it does.
+    Every method runs in the purchase's thread while the lock is held, so all waiters wait for it, too.
     """
 
     def locked(self, section: Section) -> None:
@@ -72,16 +72,16 @@ NOBODY = PurchaseListener()
 
 
 def think_for(seconds: float) -> None:
-    """Let the buyer think. Without think time nothing is called: `sleep(0)` gives the interpreter to another thread."""
+    """Sleep for the think time. If it is zero, do nothing: `sleep(0)` would yield to another thread."""
     if seconds:
         time.sleep(seconds)
 
 
 def new_order() -> str:
-    """The id of an order: 128 random bits, which name it and keep nothing secret.
+    """The id of an order: 128 random bits, unique but not secret.
 
-    They come from Python's generator, which begins anew in each process: the system's is a system call, for which a
-    thread gives up the interpreter.
+    Python's generator makes them, seeded in each process. The system's generator costs a system call, at which the
+    thread yields the interpreter.
     """
     return f"{random.getrandbits(128):032x}"
 
@@ -93,11 +93,11 @@ class Purchase:
     Attributes:
         hold_s: think time inside the critical section, in seconds; it widens the race.
         key: the buyer's Idempotency-Key.
-        instance: which one serves the click.
-        order: the id that the order will have if there is one.
-        listener: hears of the critical section.
+        instance: the name of the instance that serves the click.
+        order: the id of the order, if the purchase sells.
+        listener: called at each point of the critical section.
         began: when a thread began to work on the request, in seconds of `time.monotonic`.
-        section: the last critical section; a guard that tries again has several.
+        section: the latest critical section; a guard that retries has several.
         loss: how the lock was lost, if it was.
     """
 
@@ -116,10 +116,10 @@ class Purchase:
     def critical_section(self, hold: Held | None = None) -> Section:
         """Begin the critical section; the time before it counts as waiting.
 
-        Use it in a `with` statement, which ends before the lock is released; or else call `Section.leave`.
+        Use it in a `with` statement that ends before the lock is released, or call `Section.leave`.
 
         Args:
-            hold: of the lock in etcd, if there is one; the section has its token.
+            hold: the hold of the etcd lock, if there is one; the section takes its token.
         """
         self.section = section = Section(self, hold, None if hold is None else hold.token)
         self.listener.locked(section)
@@ -138,16 +138,16 @@ class Purchase:
 
 @dataclass(slots=True)
 class Section:
-    """One critical section of a purchase: its times, what it saw, and what it decided.
+    """One critical section of a purchase: its times, the stock that it read, and its decision.
 
     Attributes:
-        hold: of the lock in etcd; None under a guard without one.
-        token: its fencing token; None under a guard without one.
-        entered, left: seconds of `time.monotonic`; None before.
-        stock: what was read; None before.
+        hold: the hold of the etcd lock; None under a guard without one.
+        token: the fencing token of `hold`; None under a guard without one.
+        entered, left: seconds of `time.monotonic`; `left` is None until the section ends.
+        stock: items left when the stock was read; None until then.
         read_s, commit_s: duration of read and write, in seconds.
-        read_at, commit_at: when they were sent, by `app.contract.clock`; None if they were not.
-        receipt: the decision, None before.
+        read_at, commit_at: when read and write were sent, by `app.contract.clock`; None if they were not sent.
+        receipt: the decision; None until then.
     """
 
     purchase: Purchase
@@ -170,7 +170,7 @@ class Section:
         self.purchase.listener.left(self, error)
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End it, with the error that ended it or None."""
+        """End the section; `error` is the cause, or None."""
         self.__exit__(None, error, None)
 
     def ensure(self) -> None:

@@ -31,7 +31,7 @@ from app.contract import labs
 LUA = Path(__file__).parent / "lua"
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
-SHORTEST = 0.5  # that an answer is waited for, however late it is
+SHORTEST = 0.5  # minimum reply timeout, even past the deadline
 REFUSAL = re.compile(
     r"(?:EXECABORT .*: )?"
     r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
@@ -43,7 +43,7 @@ _limits = threading.local()
 
 @contextmanager
 def answered_until(moment: float) -> Iterator[None]:
-    """Inside, no answer to this thread is waited for beyond a time of `time.monotonic`, but each for `SHORTEST`."""
+    """Inside, this thread waits for replies until `moment` (`time.monotonic`), and at least `SHORTEST` for each."""
     before = getattr(_limits, "until", math.inf)
     _limits.until = min(before, moment)
     try:
@@ -53,7 +53,7 @@ def answered_until(moment: float) -> Iterator[None]:
 
 
 class NotSent(redis.ConnectionError):
-    """There was no connection to Redis, so the command was surely not executed."""
+    """There was no connection to Redis, so the command was not executed."""
 
 
 class Refused(redis.ResponseError):
@@ -71,7 +71,7 @@ class Refused(redis.ResponseError):
 
 
 class Parser(DefaultParser):  # type: ignore[misc, valid-type]
-    """Knows a refusal, also as EXEC or a script tells it."""
+    """Turns refusals, also those inside a transaction or a script, into `Refused`."""
 
     @classmethod
     def parse_error(cls, response: str) -> Exception:
@@ -84,13 +84,13 @@ class Parser(DefaultParser):  # type: ignore[misc, valid-type]
 
 
 class _BoundedConnect:
-    """Takes `CONNECT_TIMEOUT` seconds to connect at most, with all addresses of the name and the time to find them."""
+    """Connects within `CONNECT_TIMEOUT` seconds, including the look-up of the name and all its addresses."""
 
     host: str
     socket_connect_timeout: Any
 
     def _connect(self) -> Any:
-        # A name that is gone, as of a container that was removed, can take the resolver many seconds.
+        # The look-up of a name that no longer exists, such as a removed container's, can take many seconds.
         connecting = _connectors.submit(super()._connect)  # type: ignore[misc]
         try:
             return connecting.result(self.socket_connect_timeout)
@@ -153,12 +153,12 @@ def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Re
     which returns None for those that it leaves to others.
 
     Args:
-        url: where it is, see `app.config.settings.Settings.redis_url`.
+        url: the address, see `app.config.settings.Settings.redis_url`.
         connections: most connections at once; one for each thread that uses the client.
-        timeout: seconds until a command without an answer fails.
+        timeout: seconds until a command without a reply fails.
 
     Raises:
-        ValueError: it is the address of something that no lab here connects to.
+        ValueError: the URL has a scheme that no lab here connects to.
     """
     for lab in labs.modules("redis_client"):
         client: redis.Redis | None = lab.connect(url, connections=connections, timeout=timeout)
@@ -190,7 +190,7 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
 
 
 def warm_up(client: redis.Redis) -> None:
-    """Open all connections to its node now, so that the first buyers of a rush do not wait for them.
+    """Open all connections now, so that the first buyers of a rush do not wait for them.
 
     Raises:
         NotSent: Redis cannot be reached.
@@ -202,10 +202,10 @@ def warm_up(client: redis.Redis) -> None:
 
 
 class Script:
-    """A Lua script: the text of a file behind that of ``common.lua``.
+    """A Lua script: ``common.lua`` followed by the text of a file.
 
     Attributes:
-        sha: what Redis knows it by.
+        sha: its hash, by which EVALSHA calls it.
     """
 
     def __init__(self, path: Path) -> None:

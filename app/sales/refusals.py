@@ -1,6 +1,6 @@
-"""The errors that refuse a purchase, those of `lock` and Redis among them, and the outcome of each.
+"""The errors that refuse a purchase, including those of `lock` and Redis, and the outcome of each.
 
-Every other error is a defect, and is not caught.
+Every other error is a defect and is not caught.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lock import EtcdDenied, EtcdError, EtcdUnavailable, LockCancelled, LockLost
 
 
 class PurchaseError(Exception):
-    """Base of what this module defines."""
+    """Base of the errors of this module."""
 
 
 class FencedOff(PurchaseError):
-    """A holder with a higher token was here before; nothing was written."""
+    """Redis has already seen a higher token; nothing was written."""
 
 
 class SaleReset(PurchaseError):
@@ -31,7 +31,7 @@ class SaleReset(PurchaseError):
 
 
 class SaleLost(PurchaseError):
-    """Redis has lost its data, or has an old copy: it sells nothing before a reset."""
+    """Redis has lost its data, or has an old copy: nothing is sold before a reset."""
 
     def __str__(self) -> str:
         return "Redis has lost this sale: reset it"
@@ -56,11 +56,11 @@ class SaleDamaged(PurchaseError):
 
 
 class InDoubt(PurchaseError):
-    """The write was sent and its answer lost; a retry with the same idempotency key finds out."""
+    """The write was sent, but its answer was lost; a retry with the same idempotency key tells."""
 
 
 class Unfinished(InDoubt):
-    """The idempotency key is that of a purchase under way under this guard, which may have bought already."""
+    """A purchase with this idempotency key is under way under another guard, and may already have bought."""
 
     def __init__(self, guard: str) -> None:
         super().__init__(guard)
@@ -136,7 +136,7 @@ def sentence(error: Exception) -> str:
 
 
 def refuse(purchase: Purchase, error: Exception) -> Receipt:
-    """The receipt for a purchase that ended with one of `EXPECTED`; a loss of its lock is noted on the purchase."""
+    """The receipt for a purchase that failed with one of `EXPECTED`; notes on it how its lock was lost, if it was."""
     refusal = refusal_of(error)
     if refusal is None:
         raise error

@@ -1,17 +1,16 @@
 """One sale in Redis: opened, reset and reported.
 
-The *generation* tells one sale from the next. It is a number in Redis that rises with every reset, and every script
-of a purchase names the one it expects, so that a process notices:
+The *generation* tells one sale from the next. It is a number in Redis that rises with every reset. Every script of a
+purchase names the generation that it expects, so a process notices:
 
-- Redis has a higher generation: the sale was reset. The process goes on in the new sale, and refuses the purchases that
-  were clicked before: their buyers may have left long ago.
-- Redis has none, or a lower one: it has lost its data, or has an old copy. Nothing is sold before a reset.
+- If Redis has a higher generation, the sale was reset. The process goes on in the new sale, and refuses purchases that
+  began before the reset: their buyers may have left long ago.
+- If Redis has no generation, or a lower one, it has lost its data or has an old copy. Nothing is sold before a reset.
 
-A Redis that lost its data looks like one that never had any. So etcd keeps one key that says that the sale was opened
-before. Only a process that has just started and finds no sale asks for it, so no click does: it opens the sale where it
-is the one that creates the key.
+A Redis that lost its data looks like a new one. So one key in etcd says that the sale was opened before. No click reads
+it: only a process that has just started and finds no sale does. If that process creates the key, it opens the sale.
 
-A reset goes by Redis's clock: those of the instances may be wrong.
+A reset uses Redis's clock, because the clocks of the instances may be wrong.
 """
 
 from __future__ import annotations
@@ -33,21 +32,22 @@ from lock import Client as EtcdClient
 from lock import EtcdError
 
 RESET = Script(LUA / "reset.lua")
-_POLLS, _POLL_S = 20, 0.05  # how long another process may take from the key in etcd to its reset
+_POLLS, _POLL_S = 20, 0.05  # wait so often, in seconds, for the reset of the process that created the key in etcd
 
 
 class Sale:
     """Opens, resets and reports one sale; knows which generation this process sells. Thread-safe.
 
-    Its items are named "1", "2" and so on.
+    The items are named "1", "2" and so on.
 
     Args:
-        etcd: its client, and the `timeout` of each call in seconds; None: the client's own.
-        stock: pieces of each item, where it is opened for the first time.
+        etcd: a client of etcd.
+        stock: pieces of each item when the sale is opened for the first time.
+        timeout: of each call to etcd, in seconds; None: the client's own.
 
     Attributes:
-        generation: what a purchase expects in Redis; empty if it is not known yet.
-        begun_at: when this generation began at the earliest, in seconds of `time.monotonic`, if there was one before.
+        generation: the generation that purchases expect in Redis; empty if not yet known.
+        begun_at: earliest start of this generation, in seconds of `time.monotonic`; minus infinity for the first.
         keys_of: the Redis keys of each item; `keys` are those of the default item.
     """
 
@@ -72,20 +72,20 @@ class Sale:
         self.begun_at = -math.inf
         self._stock = stock
         self._timeout = timeout
-        self._was_opened = False  # before this process began, as etcd says
+        self._was_opened = False  # whether etcd says that the sale was opened before this process began
         self._lock = threading.Lock()
 
     def follow(self, expected: str, actual: str, now_us: str | int, sent: float) -> None:
-        """Go on in the generation that Redis has; the caller tries again when this returns.
+        """Adopt the generation that Redis has; then the caller retries.
 
         Args:
-            expected: the generation with which a script was sent.
-            actual: the one that Redis has; empty where there is none.
-            now_us: Redis's clock then, in microseconds since the epoch.
-            sent: before the script was, in seconds of `time.monotonic`.
+            expected: the generation that the script named.
+            actual: the generation in Redis; empty if there is none.
+            now_us: Redis's clock when the script ran, in microseconds since the epoch.
+            sent: a time before the script was sent, in seconds of `time.monotonic`.
 
         Raises:
-            SaleLost: Redis has lost what this process has sold from, or what was opened before this process began.
+            SaleLost: Redis has lost the sale that this process sold, or one that was opened before this process began.
             EtcdError: this process has just begun, and etcd cannot tell whether the sale was opened before.
         """
         if not expected and not actual:
@@ -93,7 +93,7 @@ class Sale:
             return
         with self._lock:
             if self.generation != expected:
-                return  # another thread has followed meanwhile
+                return  # another thread has adopted a generation meanwhile
             if not actual or int(actual) < int(expected or 0):
                 raise SaleLost
             if expected:
@@ -102,15 +102,15 @@ class Sale:
             self.generation = actual
 
     def _open_first(self) -> None:
-        """Open a sale that never was; raises `SaleLost` if it was, or else as `reset`."""
-        if self._learn():  # only this item is not there
+        """Open a sale that was never opened. Raises `SaleLost` if it was, and as `reset`."""
+        if self._learn():  # there is a sale, without this item
             return
         if not self._was_opened:
-            self.require_writable()  # or the key would tell of a sale that cannot begin
+            self.require_writable()  # otherwise the key could be created for a sale that then cannot be opened
             if self._note_opening():
                 self.reset()
                 return
-            for _ in range(_POLLS):  # the process that has created the key is about to open the sale
+            for _ in range(_POLLS):  # the process that created the key is about to open the sale
                 if self._learn():
                     return
                 time.sleep(_POLL_S)
@@ -118,32 +118,32 @@ class Sale:
         raise SaleLost
 
     def _learn(self) -> bool:
-        """Take the generation that Redis has, in a process that knows none; whether there is one."""
+        """Adopt the generation in Redis if this process knows none; returns whether Redis has one."""
         generation = str(self.client.get(self.keys.generation) or "")
         with self._lock:
             self.generation = self.generation or generation
         return bool(generation)
 
     def _note_opening(self) -> bool:
-        """Have the key in etcd say that the sale was opened; whether this call has created it."""
+        """Create the key in etcd that says that the sale was opened; returns whether this call created it."""
         mark = f"{utc_now()} {uuid.uuid4().hex}".encode()
         key = self.etcd.create(self.opened_key, mark, 0, timeout=self._timeout)
         return key is not None and key.value == mark
 
     def require_writable(self) -> None:
-        """Raise `redis.RedisError` where Redis would refuse a purchase: replace a key that does not exist."""
+        """Raise `redis.RedisError` if Redis takes no writes. Writes nothing: it replaces a key that never exists."""
         self.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, self.keys.nothing)
 
     def reset(self, stock: int | None = None) -> None:
-        """Begin again with `stock` pieces of each item, empty ledgers and a higher generation.
+        """Start again with `stock` pieces of each item, empty ledgers and a higher generation.
 
         Raises:
-            EtcdError: Redis has no sale, and etcd cannot note that it had one from now on; nothing is reset.
+            EtcdError: Redis has no sale, and the key that says that it was opened cannot be created; nothing is reset.
         """
         try:
             self._note_opening()
         except EtcdError:
-            if not self.client.exists(self.keys.generation):  # or else it was noted when this one was opened
+            if not self.client.exists(self.keys.generation):  # otherwise the key was created when this sale was opened
                 raise
         items = self._stock if stock is None else stock
         sent = time.monotonic()
@@ -154,13 +154,13 @@ class Sale:
         with self._lock:
             if self.generation:
                 self.begun_at = sent
-            if int(generation) > int(self.generation or 0):  # or else a later reset was faster
+            if int(generation) > int(self.generation or 0):  # otherwise a later reset was faster
                 self.generation = generation
 
     def check(self) -> None:
-        """Raise what would refuse each purchase: `SaleLost`, `EtcdLost`, or what cannot be reached.
+        """Raise the error that would refuse every purchase: `SaleLost`, `EtcdLost`, or a server that is unreachable.
 
-        An etcd that does not know of the sale is told: it was unavailable at the start of the instances, or wiped.
+        Creates the key in etcd if it is missing: etcd was unavailable when the instances started, or was wiped.
         """
         self.snapshot()
         revision, is_noted = self.read_etcd()
@@ -171,12 +171,12 @@ class Sale:
             raise EtcdLost
 
     def read_etcd(self) -> tuple[int, bool]:
-        """etcd's revision, and whether it knows that the sale was opened; a read that takes a quorum."""
+        """etcd's revision, and whether it has the key that says that the sale was opened; needs a quorum."""
         revision, keys = self.etcd.get_prefix(self.opened_key, timeout=self._timeout)
         return revision, bool(keys)
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
-        """An item's counters and ledgers; opens the sale if it never was. Raises as `follow` and `ItemReader.read`."""
+        """An item's counters and ledgers; opens a sale that never was. Raises as `follow` and `ItemReader.read`."""
         while True:
             expected, sent = self.generation, time.monotonic()
             reading = self._readers[item].read()

@@ -1,4 +1,4 @@
-"""How one item of a sale stands just now: its own counters and ledger, and those of its further places."""
+"""Read the state of one item: its own counters and ledger, and those of its further places."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Answers = tuple[list[str | None], int, list[str]]
 
 
 class PlaceReading(NamedTuple):
-    """What a place has at one moment.
+    """The state of a place at one moment.
 
     Attributes:
-        stock: with what it has sent to other places, less what has arrived from them.
-        entries: of its ledger, those that were asked for.
+        stock: items there, plus items sent to other places, minus items that arrived from them.
+        entries: the requested entries of its ledger.
     """
 
     generation: str
@@ -44,7 +44,7 @@ class PlaceReading(NamedTuple):
 
 
 def ask_place(pipe: Pipeline, keys: Keys | PlaceKeys, first: int, last: int) -> None:
-    """Ask a place for what it has, and for these entries of its ledger; three answers."""
+    """Queue three commands: counters, length of the ledger, and its entries from `first` to `last`."""
     moved = [keys.sent, keys.arrived] if isinstance(keys, PlaceKeys) else [keys.nothing] * 2
     pipe.mget(keys.generation, keys.stock, keys.lucky, *moved)
     pipe.llen(keys.orders)
@@ -53,7 +53,7 @@ def ask_place(pipe: Pipeline, keys: Keys | PlaceKeys, first: int, last: int) -> 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """How an item stands at one moment, in all places together."""
+    """The state of an item at one moment, summed over all places."""
 
     initial: int
     stock: int
@@ -72,22 +72,23 @@ class Snapshot:
         return self.orders + self.stock == self.initial
 
     def judge(self, *, gave_up: int = 0, failed: int = 0) -> Verdict:
-        """The verdict, as far as ledger and counter show it.
+        """The verdict from ledger and counter alone.
 
-        Of the buyers, `gave_up` waited for the lock until their time was over, and `failed` others were neither served
-        nor told that all is sold.
+        Args:
+            gave_up: buyers who timed out while they waited for the lock.
+            failed: other buyers who got neither an item nor "sold out".
         """
         wanted = self.orders + gave_up + failed
         return judge(stock=self.initial, stock_left=self.stock, sold=self.orders, wanted=wanted, gave_up=gave_up)
 
 
 class ItemReading(NamedTuple):
-    """An item as it was read.
+    """A reading of an item.
 
     Attributes:
         generation: empty if there is no sale.
-        further: the keys of its further places.
-        places: by the key of the ledger, that of the sale itself first.
+        further: the keys of the item's further places, by prefix.
+        places: a reading of each place, by the key of its ledger; the sale's own place comes first.
     """
 
     generation: str
@@ -101,7 +102,7 @@ class ItemReading(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all places belong to the sale."""
+        """Whether all places belong to the sale's generation."""
         return all(self.places[keys.orders].generation == self.generation for keys in self.further.values())
 
 
@@ -111,14 +112,14 @@ class ItemReader:
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._further: Mapping[str, PlaceKeys] = {}  # as last noted: they are read in the same step
+        self._further: Mapping[str, PlaceKeys] = {}  # places noted at the last reading, to read all in one step
 
     def read(self, seen: Mapping[str, int] | None = None, *, most: int = 0) -> ItemReading:
-        """How it stands; of one moment, unless its places are on several nodes.
+        """Read the item at one moment, unless its places are on several nodes.
 
         Args:
-            seen: how many entries of a ledger are known already, by its key.
-            most: of the next entries of each ledger to be read.
+            seen: how many entries of a ledger the caller has, by the ledger's key.
+            most: read at most so many further entries of each ledger.
 
         Raises:
             SaleLost: a place that the sale has noted has lost its data.
@@ -141,7 +142,7 @@ class ItemReader:
         return reading
 
     def _read(self, known: Mapping[str, PlaceKeys], seen: Mapping[str, int], most: int) -> ItemReading:
-        """The item in its own place and in those that are known, and the places that it has noted."""
+        """Read the sale's own place and the `known` ones, and the keys of all places that the sale has noted."""
         k = self._keys
         asked: list[Keys | PlaceKeys] = [k, *known.values()]
         with self._client.pipeline(transaction=True) as pipe:

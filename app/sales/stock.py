@@ -1,19 +1,19 @@
 """The stock of one item: read, think, write; or all in one script.
 
-A purchase without a fence believes what it read: others may write in between, which is the race that guards prevent.
-With a fence it is refused if a holder with a higher token was there before, at the read as well as at the write.
+Without a fence, a purchase writes the stock that it read less one, although others may have written in between: that is
+the race that guards prevent. With a fence, read and write are refused if Redis has seen a higher token.
 
-The read also fetches the first answer to the idempotency key, and the write stores the answer together with the order:
-a retry finds both or neither, and nothing is bought twice.
+The read also fetches the first answer to the idempotency key, and the write stores the answer together with the order.
+So a retry finds both or neither, and nothing is bought twice.
 
 The sold-out check: once a purchase under the lock has seen an empty stock, later ones look at the stock before they
 wait for the lock. If the stock was seen empty after a request started, that request is sold out, too, and need not
-look. (One with an idempotency key looks for itself, because its answer has to be kept.) The stock in Redis decides, so
-a reset or a delivery need not correct anything.
+look. (A request with an idempotency key always looks, because its answer has to be kept.) The stock in Redis decides,
+so a reset or a delivery needs no correction.
 
 Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff`, `SaleReset`, `SaleLost` and
 `EtcdError` mean that no order was written: at most "sold out" was kept for the idempotency key. `InDoubt` means
-that a write was sent and its answer lost.
+that a write was sent, but its answer was lost.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ READ, WRITE, SELL = (Script(LUA / f"{name}.lua") for name in ("read", "write", "
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The receipt, if the purchase is decided by the read, or else what the write needs."""
+    """The receipt if the read decided the purchase; otherwise stock and generation, which the write needs."""
 
     receipt: Receipt | None = None
     stock: int = 0
@@ -67,15 +67,18 @@ class Stock:
         self._sale = sale
         self._client, k = sale.client, sale.keys_of[item]
         self._keys = [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers]
-        self.sold_out_at: float | None = None  # when the last look was sent that found nothing (`time.monotonic`)
+        self.sold_out_at: float | None = None  # when the last read that found no stock was sent (`time.monotonic`)
 
     def read(self, section: Section, *, fence: Token | None = None, pipe: Pipeline | None = None) -> Reading:
-        """The stock, or the receipt if the read has decided the purchase.
+        """Read the stock, or the receipt if the purchase is already decided.
 
-        A `fence` shuts out every lower token from here on. A `pipe` is one that is `watching`.
+        Args:
+            section: the critical section of the purchase.
+            fence: a token; from now on every lower token is refused.
+            pipe: a pipeline of `watching`.
 
         Raises:
-            FencedOff: a higher token was here before.
+            FencedOff: Redis has seen a higher token.
         """
         began, section.read_at = time.monotonic(), now_ns()
         try:
@@ -95,10 +98,10 @@ class Stock:
         """Take one item from the stock that was read: one script writes counter, ledger and answer.
 
         Raises:
-            FencedOff: a higher token than `fence` was here since the read.
+            FencedOff: Redis has seen a higher token than `fence` since the read.
             SaleReset, SaleLost: the sale was reset, or lost, since the read.
             InDoubt: the answer was lost.
-            redis.WatchError: what `pipe` watches has changed since the read; nothing was written.
+            redis.WatchError: the stock has changed since `watching`; nothing was written.
         """
         purchase = section.purchase
         purchase.listener.write(section)
@@ -121,7 +124,7 @@ class Stock:
         return receipt
 
     def _run_queued(self, script: Script, args: list[str | int], pipe: Pipeline) -> Any:
-        """The script's answer, in a transaction that fails if what `pipe` watches has changed."""
+        """Run the script in a transaction that fails if the watched stock has changed; returns the script's answer."""
         pipe.multi()
         script.run(pipe, self._keys, args)
         return pipe.execute()[0]
@@ -146,8 +149,8 @@ class Stock:
         Errors that concern one purchase are its result: `KeyReused`, `SaleReset`.
 
         Raises:
-            FencedOff: a higher token than `fence` was here before; nothing was written.
-            InDoubt: the answer was lost, for all of them.
+            FencedOff: Redis has seen a higher token than `fence`; nothing was written.
+            InDoubt: the answer was lost, so all purchases are in doubt.
         """
         for section in sections:
             section.purchase.listener.write(section)
@@ -175,11 +178,11 @@ class Stock:
         ]
 
     def note_sold_out(self, section: Section) -> bool:
-        """Remember it if the section found nothing left; returns whether it did."""
+        """If the section found no stock, remember that; returns whether it did."""
         return self._note_empty(section.receipt, section.entered)
 
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
-        """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
+        """The receipt for "sold out" if an empty stock was seen before and still is; otherwise None."""
         if self.sold_out_at is None:
             return None
         if purchase.began < self.sold_out_at and not purchase.key:
@@ -210,7 +213,7 @@ class Stock:
             self._sale.follow(generation, values[0], values[1], sent)
 
     def _note_empty(self, receipt: Receipt | None, sent: float) -> bool:
-        """Note a look at the stock, not sent before this time, if it has found nothing; whether it has."""
+        """Note that a read, sent at this time or later, found no stock; returns whether it did."""
         is_sold_out = receipt is not None and receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed
         if is_sold_out:
             self.sold_out_at = sent
@@ -218,7 +221,7 @@ class Stock:
 
 
 def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError:
-    """An error of one purchase in a group; the others are unaffected."""
+    """The receipt or the error of one purchase in a group; an error does not affect the others."""
     try:
         section.receipt = receipt_of(section.purchase, *decision, token=section.token)
     except PurchaseError as error:
@@ -230,7 +233,7 @@ def receipt_of(purchase: Purchase, status: str, value: str, *, token: Token | No
     """The receipt for the decision of a script: ``sold`` or ``sold_out``, and what is left; or ``replay``.
 
     Raises:
-        KeyReused: the answer that the idempotency key has is for another purchase.
+        KeyReused: the answer of the idempotency key belongs to another purchase.
     """
     if status == "replay":
         return replayed(purchase, value, item=purchase.item)
@@ -240,11 +243,11 @@ def receipt_of(purchase: Purchase, status: str, value: str, *, token: Token | No
 
 
 def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
-    """The receipt for the answer that the idempotency key has already.
+    """The receipt from the first answer to the idempotency key.
 
     Raises:
-        KeyReused: the answer is for another buyer, or its entry does not name this `item`.
-        Unfinished: it has no outcome yet.
+        KeyReused: the answer belongs to another buyer or item.
+        Unfinished: the answer has no outcome yet.
     """
     first = json.loads(answer)
     entry = first["entry"]
@@ -257,14 +260,13 @@ def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
     return Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
 
 
-# Fencing tokens: numbers that rise from holder to holder, so that the resource can refuse a late holder. A token is the
-# create revision of the key that holds in etcd, or, where a process hands one hold to many turns, the pair (create
-# revision, turn). Holds of one name never share a create revision, so all of them have one order. In JSON a pair is a
-# list, which compares as it should: [7, 2] < [7, 10] < [8, 1].
+# Fencing tokens rise from holder to holder, so that Redis can refuse a late holder. A token is the create revision of
+# the holder's key in etcd, or the pair (create revision, turn) if a process hands one hold to many turns. Holds of one
+# name never share a create revision. In JSON a pair is a list, and compares like a tuple: [7, 2] < [7, 10] < [8, 1].
 
 
 def fence_text(token: Token | None) -> str:
-    """A token as Redis compares it: as text, because Lua's numbers are exact only up to 2^53; empty for none."""
+    """A token as the text that Redis compares, because Lua's numbers are exact only up to 2^53; empty for None."""
     if token is None:
         return ""
     if isinstance(token, CohortToken):
@@ -285,10 +287,10 @@ def fenced_off(token: Token | None, fence: str) -> FencedOff:
 
 @contextmanager
 def sending() -> Iterator[None]:
-    """Around a command that writes: if its answer is lost, it may have been executed or not.
+    """Send a command that writes inside this context.
 
     Raises:
-        InDoubt: the answer was lost.
+        InDoubt: the answer was lost, so the command may have been executed or not.
     """
     try:
         yield

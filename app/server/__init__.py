@@ -1,1 +1,1 @@
-"""What the shop adds to gunicorn's worker."""
+"""Additions to gunicorn's worker: its threads, and a heartbeat for the board."""

@@ -5,9 +5,9 @@ names a directory, each worker process therefore keeps one line in INSTANCE-PID.
 
     {"at", "instance", "pid", "began", "threads", "in_hand", "queued", "outcomes": {"sold": n, ...}}
 
-`at` and `began` are of `app.contract.clock`; `began` tells processes apart that have the same id, one after the other.
-Threads have `in_hand` requests, and `queued` ones wait for a thread; `outcomes` counts purchases since the process
-began. If `at` stands still, the process is frozen or gone.
+`at` and `began` are times of `app.contract.clock`; `began` distinguishes processes that reuse a process id. `in_hand`
+requests run, `queued` requests wait for a thread, and `outcomes` counts purchases since the process began. If `at` no
+longer changes, the process is frozen or gone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LENGTH = 1024  # of the line, padded, so that each write replaces the whole of 
 class Heartbeat(threading.Thread):
     """Writes the line several times a second, until `close`; makes the directory if it is missing.
 
-    `load` gives the threads, and the requests in hand and queued; `outcomes` the purchases by outcome.
+    `load` returns ``threads``, ``in_hand`` and ``queued``; `outcomes` returns the number of purchases by outcome.
     """
 
     def __init__(

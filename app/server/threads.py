@@ -1,4 +1,4 @@
-"""The threads of gunicorn's worker: all started at once, and how many requests they have or leave waiting."""
+"""The threads of gunicorn's worker: start them all, count the requests that run, and those that wait for a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RequestCount:
-    """WSGI middleware around `app` that counts the requests in its threads: those `in_hand`."""
+    """WSGI middleware around `app` that counts the requests that run: `in_hand`."""
 
     def __init__(self, app: WSGIApplication) -> None:
         self.in_hand = 0

@@ -25,9 +25,9 @@ def livez() -> Response:
 
 @probes.get("/readyz")
 def readyz() -> Response:
-    """Whether etcd can be reached, Redis takes writes and has the sale; one second each.
+    """Whether etcd can be reached, Redis takes writes, and Redis has the sale; each check ends after a second.
 
-    Like ``/livez``, it needs a free thread: while all threads run purchases, both wait until one ends.
+    Like ``/livez`` it needs a thread: while all threads run purchases, both wait for one.
     """
     probed = services.of(current_app).probed
     states = {
@@ -42,7 +42,7 @@ def readyz() -> Response:
 
 
 def _state(probe: Callable[[], object], kind: type[Exception]) -> str:
-    """``ok``, or the message of the error of this `kind` that `probe` raises; other kinds belong to other states."""
+    """``ok``, or the message of an error of this `kind`. Errors of another kind are shown by their own probe."""
     with suppress(EtcdError, PurchaseError, redis.RedisError):
         try:
             probe()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ PAGES = {
 
 
 jieba.setLogLevel(logging.WARNING)  # it reports each load of its dictionary as if something were wrong
+jieba.dt.tmp_dir = sys.prefix  # keeps its cache in .venv, not in /tmp
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.error
@@ -59,6 +60,21 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
     client.close()
     with redis.Redis.from_url(redis_server.url) as shop:
         shop.flushdb()
+
+
+def test_the_fence_in_sql_refuses_a_late_holder() -> None:
+    """Once a higher token has read, the lower one neither reads nor writes."""
+    [code] = blocks("sql")
+    read, write = [re.sub("--.*", "", statement) for statement in code.split(";")[:2]]
+    with sqlite3.connect(":memory:", isolation_level=None) as database:
+        database.execute("CREATE TABLE stock (item TEXT, left INTEGER, fence INTEGER)")
+        database.execute("INSERT INTO stock VALUES ('pen', 10, 0)")
+
+        def changed(statement: str, token: int) -> int:
+            return database.execute(statement, {"token": token, "left": 9}).rowcount
+
+        assert [changed(read, 41), changed(read, 45)] == [1, 1]
+        assert [changed(write, 41), changed(read, 41), changed(write, 45)] == [0, 0, 1]
 
 
 async def served_by(namespace: dict[str, Any]) -> dict[str, int]:

@@ -29,10 +29,11 @@ def verdicts(output: str) -> list[str]:
 
 
 def test_the_page_shows_the_files_as_they_are() -> None:
-    """Every file beside the page is quoted in full, and no other."""
+    """Every Python file beside the page is quoted in full, and no other; the scripts that click are linked."""
     quoted = re.findall(r"^\[`([\w.]+)`\]\(tutorial/\1\):\n\n```\w+\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs/tutorial").glob("*.*")}
+    files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs/tutorial").glob("*.py")}
     assert dict(quoted) == files
+    assert all(f"](tutorial/{path.name})" in TEXT for path in (ROOT / "docs/tutorial").glob("*.sh"))
     assert len(STEPS) == 6
 
 

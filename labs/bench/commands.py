@@ -176,12 +176,15 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
 @click.option("--releases", default=20_000, type=click.IntRange(1), show_default=True, help="Before the lock is old.")
 @click.option("--names", default=10_000, type=click.IntRange(1), show_default=True, help="Held at once for 30 rounds.")
 def bench_free(seconds: float, releases: int, names: int) -> None:
-    """Measure a free lock: ours, two bare transactions, Go's, redis-py's. Takes two minutes."""
+    """Measure a free lock: ours, two bare transactions, Go's, redis-py's. Takes three minutes."""
     console = wide_console()
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         programs = _programs([*free.OURS, *free.OF_GO], directory, console)
         found = free.measure_free_locks(etcd, redis, programs, seconds)
         console.print(terminal_table(free.free_lock_table(found)))
+        beside = free.wait_beside_linger_ms(etcd, PYTHON)
+        console.print(f"beside a process that lingers, another one waits {beside:.1f} ms (median)")
+        console.print(f"release(wait=False) returns after {free.ordered_release_ms(etcd):.3f} ms (median)")
         fresh, old = free.rates_after_history(etcd, releases)
         console.print(f"after {releases} releases: {old:.0f} per s, a fresh name {fresh:.0f} ({old / fresh:.2f} x)")
         cost = free.measure_many_holds(etcd, names, 30 * seconds)

@@ -24,7 +24,9 @@ from lock import Mutex, Session, connect
 _ROUNDS = 5
 _MIB = 1024 * 1024
 T = TypeVar("T")
-OURS = ("same name", "new names", "two transactions", "redis-lock")
+OURS = (
+    "same name", "main thread", "new names", "ten names", "linger", "linger in main", "two transactions", "redis-lock"
+)  # fmt: skip
 OF_GO = ("go", "go-new-names")
 
 
@@ -65,6 +67,48 @@ def rates_after_history(etcd: Etcd, releases: int) -> tuple[float, float]:
             pairs = [(rate(Mutex(session, f"free/fresh-{turn}")), rate(used)) for turn in range(_ROUNDS)]
             fresh, old = zip(*pairs, strict=True)
             return statistics.median(fresh), statistics.median(old)
+
+        return _in_thread(measure)
+
+
+def wait_beside_linger_ms(etcd: Etcd, program: Sequence[str], waits: int = 100) -> float:
+    """How long another process waits for a name that one takes again and again and keeps; the median."""
+    name = "free/beside"
+    words = [*program, "linger", etcd.endpoint, "", name, "1", "60"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        try:
+            with connect(etcd.endpoint) as client, Session(client, ttl=10) as session:
+                mutex = Mutex(session, name)
+
+                def measure() -> float:
+                    times = []
+                    for _ in range(waits):
+                        began = time.perf_counter()
+                        with mutex.acquire(timeout=10):
+                            times.append(time.perf_counter() - began)
+                        time.sleep(0.02)
+                    return 1000 * statistics.median(times)
+
+                return _in_thread(measure)
+        finally:
+            worker.kill()
+
+
+def ordered_release_ms(etcd: Etcd, releases: int = 500) -> float:
+    """How long a release takes that does not wait for etcd; the median."""
+    with connect(etcd.endpoint) as client, Session(client, ttl=10) as session:
+        mutex = Mutex(session, "free/ordered")
+
+        def measure() -> float:
+            times = []
+            for _ in range(releases):
+                hold = mutex.acquire(timeout=10)
+                began = time.perf_counter()
+                hold.release(wait=False)
+                times.append(time.perf_counter() - began)
+            return 1000 * statistics.median(times)
 
         return _in_thread(measure)
 

@@ -15,7 +15,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -23,13 +24,14 @@ from typing import Any
 import redis
 
 from labs.bench.locks.rpc import LockRpc
-from lock import Client, CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
+from lock import Client, CohortMutex, LockError, MultiLock, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
 
 from etcd3 import etcdrpc as rpc  # isort: skip
 
 _PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
 BURST = "burst"  # one turn each
+IN_MAIN = ("main thread", "linger in main")  # calls of the main thread take a way round, because of Ctrl-C
 Enter = Callable[[], AbstractContextManager[Any]]
 
 
@@ -52,8 +54,13 @@ def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, stack: 
         return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
     if candidate == "semaphore":
         return partial(Semaphore(session, name, 5).acquire, timeout=_PATIENCE_S)
-    mutex = CohortMutex(session, name) if candidate == "cohort" else Mutex(session, name)
-    return partial(mutex.acquire, timeout=_PATIENCE_S)
+    if candidate == "ten names":
+        return partial(MultiLock(session, [f"{name}/{number}" for number in range(10)]).acquire, timeout=_PATIENCE_S)
+    if candidate == "cohort":
+        return partial(CohortMutex(session, name).acquire, timeout=_PATIENCE_S)
+    if candidate.startswith("linger"):
+        return partial(CohortMutex(session, name, linger=0.1).acquire, timeout=_PATIENCE_S)
+    return partial(Mutex(session, name).acquire, timeout=_PATIENCE_S)
 
 
 def _two_transactions(client: Client, session: Session, name: str) -> Enter:
@@ -158,18 +165,28 @@ def main() -> None:
             contestants = [threading.Thread(target=asyncio.run, args=(tasks,), daemon=True)]
         else:
             turns = contest.take_one if candidate == BURST else contest.compete
-            contestants = [threading.Thread(target=turns, daemon=True) for _ in range(int(threads))]
+            count = 0 if candidate in IN_MAIN else int(threads)
+            contestants = [threading.Thread(target=turns, daemon=True) for _ in range(count)]
+        with ThreadPoolExecutor(1) as counter:
+            counted = counter.submit(_count, contest, contestants, None if candidate == BURST else float(seconds))
+            if candidate in IN_MAIN:
+                contest.compete()
+            print(json.dumps(counted.result()), flush=True)
+
+
+def _count(contest: Contest, contestants: Sequence[threading.Thread], seconds: float | None) -> dict[str, float]:
+    """Start the threads, and count from the word on standard input for so long, or until each had its turn."""
+    for contestant in contestants:
+        contestant.start()
+    print("queued", flush=True)
+    sys.stdin.readline()
+    contest.begin()
+    if seconds is not None:
+        time.sleep(seconds)
+    else:
         for contestant in contestants:
-            contestant.start()
-        print("queued", flush=True)
-        sys.stdin.readline()
-        contest.begin()
-        if candidate == BURST:
-            for contestant in contestants:
-                contestant.join()
-        else:
-            time.sleep(float(seconds))
-        print(json.dumps(contest.end()), flush=True)
+            contestant.join()
+    return contest.end()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from labs.bench.locks.bench import PYTHON
+from labs.bench.locks.free import OURS
 from labs.bench.locks.go import GoMissing, compiled
 from loadtest.cli.main import cli
 from loadtest.stack.servers import Etcd
@@ -60,6 +61,7 @@ def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkey
         row[0].strip(): row[2].strip()
         for row in re.findall(r"\u2502 ([a-z -]+?) +\u2502 +(\d+) +\u2502 +([\d.]+) ", done.output)
     }
-    assert list(rows) == ["same name", "new names", "two transactions", "redis-lock"]
+    assert list(rows) == list(OURS)
     assert rows["two transactions"] == "1.00"
+    assert re.search(r"another one waits [\d.]+ ms .*\n.* returns after [\d.]+ ms", done.output)
     assert "20 names held for 1.5 s: 0 lost, " in done.output

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.guards.base import Guard, Parts, Promise, release
-from app.sales.commit_queue import CommitQueue, Entry, Result
+from app.sales.commit_queue import CommitQueue, QueuedPurchase, Result
 from app.sales.purchase import Purchase, Receipt, Section, think_for
 from lock import LockTimeout, Turn
 
@@ -42,7 +42,7 @@ class EtcdBatchGuard(Guard):
         queue = self.queues[purchase.item]
         return queue.buy(purchase, self.time_left, partial(self._lead, queue))
 
-    def _lead(self, queue: CommitQueue, leader: Entry) -> None:
+    def _lead(self, queue: CommitQueue, leader: QueuedPurchase) -> None:
         try:
             turn = self.sessions.cohort(leader.purchase.item).acquire(timeout=self.time_left(leader.purchase))
         except LockTimeout:

@@ -25,7 +25,7 @@ Sell = Callable[[Sequence[Section]], Sequence[Result | None]]
 
 
 @dataclass(eq=False)
-class Entry:
+class QueuedPurchase:
     """A purchase in the queue. Its thread wakes up when the entry becomes the leader, or has a result."""
 
     purchase: Purchase
@@ -55,21 +55,23 @@ class CommitQueue:
     """First come, first served. Thread-safe."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Entry] = deque()
-        self._leader: Entry | None = None
+        self._waiting: deque[QueuedPurchase] = deque()
+        self._leader: QueuedPurchase | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def buy(self, purchase: Purchase, time_left: Callable[[Purchase], float], lead: Callable[[Entry], None]) -> Receipt:
+    def buy(
+        self, purchase: Purchase, time_left: Callable[[Purchase], float], lead: Callable[[QueuedPurchase], None]
+    ) -> Receipt:
         """Queue, and return the receipt. A leader calls `lead`, which returns once the purchase is settled.
 
         Raises:
             LockTimeout: the purchase neither became the leader nor got a result in its time, plus a moment.
             Exception: the error of `lead`, or the error that is the purchase's result.
         """
-        entry = Entry(purchase)
+        entry = QueuedPurchase(purchase)
         with self._lock:
             self._waiting.append(entry)
             self._appoint_first()
@@ -85,7 +87,7 @@ class CommitQueue:
             self.resign(entry)
         return entry.receipt()
 
-    def resign(self, entry: Entry) -> None:
+    def resign(self, entry: QueuedPurchase) -> None:
         """If this entry leads, let the next one lead."""
         if self._leader is entry:
             with self._lock:
@@ -122,7 +124,7 @@ class CommitQueue:
         for entry in entries:
             entry.settle(error)
 
-    def _remove(self, entry: Entry) -> bool:
+    def _remove(self, entry: QueuedPurchase) -> bool:
         """Remove an entry that gives up; False if it is not in the queue."""
         with self._lock, suppress(ValueError):
             self._waiting.remove(entry)

@@ -99,7 +99,7 @@ class _BoundedConnect:
             raise TimeoutError(f"{self.host} was not reached in time") from None
 
 
-class Connection(_BoundedConnect, redis.Connection):
+class RedisConnection(_BoundedConnect, redis.Connection):
     """To ``redis://``."""
 
 
@@ -185,7 +185,7 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
         protocol=2,
         driver_info=None,
     )
-    pool.connection_class = SecureConnection if url.startswith("rediss:") else Connection
+    pool.connection_class = SecureConnection if url.startswith("rediss:") else RedisConnection
     return pool
 
 

@@ -27,7 +27,7 @@ from app.contract.clock import utc_now
 from app.contract.keys import DEFAULT_ITEM, Keys
 from app.sales.redis_client import LUA, Script
 from app.sales.refusals import EtcdLost, SaleLost
-from app.sales.snapshot import ItemReader, Snapshot
+from app.sales.snapshot import ItemReader, SaleSnapshot
 from lock import Client as EtcdClient
 from lock import EtcdError
 
@@ -175,7 +175,7 @@ class Sale:
         revision, keys = self.etcd.get_prefix(self.opened_key, timeout=self._timeout)
         return revision, bool(keys)
 
-    def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
+    def snapshot(self, item: str = DEFAULT_ITEM) -> SaleSnapshot:
         """An item's counters and ledgers; opens a sale that never was. Raises as `follow` and `ItemReader.read`."""
         while True:
             expected, sent = self.generation, time.monotonic()

@@ -52,7 +52,7 @@ def ask_place(pipe: Pipeline, keys: Keys | PlaceKeys, first: int, last: int) -> 
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SaleSnapshot:
     """The state of an item at one moment, summed over all places."""
 
     initial: int
@@ -61,7 +61,7 @@ class Snapshot:
     orders: int
 
     @classmethod
-    def of(cls, initial: int, places: Iterable[PlaceReading]) -> Snapshot:
+    def of(cls, initial: int, places: Iterable[PlaceReading]) -> SaleSnapshot:
         """The sum of all places."""
         found = [*places]
         stock, lucky = sum(each.stock for each in found), sum(each.lucky for each in found)
@@ -97,8 +97,8 @@ class ItemReading(NamedTuple):
     places: Mapping[str, PlaceReading]
 
     @property
-    def snapshot(self) -> Snapshot:
-        return Snapshot.of(self.initial, self.places.values())
+    def snapshot(self) -> SaleSnapshot:
+        return SaleSnapshot.of(self.initial, self.places.values())
 
     @property
     def is_whole(self) -> bool:

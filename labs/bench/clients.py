@@ -43,7 +43,7 @@ class Unanswered(ClickException):
 
 
 @dataclass(eq=False)
-class Connection:
+class BuyerConnection:
     """One buyer's connection; clicks one at a time.
 
     Attributes:
@@ -97,7 +97,7 @@ class ClientPool:
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
         self._selector = selectors.DefaultSelector()
-        self._connections: list[Connection] = []
+        self._connections: list[BuyerConnection] = []
 
     def __enter__(self) -> ClientPool:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -119,13 +119,13 @@ class ClientPool:
             for _ in self._answered(len(wave)):
                 pass
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> BuyerConnection:
         url = self._urls[len(self._connections) % len(self._urls)]
         parts = urlsplit(url)
         sock = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=PATIENCE_S)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(url, parts.netloc, sock)
+        connection = BuyerConnection(url, parts.netloc, sock)
         self._selector.register(sock, selectors.EVENT_READ, connection)
         self._connections.append(connection)
         return connection
@@ -175,14 +175,14 @@ class ClientPool:
                 free.append(connection)
         return answers
 
-    def _one_of(self, free: list[Connection]) -> Connection:
+    def _one_of(self, free: list[BuyerConnection]) -> BuyerConnection:
         """Taken out of `free`, or a new one; those that the server has closed meanwhile are dropped."""
         while free:
             if (connection := free.pop()).open:
                 return connection
         return self._connect()
 
-    def _answered(self, count: int) -> Iterator[Connection]:
+    def _answered(self, count: int) -> Iterator[BuyerConnection]:
         """Connections whose answer is complete, as they become so, until there are `count`."""
         deadline = time.monotonic() + PATIENCE_S
         while count > 0:
@@ -192,9 +192,9 @@ class ClientPool:
                 count -= 1
                 yield connection
 
-    def _ready(self, timeout: float) -> Iterator[Connection]:
+    def _ready(self, timeout: float) -> Iterator[BuyerConnection]:
         for key, _ in self._selector.select(timeout):
-            connection: Connection = key.data
+            connection: BuyerConnection = key.data
             ends = connection.read()
             if not connection.open and not connection.waits:
                 self._selector.unregister(connection.sock)

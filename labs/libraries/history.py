@@ -27,7 +27,7 @@ class HistoryEvent:
     about: dict[str, Any] = field(default_factory=dict)
 
 
-class History:
+class CaseHistory:
     """The events of one run; threads may add to it."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ FILE = Path(__file__).with_name("promises.json")
 
 
 @dataclass(frozen=True)
-class Promise:
+class LibraryPromise:
     """A sentence of a library's documentation.
 
     Attributes:
@@ -27,10 +27,10 @@ class Promise:
 
 
 @cache
-def promises_of(library: str) -> dict[str, Promise]:
+def promises_of(library: str) -> dict[str, LibraryPromise]:
     """The promise by column, as far as there is one."""
     found = _read().get(library, {}).get("promises", {})
-    return {column: Promise(each["claims"], each["quote"], each["page"]) for column, each in found.items()}
+    return {column: LibraryPromise(each["claims"], each["quote"], each["page"]) for column, each in found.items()}
 
 
 def pages_of(library: str) -> str:

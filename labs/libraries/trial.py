@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labs.libraries.history import SERVER, History
+from labs.libraries.history import SERVER, CaseHistory
 from labs.libraries.program import Program, Response
 from labs.libraries.stores.store import Store
 
@@ -36,7 +36,7 @@ class LockTrial:
 
     def __init__(self, name: str, store: Store, directory: Path, launch: Launch) -> None:
         self.name = f"{name}-{next(self._numbers)}"
-        self.store, self.history, self.lag_s = store, History(), 0.0
+        self.store, self.history, self.lag_s = store, CaseHistory(), 0.0
         self.file = directory / f"{self.name}.jsonl"
         self._launch = launch
         self._programs: list[Program] = []

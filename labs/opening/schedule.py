@@ -67,7 +67,7 @@ def rfc3339(at_ms: int) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Schedule:
+class OpeningSchedule:
     """The time at which a sale opens. All items open together. Every method may raise `redis.RedisError`.
 
     Attributes:
@@ -163,7 +163,9 @@ class Opener(threading.Thread):
     candidate. A leader that is not fenced sends no token: if it is late, it opens the sale again.
     """
 
-    def __init__(self, schedule: Schedule, session: Callable[[], Session], *, instance: str, is_fenced: bool) -> None:
+    def __init__(
+        self, schedule: OpeningSchedule, session: Callable[[], Session], *, instance: str, is_fenced: bool
+    ) -> None:
         super().__init__(name="opener", daemon=True)
         self._schedule = schedule
         self._session = session

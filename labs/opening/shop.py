@@ -28,7 +28,7 @@ from app.sales.refusals import sentence
 from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
-from labs.opening.schedule import Closed, NotScheduled, Opener, Schedule, rfc3339
+from labs.opening.schedule import Closed, NotScheduled, Opener, OpeningSchedule, rfc3339
 from lock import Election
 
 LONGEST_WAIT_S = 86_400  # until a sale opens
@@ -43,7 +43,7 @@ def init_app(app: Flask) -> None:
     """Register the routes of the schedule, and have the opener run with each worker process."""
     shop = services.of(app)
     opener = OpeningSettings.from_environment().opener
-    schedule = app.extensions["schedule"] = Schedule(shop.sale, shop.settings.sale)
+    schedule = app.extensions["schedule"] = OpeningSchedule(shop.sale, shop.settings.sale)
     shop.background.append(
         Opener(schedule, shop.sessions.session, instance=shop.settings.instance, is_fenced=opener == "fenced")
     )
@@ -66,7 +66,7 @@ class ScheduleRoutes:
     """The routes of the schedule, and what becomes of purchases before the opening."""
 
     shop: services.Services
-    schedule: Schedule
+    schedule: OpeningSchedule
 
     def refuse_early(self) -> Response | None:
         """Refuse a purchase of a sale that is known to be closed: it need not wait for a lock."""

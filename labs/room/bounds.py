@@ -21,7 +21,7 @@ def client_of(address: str) -> str:
     return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
 
 
-class Bounds:
+class RateLimits:
     """At most `burst` requests of a client at once, and `per_s` each second for long. Thread-safe."""
 
     def __init__(self, *, burst: float, per_s: float) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from app.board.sources.instances import find
 from app.contract.outcomes import Outcome
-from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Bought, Buyer, Click, Crowd, RoomRefused, RoomSale
+from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Bought, Crowd, RoomBuyer, RoomClick, RoomRefused, RoomSale
 
 ANSWER_S = 20.0  # longer than a purchase waits for its turn
 PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)  # before it is sent again; the last one for good
@@ -31,22 +31,22 @@ class Buying:
         self._turns = itertools.count()
         self._threads = ThreadPoolExecutor(MOST_PHONES + MOST_ROBOTS, thread_name_prefix="buy")
 
-    def start(self, click: Click) -> None:
+    def start(self, click: RoomClick) -> None:
         """Begin to buy; `click.settled` tells the end."""
         self._threads.submit(self._buy, click, next(self._turns))
 
     def start_robots(self, sale: RoomSale) -> None:
         """Have robots click at the opening, as late as people do."""
         for number in range(1, sale.robots + 1):
-            self._threads.submit(self._click, sale, Buyer(f"robot-{number}", str(number), is_robot=True))
+            self._threads.submit(self._click, sale, RoomBuyer(f"robot-{number}", str(number), is_robot=True))
 
-    def _click(self, sale: RoomSale, robot: Buyer) -> None:
+    def _click(self, sale: RoomSale, robot: RoomBuyer) -> None:
         time.sleep(max(sale.opens_in_s, 0.0) + random.uniform(*REACTION_S))
         with suppress(RoomRefused):  # another sale has begun
             click, _ = self._crowd.click(robot, "0", sale.number)
             self._buy(click, next(self._turns))
 
-    def _buy(self, click: Click, turn: int) -> None:
+    def _buy(self, click: RoomClick, turn: int) -> None:
         time.sleep(max(click.sale.opens_in_s, 0.0))
         pauses = itertools.chain(PAUSES_S, itertools.repeat(PAUSES_S[-1]))
         while self._crowd.enter(click):
@@ -60,7 +60,7 @@ class Buying:
             turn += 1  # the other instance may be well
             time.sleep(NOT_OPEN_S if word == "not_open" else next(pauses) * random.uniform(0.5, 1.0))
 
-    def _ask(self, click: Click, turn: int) -> tuple[Bought | None, str]:
+    def _ask(self, click: RoomClick, turn: int) -> tuple[Bought | None, str]:
         """One request: the answer that settles the click, if it is one; and the shop's word for the outcome."""
         try:
             urls = find(self._instances)

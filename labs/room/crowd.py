@@ -38,7 +38,7 @@ class RoomRefused(Exception):
         self.status, self.kind = status, kind
 
 
-class Phase(str, Enum):
+class RoomPhase(str, Enum):
     """What the crowd does: waits for a sale, counts down to its opening, or buys."""
 
     WAITING = "waiting"
@@ -47,7 +47,7 @@ class Phase(str, Enum):
 
 
 @dataclass(eq=False)
-class Buyer:
+class RoomBuyer:
     """A phone or a robot.
 
     Attributes:
@@ -77,7 +77,7 @@ class Bought:
 
 
 @dataclass(eq=False)
-class Click:
+class RoomClick:
     """The one purchase of a buyer in a sale.
 
     Attributes:
@@ -86,7 +86,7 @@ class Click:
     """
 
     sale: RoomSale
-    buyer: Buyer
+    buyer: RoomBuyer
     key: str
     bought: Bought | None = None
     settled: threading.Event = field(default_factory=threading.Event)
@@ -117,8 +117,8 @@ class RoomSale:
     stock: int
     opens_at: float
     robots: int
-    clicks: dict[str, Click] = field(default_factory=dict)
-    holders: defaultdict[int, list[Click]] = field(default_factory=lambda: defaultdict(list))
+    clicks: dict[str, RoomClick] = field(default_factory=dict)
+    holders: defaultdict[int, list[RoomClick]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def opens_in_s(self) -> float:
@@ -132,24 +132,24 @@ class Crowd:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._token = secrets.token_hex(4)
-        self._phones: dict[str, Buyer] = {}
+        self._phones: dict[str, RoomBuyer] = {}
         self._sales = 0
         self._buying = 0
         self.sale: RoomSale | None = None  # None between two sales, too
 
     @property
-    def phones(self) -> list[Buyer]:
+    def phones(self) -> list[RoomBuyer]:
         with self._lock:
             return list(self._phones.values())
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> RoomPhase:
         sale = self.sale
         if sale is None:
-            return Phase.WAITING
-        return Phase.COUNTDOWN if sale.opens_in_s > 0 else Phase.OPEN
+            return RoomPhase.WAITING
+        return RoomPhase.COUNTDOWN if sale.opens_in_s > 0 else RoomPhase.OPEN
 
-    def join(self, name: str, address: str) -> Buyer:
+    def join(self, name: str, address: str) -> RoomBuyer:
         """A new phone; a name that is taken gets a number. Raises RoomRefused."""
         name = checked_name(name)
         with self._lock:
@@ -160,11 +160,11 @@ class Crowd:
             taken = {each.name for each in self._phones.values()}
             free = (f"{name} {number}" for number in range(2, MOST_PHONES + 2))
             name = name if name not in taken else next(each for each in free if each not in taken)
-            phone = Buyer(secrets.token_urlsafe(24), name, address)
+            phone = RoomBuyer(secrets.token_urlsafe(24), name, address)
             self._phones[phone.id] = phone
             return phone
 
-    def find(self, id: str) -> Buyer | None:
+    def find(self, id: str) -> RoomBuyer | None:
         """The phone with this cookie."""
         return self._phones.get(id)
 
@@ -182,10 +182,10 @@ class Crowd:
         with self._lock:
             return len(self._phones) + self.sale.robots if self.sale else MOST_PHONES + MOST_ROBOTS
 
-    def bet(self, phone: Buyer, items: int) -> None:
+    def bet(self, phone: RoomBuyer, items: int) -> None:
         """Bet how many will be sold; the last bet before the opening counts. Raises RoomRefused."""
         with self._lock:
-            if self.phase is Phase.OPEN:
+            if self.phase is RoomPhase.OPEN:
                 raise RoomRefused(409, "bets_closed", "The sale is open: no more bets.")
             if not 0 <= items <= self.most_buyers:
                 message = f"Bet a whole number from 0 to {self.most_buyers}: no more can buy."
@@ -198,7 +198,7 @@ class Crowd:
         A purchase under way could otherwise be made in the next sale. The bets on a sale that was open end with it.
         """
         with self._changed:
-            if self.phase is Phase.OPEN:
+            if self.phase is RoomPhase.OPEN:
                 for phone in self._phones.values():
                     phone.bet = None
             self.sale = None
@@ -214,7 +214,7 @@ class Crowd:
             self.sale = RoomSale(self._sales, guard, hold_ms, stock, opens_at, robots)
             return self.sale
 
-    def click(self, buyer: Buyer, key: str, sale: int) -> tuple[Click, bool]:
+    def click(self, buyer: RoomBuyer, key: str, sale: int) -> tuple[RoomClick, bool]:
         """The click of a buyer in the sale of this number, and whether it is the first; others have no effect.
 
         Raises RoomRefused if that sale is not open, nor about to open.
@@ -225,14 +225,14 @@ class Crowd:
             if click := self.sale.clicks.get(buyer.id):
                 return click, False
             own = buyer.name if buyer.is_robot else buyer.id[:12]
-            click = Click(self.sale, buyer, f"room-{self._token}-{self.sale.number}-{own}-{key}")
+            click = RoomClick(self.sale, buyer, f"room-{self._token}-{self.sale.number}-{own}-{key}")
             self.sale.clicks[buyer.id] = click
             return click, True
 
-    def is_current(self, click: Click) -> bool:
+    def is_current(self, click: RoomClick) -> bool:
         return self.sale is click.sale
 
-    def enter(self, click: Click) -> bool:
+    def enter(self, click: RoomClick) -> bool:
         """Count a request that is sent to the shop; False if its sale is over. Then `leave`."""
         with self._lock:
             if not self.is_current(click):
@@ -240,7 +240,7 @@ class Crowd:
             self._buying += 1
             return True
 
-    def leave(self, click: Click, bought: Bought | None) -> None:
+    def leave(self, click: RoomClick, bought: Bought | None) -> None:
         """Its answer is there; `bought` if that settles the click."""
         with self._changed:
             self._buying -= 1
@@ -251,14 +251,14 @@ class Crowd:
                     click.sale.holders[bought.number].append(click)
                 click.settled.set()
 
-    def others(self, click: Click) -> list[Buyer]:
+    def others(self, click: RoomClick) -> list[RoomBuyer]:
         """The other buyers that hold the same number."""
         with self._lock:
             number = click.bought.number if click.bought else None
             holders = click.sale.holders.get(number, []) if number is not None else []
             return [each.buyer for each in holders if each is not click]
 
-    def clashes(self) -> list[tuple[int, list[Buyer]]]:
+    def clashes(self) -> list[tuple[int, list[RoomBuyer]]]:
         """The numbers that several buyers hold, phones first; those with the most phones first."""
         with self._lock:
             held = self.sale.holders if self.sale else {}
@@ -266,17 +266,17 @@ class Crowd:
         clashes = [(number, buyers) for number, buyers in found if len(buyers) > 1]
         return sorted(clashes, key=lambda each: (-_count_phones(each[1]), -len(each[1]), each[0]))
 
-    def clicks(self) -> list[Click]:
+    def clicks(self) -> list[RoomClick]:
         """All of this sale."""
         with self._lock:
             return list(self.sale.clicks.values()) if self.sale else []
 
 
-def _phones_first(buyers: Iterable[Buyer]) -> list[Buyer]:
+def _phones_first(buyers: Iterable[RoomBuyer]) -> list[RoomBuyer]:
     return sorted(buyers, key=lambda buyer: buyer.is_robot)
 
 
-def _count_phones(buyers: Iterable[Buyer]) -> int:
+def _count_phones(buyers: Iterable[RoomBuyer]) -> int:
     return sum(not buyer.is_robot for buyer in buyers)
 
 

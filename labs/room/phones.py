@@ -15,9 +15,9 @@ from app.contract.outcomes import Outcome
 from app.web import access, error_handlers
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
-from labs.room.bounds import Bounds, client_of
+from labs.room.bounds import RateLimits, client_of
 from labs.room.buying import Buying
-from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Buyer, Crowd, RoomRefused
+from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Crowd, RoomBuyer, RoomRefused
 from labs.room.settings import RoomSettings
 
 STATIC = Path(__file__).parent / "static"
@@ -44,8 +44,8 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
     app.config["INSTANCE"] = "room"
     error_handlers.init_app(app, addresses="Open the page at /.")
     access.init_app(app, names=frozenset({settings.host}), setting="--address")
-    of_address, of_phone = Bounds(burst=800, per_s=300), Bounds(burst=20, per_s=8)
-    wrong_of_address, wrong_of_all = Bounds(burst=60, per_s=0.1), Bounds(burst=240, per_s=0.5)
+    of_address, of_phone = RateLimits(burst=800, per_s=300), RateLimits(burst=20, per_s=8)
+    wrong_of_address, wrong_of_all = RateLimits(burst=60, per_s=0.1), RateLimits(burst=240, per_s=0.5)
 
     @app.errorhandler(RoomRefused)
     def refused(error: RoomRefused) -> Response:
@@ -67,7 +67,7 @@ def create_phones(settings: RoomSettings, crowd: Crowd, buying: Buying) -> Flask
             response.headers["Retry-After"] = "1"
         return response
 
-    def the_phone() -> Buyer:
+    def the_phone() -> RoomBuyer:
         if phone := crowd.find(request.cookies.get(COOKIE, "")):
             return phone
         raise RoomRefused(401, "unknown_phone", "Join the room first.")
@@ -144,7 +144,7 @@ def asked_language() -> str:
     return asked if asked in TEXTS else str(request.accept_languages.best_match(list(TEXTS), "en"))
 
 
-def shown(crowd: Crowd, phone: Buyer | None, *, needs_pin: bool = False) -> dict[str, Any]:
+def shown(crowd: Crowd, phone: RoomBuyer | None, *, needs_pin: bool = False) -> dict[str, Any]:
     """The state as a phone sees it."""
     sale, joined = crowd.sale, len(crowd.phones)
     opens_in_ms = round(max(sale.opens_in_s, 0.0) * 1000) if sale else None
@@ -164,7 +164,7 @@ def shown(crowd: Crowd, phone: Buyer | None, *, needs_pin: bool = False) -> dict
     return told
 
 
-def _purchase(crowd: Crowd, phone: Buyer) -> dict[str, Any]:
+def _purchase(crowd: Crowd, phone: RoomBuyer) -> dict[str, Any]:
     sale = crowd.sale
     click = sale.clicks.get(phone.id) if sale else None
     if click is None:

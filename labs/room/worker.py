@@ -31,7 +31,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*(?=\r\n)", re.IG
 _CHUNKS = re.compile(rb"\r\n(transfer-encoding|expect):", re.IGNORECASE)
 
 
-class Connection(TConn):  # type: ignore[misc]
+class RoomConnection(TConn):  # type: ignore[misc]
     """A connection that tells its end.
 
     Attributes:
@@ -58,8 +58,8 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         super().__init__(*args, **options)
         self._of_address: Counter[str] = Counter()
         self._threads_of: Counter[str] = Counter()
-        self._halves: dict[Connection, float] = {}  # connections with half a request, and until when
-        self._in_line: dict[Connection, float] = {}  # those whose address has no thread left, and until when
+        self._halves: dict[RoomConnection, float] = {}  # connections with half a request, and until when
+        self._in_line: dict[RoomConnection, float] = {}  # those whose address has no thread left, and until when
         self._looked_at = 0.0
 
     def accept(self, listener: socket.socket) -> None:
@@ -74,7 +74,7 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         if address and self._of_address[address] >= MOST_OF_ONE_ADDRESS:
             sock.close()
             return
-        connection = Connection(self.cfg, sock, client, listener.getsockname())
+        connection = RoomConnection(self.cfg, sock, client, listener.getsockname())
         connection.address, connection.closed = address, partial(self._closed, address)
         self._of_address[address] += 1
         self.nr_conns += 1
@@ -82,7 +82,7 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         self.pending_conns.append(connection)
         self.poller.register(sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, connection))
 
-    def enqueue_req(self, conn: Connection) -> None:
+    def enqueue_req(self, conn: RoomConnection) -> None:
         """Give a whole request to a thread; half of one waits, and one that is never whole ends its connection."""
         if not conn.address:
             self._give_thread(conn)  # the board sends what it has begun, and a socket file knows no SO_RCVLOWAT
@@ -99,7 +99,7 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         else:
             self._wait_for_more(conn, len(received))
 
-    def handle_request(self, req: Any, conn: Connection) -> Any:
+    def handle_request(self, req: Any, conn: RoomConnection) -> Any:
         """Let all of an answer take `SEND_S`: a client that does not read ends its connection."""
         conn.sock.settimeout(SEND_S)  # of a `sendall`, however many pieces it takes
         try:
@@ -107,7 +107,7 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         except TimeoutError:
             raise StopIteration from None  # which gunicorn takes for the end of a connection
 
-    def finish_request(self, conn: Connection, fs: Any) -> None:
+    def finish_request(self, conn: RoomConnection, fs: Any) -> None:
         """Take the thread back, and give it to the next request of that address."""
         conn.in_thread = False
         self._threads_of[conn.address] -= 1
@@ -123,7 +123,7 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         if time.monotonic() - self._looked_at >= LOOK_S:
             self._end_late_ones()
 
-    def _give_thread(self, conn: Connection) -> None:
+    def _give_thread(self, conn: RoomConnection) -> None:
         if conn.address and self._threads_of[conn.address] >= MOST_THREADS_OF_ONE_ADDRESS:
             self._in_line[conn] = time.monotonic() + PATIENCE_S
             return
@@ -131,14 +131,14 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         self._threads_of[conn.address] += 1
         super().enqueue_req(conn)
 
-    def _wait_for_more(self, conn: Connection, received: int) -> None:
+    def _wait_for_more(self, conn: RoomConnection, received: int) -> None:
         """Wake up when there is more than that, or the client has left."""
         self._halves.setdefault(conn, time.monotonic() + PATIENCE_S)
         conn.received = received
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, received + 1)
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._more, conn))
 
-    def _more(self, conn: Connection, sock: socket.socket) -> None:
+    def _more(self, conn: RoomConnection, sock: socket.socket) -> None:
         self.poller.unregister(sock)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         self.enqueue_req(conn)
@@ -153,7 +153,7 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         for conn in [conn for conn, until in self._in_line.items() if now > until]:
             self._end(conn)
 
-    def _end(self, conn: Connection) -> None:
+    def _end(self, conn: RoomConnection) -> None:
         self._halves.pop(conn, None)
         self._in_line.pop(conn, None)
         self.nr_conns -= 1

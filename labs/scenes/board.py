@@ -20,7 +20,7 @@ from app.web.params import Parameters
 from app.web.responses import json_response
 from labs.scenes.phases import Countdown, Phase, Picture, Step
 from labs.scenes.scenes import ITEMS, SCENES
-from labs.scenes.stage import CannotPlay, Stage, TooSlow
+from labs.scenes.stage import CannotPlay, SceneStage, TooSlow
 from lock import LockError
 
 STATIC = Path(__file__).parent / "static"
@@ -74,7 +74,7 @@ class Show:
     def _play(self) -> None:
         problem: dict[str, Any] | None = None
         try:
-            stage = Stage(self._settings, items=ITEMS)
+            stage = SceneStage(self._settings, items=ITEMS)
             try:
                 for step in SCENES[self.state["scene"]](stage):
                     self._tell(step)

@@ -23,7 +23,7 @@ from app.contract.verdict import Kind
 from app.guards import guards
 from labs.scenes.phases import Countdown, Phase, Result, Step
 from labs.scenes.scenes import ITEMS, SCENES
-from labs.scenes.stage import Stage, TooSlow
+from labs.scenes.stage import SceneStage, TooSlow
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
 from loadtest.terminal import console, wrapped
@@ -59,7 +59,7 @@ def _play(scene: str, stack: Stack, texts: dict[str, str], screen: Console) -> i
     """Play it; the exit code."""
     assert stack.board is not None
     os.environ.update(stack.board.environment())  # what the board's scenes have
-    stage, told = Stage(BoardSettings.from_environment(), items=ITEMS), Narrator(texts, screen)
+    stage, told = SceneStage(BoardSettings.from_environment(), items=ITEMS), Narrator(texts, screen)
     try:
         for step in SCENES[scene](stage):
             told.tell(step)

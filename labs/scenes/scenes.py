@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
 from labs.scenes.phases import Phase, Result, Step, judged
-from labs.scenes.stage import Answer, Stage, TooSlow
+from labs.scenes.stage import SceneAnswer, SceneStage, TooSlow
 from labs.scenes.third_act import ITEMS, pause_the_holder
 
 __all__ = ["ITEMS", "SCENES", "Scene"]
@@ -20,10 +20,10 @@ __all__ = ["ITEMS", "SCENES", "Scene"]
 SLOW_S = 10.0  # on a machine that is not too slow everything has happened by then
 THINK_MS = 30_000  # of the holder that is killed meanwhile
 
-Scene = Callable[[Stage], Iterator[Step]]
+Scene = Callable[[SceneStage], Iterator[Step]]
 
 
-def kill_the_holder(stage: Stage) -> Iterator[Step]:
+def kill_the_holder(stage: SceneStage) -> Iterator[Step]:
     """Kill the holder before its write: its lease ends, and the next one sells."""
     first, second, *_ = stage.instances
     names = {"first": first, "second": second}
@@ -46,7 +46,7 @@ def kill_the_holder(stage: Stage) -> Iterator[Step]:
     yield judged("etcd", "kill.sold_once", {"second": second}, sale)
 
 
-def kill_etcd(stage: Stage) -> Iterator[Step]:
+def kill_etcd(stage: SceneStage) -> Iterator[Step]:
     """Kill etcd's leader, here its only member: nothing is sold unlocked, and sales go on when it is back."""
     first, *_ = stage.instances
     yield Phase("etcd.begin", {"first": first}, waits=True)
@@ -64,7 +64,7 @@ def kill_etcd(stage: Stage) -> Iterator[Step]:
         yield judged("etcd", "etcd.waited", {"order": served[:4]}, sale)
 
 
-def redis_forgets(stage: Stage) -> Iterator[Step]:
+def redis_forgets(stage: SceneStage) -> Iterator[Step]:
     """Restart Redis without its data: a sale that was opened is never opened a second time by itself."""
     first, *_ = stage.instances
     yield Phase("redis.begin", {"first": first}, waits=True)
@@ -82,12 +82,12 @@ def redis_forgets(stage: Stage) -> Iterator[Step]:
         yield Result("redis-lua", "redis.refused", {"order": served[:4]}, "exact")
 
 
-def _told(answer: Answer) -> str:
+def _told(answer: SceneAnswer) -> str:
     """The key of what a buyer was told."""
     return f"outcome.{(answer.outcome or Outcome.ERROR).value}"
 
 
-def _sold(stage: Stage, buyer: str, at: str) -> str | None:
+def _sold(stage: SceneStage, buyer: str, at: str) -> str | None:
     """The order of a purchase that was sold."""
     return stage.buy(buyer, "etcd", at=at).result(2 * SLOW_S).order
 

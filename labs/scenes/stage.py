@@ -42,7 +42,7 @@ class CannotPlay(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class SceneAnswer:
     """What a buyer was told; `outcome` is None without an answer."""
 
     outcome: Outcome | None
@@ -51,7 +51,7 @@ class Answer:
     instance: str = ""
 
 
-class Stage:
+class SceneStage:
     """The stack of one board; raises CannotPlay unless it offers so many `items`.
 
     Attributes:
@@ -109,12 +109,14 @@ class Stage:
         """``GET /stock`` of an instance."""
         return self._ask(f"{self.instances[through]}/stock?item={item}")
 
-    def buy(self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM, think_ms: int = 0) -> Future[Answer]:
+    def buy(
+        self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM, think_ms: int = 0
+    ) -> Future[SceneAnswer]:
         """A click, in its own thread; it never raises."""
         query = urllib.parse.urlencode({"guard": guard, "buyer": buyer, "item": item, "hold_ms": think_ms})
         return self._buyers.submit(self._click, f"{self.instances[at]}/stock/reduce?{query}")
 
-    def hold(self, buyer: str, guard: str, item: str, *, at: str) -> Future[Answer]:
+    def hold(self, buyer: str, guard: str, item: str, *, at: str) -> Future[SceneAnswer]:
         """A click that stands still before its write, until `open_gate`."""
         query = urllib.parse.urlencode({"guard": guard, "buyer": buyer, "item": item})
         return self._buyers.submit(self._click, f"{self.instances[at]}/scenes/reduce?{query}")
@@ -180,16 +182,16 @@ class Stage:
     def _name(self, url: str) -> str:
         return str(self._ask(f"{url}/livez")["instance"])
 
-    def _click(self, url: str) -> Answer:
+    def _click(self, url: str) -> SceneAnswer:
         try:
             response = self._ask(url, method="POST", timeout=None)  # the instance may be frozen for as long as it takes
         except urllib.error.HTTPError as error:
             with error:
                 response = json.load(error)
         except (OSError, ValueError):
-            return Answer(None)
+            return SceneAnswer(None)
         outcome = Outcome(response["outcome"])
-        return Answer(outcome, response["order"], response["token"], response["instance"])
+        return SceneAnswer(outcome, response["order"], response["token"], response["instance"])
 
     def _ask(self, url: str, *, method: str = "GET", timeout: float | None = ASK_S) -> dict[str, Any]:
         request = urllib.request.Request(url, method=method, headers=self._shop.authorization)

@@ -16,7 +16,7 @@ from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
 from app.contract.section_log import LoggedSection
 from labs.scenes.phases import Phase, Picture, Result, Step, judged
-from labs.scenes.stage import Answer, Stage, TooSlow
+from labs.scenes.stage import SceneAnswer, SceneStage, TooSlow
 
 GUARDS = ("etcd-unfenced", "etcd-checked", "etcd")
 ITEMS = len(GUARDS)
@@ -27,7 +27,7 @@ SLOW_S = 10.0  # on a machine that is not too slow everything has happened by th
 class Act:
     """One item under one guard: Ada's purchase at the instance that is frozen, and Bob's at the other one."""
 
-    stage: Stage
+    stage: SceneStage
     guard: str
     item: str
     held: dict[str, Any]  # of Ada, before her write: token and line
@@ -54,7 +54,7 @@ class Act:
             ],
         }
 
-    def result(self, answer: Answer, frozen: int) -> Result:
+    def result(self, answer: SceneAnswer, frozen: int) -> Result:
         """How it ended; raises TooSlow if Ada was not frozen between her read and her write."""
         stage = self.stage
         section = stage.await_that(lambda: stage.ended_section("ada", self.item), SLOW_S)
@@ -64,7 +64,7 @@ class Act:
         return judged(self.guard, text, self.tokens, stage.sale(self.item, through=section.instance))
 
 
-def pause_the_holder(stage: Stage) -> Iterator[Step]:
+def pause_the_holder(stage: SceneStage) -> Iterator[Step]:
     """Freeze the holder of three locks right before its writes, let another one sell, and wake it."""
     first, second, *_ = stage.instances
     names = {"first": first, "second": second}
@@ -102,7 +102,7 @@ def pause_the_holder(stage: Stage) -> Iterator[Step]:
         yield Phase("pause.end", names)
 
 
-def _freeze(stage: Stage, instance: str) -> int:
+def _freeze(stage: SceneStage, instance: str) -> int:
     """When it stood still, by `app.contract.clock`."""
     stage.act("freeze", instance)
     return now_ns()

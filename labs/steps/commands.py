@@ -38,7 +38,7 @@ DEFAULT_GUARDS = ["none", "etcd"]
 COLUMNS = ("guard", "fault", "schedules", "oversold", "lost_updates", "told_wrong", "promised", "seconds")
 
 
-class NoResult(click.ClickException):
+class NoSchedules(click.ClickException):
     """The exploration cannot go on; the message is one line that says what to do."""
 
     exit_code = NO_RESULT
@@ -73,9 +73,9 @@ def schedules(names: Sequence[str], items: int, buyers: int, without_faults: boo
             screen.begin(items, buyers)
             explored = [_explore(world, guard, screen, report, without_faults=without_faults) for guard in chosen]
         except (ServerError, SaleError) as error:
-            raise NoResult(f"no verdict: {error.message}") from error
+            raise NoSchedules(f"no verdict: {error.message}") from error
         except (LockError, *UNREADABLE) as error:
-            raise NoResult(f"no verdict: etcd or Redis does not answer: {error}") from error
+            raise NoSchedules(f"no verdict: etcd or Redis does not answer: {error}") from error
         finally:
             world.stop()
     broken = [each.guard for each in explored if not each.kept]

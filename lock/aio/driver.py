@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from lock.core.acquisition import Acquisition, Ask
-from lock.core.cohort import Turn
+from lock.core.cohort import CohortTurn
 from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive
 from lock.core.queue import Ticket
 from lock.core.together import Together, release_together
@@ -146,7 +146,7 @@ async def call(blocking: Callable[[], T]) -> T:
 class _Wakeups:
     """Waits of a task for changes of a ticket."""
 
-    def __init__(self, *tickets: Ticket | Turn, abandon: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, *tickets: Ticket | CohortTurn, abandon: Callable[[], object] = lambda: None) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._abandon = abandon  # what the task waits for, which will never run again
@@ -170,7 +170,7 @@ class _Wakeups:
             timer.cancel()
 
 
-async def _run(engine: Engine, acquisition: Acquisition | Turn) -> bool:
+async def _run(engine: Engine, acquisition: Acquisition | CohortTurn) -> bool:
     woken = _Wakeups(acquisition.wakes, abandon=partial(engine.abandon, acquisition))
     if isinstance(acquisition, Acquisition):
         acquisition.ticket.waiter = partial(_unless_closed, asyncio.get_running_loop(), ref(acquisition))
@@ -187,7 +187,7 @@ async def _run(engine: Engine, acquisition: Acquisition | Turn) -> bool:
 
 
 async def _send(
-    engine: Engine, asker: Acquisition | Turn | Together, request: Create | CreateAll | ListQueues, timeout: float
+    engine: Engine, asker: Acquisition | CohortTurn | Together, request: Create | CreateAll | ListQueues, timeout: float
 ) -> None:
     unanswered = None if isinstance(request, ListQueues) else asker.unanswered
     sent: Future[Any] | None = None
@@ -206,7 +206,7 @@ def _unless_closed(loop: asyncio.AbstractEventLoop, waiter: Callable[[], object]
     return None if loop.is_closed() else waiter()
 
 
-async def _ask_ttl(engine: Engine, acquisition: Acquisition | Turn, request: TimeToLive, timeout: float) -> None:
+async def _ask_ttl(engine: Engine, acquisition: Acquisition | CohortTurn, request: TimeToLive, timeout: float) -> None:
     asked = engine.time_to_live(request.lease_id)
     try:
         await asyncio.wait_for(_done(asked), timeout)

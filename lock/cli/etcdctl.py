@@ -14,7 +14,7 @@ from lock.etcd.transport import rpc
 from lock.model import cut, printable
 
 
-class Script:
+class EtcdctlScript:
     """Turns requests into commands, and remembers which variable stands for what."""
 
     def __init__(self) -> None:

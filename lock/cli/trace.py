@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from lock.cli.etcdctl import Script, shell_word, shown
+from lock.cli.etcdctl import EtcdctlScript, shell_word, shown
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.etcd.transport import Observer
 from lock.recipes.mutex import Mutex
@@ -109,7 +109,7 @@ def _read(session_a: Session, session_b: Session, name: str, timeout: float, log
 
 def _lines(log: Log) -> Iterator[str]:
     """The script: comments of one line, and commands; what others wrote is quoted in both."""
-    script = Script()
+    script = EtcdctlScript()
     for entry in log.entries:
         yield ""
         if isinstance(entry, str):

@@ -58,15 +58,15 @@ class Cohort:
     ) -> None:
         self.core = core
         self.name = name
-        self.turn: Turn | None = None
-        self.waits: deque[Turn] = deque()
+        self.turn: CohortTurn | None = None
+        self.waits: deque[CohortTurn] = deque()
         self.given_up: Callable[[], object] | None = None
         self._prefix = prefix
         self._bounds = bounds
         self._identify = identify
         self.timeout = timeout
         self.acquisition: Acquisition | None = None
-        self._trier: Turn | None = None  # whose try that acquisition is
+        self._trier: CohortTurn | None = None  # whose try that acquisition is
         self.is_contended = False
         self._taken = 0
         self._slice_ends = self._ends = 0.0
@@ -76,7 +76,7 @@ class Cohort:
 
     # Taking turns
 
-    def enter(self, turn: Turn, now: float) -> None:
+    def enter(self, turn: CohortTurn, now: float) -> None:
         """Take the hold that lingers, or wait in line. Raises where the session is over or waits for no lock."""
         if self._kept is not None and self._take_kept(turn, now):
             return
@@ -84,10 +84,10 @@ class Cohort:
         self.core.cohorts[self] = None
         self.waits.append(turn)
 
-    def take(self, now: float) -> Turn | None:
+    def take(self, now: float) -> CohortTurn | None:
         """A turn of the hold that lingers; None where none does."""
         if self._kept is not None:
-            turn = Turn(self, now, deadline=now)
+            turn = CohortTurn(self, now, deadline=now)
             if self._take_kept(turn, now):
                 return turn
         return None
@@ -101,7 +101,7 @@ class Cohort:
         """Whether somebody here has the hold, or waits for it."""
         return self.turn is not None or bool(self.waits)
 
-    def step(self, turn: Turn, now: float) -> Ask | Wait | None:
+    def step(self, turn: CohortTurn, now: float) -> Ask | Wait | None:
         """The next step of the first in line; as `Acquisition.next`, whose errors end the attempt, not the line."""
         acquisition = self.acquisition
         if acquisition is not None and self._trier not in (None, turn):
@@ -129,7 +129,7 @@ class Cohort:
         if self.waits and self.turn is None:
             self.core.news.append(self.waits[0])
 
-    def end(self, turn: Turn, now: float) -> Ticket | None:
+    def end(self, turn: CohortTurn, now: float) -> Ticket | None:
         """The turn is over: the ticket to release, None where the hold goes on. `NotHeld` where it was over before."""
         ticket = turn.ticket
         if self.turn is not turn or ticket is None:
@@ -155,7 +155,7 @@ class Cohort:
         """Seconds until another process is due, if one waits."""
         return max(self._slice_ends - now, 0.0)
 
-    def leave(self, turn: Turn, now: float) -> None:
+    def leave(self, turn: CohortTurn, now: float) -> None:
         """It waits no more, and has no turn."""
         if self.turn is turn:
             ticket = self.end(turn, now)
@@ -245,7 +245,7 @@ class Cohort:
         if self._kept_until < self._due:
             self._due, self.core.is_early = self._kept_until, True
 
-    def _take_kept(self, turn: Turn, now: float) -> bool:
+    def _take_kept(self, turn: CohortTurn, now: float) -> bool:
         if now >= self._kept_until or now >= self.core.deadline:
             self.stop_keeping(now)
             return False
@@ -272,11 +272,11 @@ class Cohort:
     def _is_spent(self, now: float) -> bool:
         return self._taken >= self._bounds.batch or now >= self._slice_ends
 
-    def _start(self, turn: Turn, ticket: Ticket) -> None:
+    def _start(self, turn: CohortTurn, ticket: Ticket) -> None:
         self._taken += 1
         self.turn, turn.number, turn.ticket = turn, self._taken, ticket
 
-    def _begin(self, turn: Turn, now: float) -> Acquisition:
+    def _begin(self, turn: CohortTurn, now: float) -> Acquisition:
         self._trier = turn if turn.tries else None
         acquisition = Acquisition(
             self.core,
@@ -314,7 +314,7 @@ class Cohort:
             self.core.cohorts.pop(self, None)
 
 
-class Turn:
+class CohortTurn:
     """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`.
 
     Attributes:
@@ -349,7 +349,7 @@ class Turn:
         return self.ticket is not None
 
     @property
-    def wakes(self) -> Turn:
+    def wakes(self) -> CohortTurn:
         """As that of `Acquisition`."""
         return self
 

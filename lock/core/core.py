@@ -40,7 +40,7 @@ from lock.model import Snapshot
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 
 if TYPE_CHECKING:
-    from lock.core.cohort import Cohort, Turn
+    from lock.core.cohort import Cohort, CohortTurn
 
 
 class Core:
@@ -69,7 +69,7 @@ class Core:
         self.cohorts: dict[Cohort, None] = {}
         self.queues: dict[str, Queue] = {}
         self.orders: list[Order] = []
-        self.news: list[Ticket | Turn] = []
+        self.news: list[Ticket | CohortTurn] = []
         self.is_early = False
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)

@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from lock.core.cohort import Bounds, Cohort
-from lock.core.cohort import Turn as CoreTurn
+from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.errors import LockCancelled
 from lock.model import UNDECLARED
 from lock.recipes.cancellation import CancelToken
@@ -82,7 +81,7 @@ class CohortMutex(QueuedLock[Turn]):
     def start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Any:
         self.session.client.check_process()
         self._engine.start_worker()
-        turn = CoreTurn(self._cohort, now(), deadline=until, **options)
+        turn = CohortTurn(self._cohort, now(), deadline=until, **options)
         self._waiting.add(ref(turn))
         return turn
 

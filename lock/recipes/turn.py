@@ -10,7 +10,7 @@ from lock.errors import NotHeld
 from lock.recipes.hold import HeldKey
 
 if TYPE_CHECKING:
-    from lock.core.cohort import Turn as CoreTurn
+    from lock.core.cohort import CohortTurn
     from lock.recipes.cohort import CohortMutex
 
 
@@ -46,7 +46,7 @@ class Turn(HeldKey):
         released: whether it was released.
     """
 
-    def __init__(self, mutex: CohortMutex, turn: CoreTurn) -> None:
+    def __init__(self, mutex: CohortMutex, turn: CohortTurn) -> None:
         ticket = turn.ticket
         assert ticket is not None
         assert ticket.created is not None

@@ -31,7 +31,7 @@ from typing import Any
 
 from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
-from lock.core.cohort import Turn
+from lock.core.cohort import CohortTurn
 from lock.core.core import Core
 from lock.core.deletions import Deletions
 from lock.core.queue import Stage, Ticket
@@ -109,7 +109,7 @@ class Engine:
             with self.lock:
                 self._worker.start()
 
-    def acquire(self, acquisition: Acquisition | Turn) -> bool:
+    def acquire(self, acquisition: Acquisition | CohortTurn) -> bool:
         """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
@@ -138,7 +138,7 @@ class Engine:
                 acquisition.name, held[0], mine.where,
             )  # fmt: skip
 
-    def advance(self, acquisition: Acquisition | Turn) -> Wait | None:
+    def advance(self, acquisition: Acquisition | CohortTurn) -> Wait | None:
         """Do the steps until there is something to wait for, or until it is over."""
         while True:
             step: Ask | Wait | None = self.tell(acquisition.next)
@@ -147,7 +147,10 @@ class Engine:
             self.exchange(acquisition, step.request, partial(self._ask, acquisition, *step))
 
     def exchange(
-        self, asker: Core | Acquisition | Turn | Together | Deletions, request: messages.Request, ask: Callable[[], Any]
+        self,
+        asker: Core | Acquisition | CohortTurn | Together | Deletions,
+        request: messages.Request,
+        ask: Callable[[], Any],
     ) -> EtcdError | None:
         """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered; returns that."""
         try:
@@ -156,7 +159,7 @@ class Engine:
             self.tell(asker.failed, request, error)
             return error
         except BaseException as error:  # of a machine that is out of memory; nobody knows how far it came
-            if isinstance(asker, Acquisition | Turn | Together):
+            if isinstance(asker, Acquisition | CohortTurn | Together):
                 asker.unanswered()
             self.tell(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             raise
@@ -188,7 +191,7 @@ class Engine:
         while self._notes:
             self._notes.popleft()(now())
 
-    def abandon(self, acquisition: Acquisition | Turn) -> None:
+    def abandon(self, acquisition: Acquisition | CohortTurn) -> None:
         """It is over, however far it has come: no key and no hold is left behind. Never raises; see `note`."""
         if not self.client.forked():
             self.note(acquisition.leave)
@@ -224,7 +227,7 @@ class Engine:
                 self._ttls[lease_id] = now(), known
         return known
 
-    def _ask(self, acquisition: Acquisition | Turn, request: messages.Request, timeout: float) -> Any:
+    def _ask(self, acquisition: Acquisition | CohortTurn, request: messages.Request, timeout: float) -> Any:
         if not isinstance(request, messages.TimeToLive):
             return self.client.call(self.call_of(request), timeout, acquisition.unanswered)
         try:
@@ -384,12 +387,12 @@ class Engine:
         """For the worker: there is a sign that the lease may be gone; does not wait."""
         self._lease.wake()
 
-    def _wake(self, ticket: Ticket | Turn) -> list[Callable[[], object]]:
+    def _wake(self, ticket: Ticket | CohortTurn) -> list[Callable[[], object]]:
         """Wake what waits; the listeners of its loss, which are told when all are awake."""
         wake = ticket.wake
         if wake is not None:
             wake()
-        if isinstance(ticket, Turn) or not ticket.is_lost:
+        if isinstance(ticket, CohortTurn) or not ticket.is_lost:
             return []
         if ticket.event is not None:
             ticket.event.set()

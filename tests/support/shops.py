@@ -15,7 +15,7 @@ from flask import Flask
 from app.guards import guards
 from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
-from app.sales.snapshot import ItemReader, Snapshot
+from app.sales.snapshot import ItemReader, SaleSnapshot
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
 from tests.support.waiting import wait_until
@@ -94,9 +94,9 @@ def section_of(purchase: Purchase, token: Any = None) -> Section:
     return purchase.critical_section(None if token is None else Token(token))
 
 
-def snapshot_of(example: dict[str, Any]) -> Snapshot:
+def snapshot_of(example: dict[str, Any]) -> SaleSnapshot:
     """What Redis has in an example of tests/data/verdicts.json."""
-    return Snapshot(
+    return SaleSnapshot(
         initial=example["stock"],
         stock=example["stock_left"],
         lucky=0,

@@ -21,7 +21,7 @@ from typing import Any
 
 from lock.core import messages
 from lock.core.acquisition import Acquisition, Ask, Terms, Wait
-from lock.core.cohort import Bounds, Cohort, Turn
+from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, SessionLost
@@ -274,7 +274,7 @@ class Process:
         self._held_up: list[Callable[[], object]] = []
         self.offset = world.chance.random() * 100
         self.actors: list[Actor | Pair] = []
-        self.turns: list[Turn] = []  # all that there were
+        self.turns: list[CohortTurn] = []  # all that there were
         self.robbed: set[tuple[str, int]] = set()
         self.was_restored = False
         self._watches: dict[str, Watch] = {}
@@ -443,9 +443,9 @@ class Process:
         refused_or_silent = chance.choice([0.05, timeout])
         world.at(refused_or_silent, lambda: self.deliver(lambda: give_up() if self.core is core else None))
 
-    def fence(self, name: str, held: Ticket | Turn) -> None:
+    def fence(self, name: str, held: Ticket | CohortTurn) -> None:
         """A condition for a transaction of the hold, which may arrive at any time; raises where there is none."""
-        if isinstance(held, Turn):
+        if isinstance(held, CohortTurn):
             held.fence(self.now())
         else:
             self.core.fence(held, self.now())
@@ -453,10 +453,10 @@ class Process:
         assert ticket is not None
         # Of a key that a hand has deleted the condition is false for ever, and its holder may be told late.
         if not self.was_restored and (ticket.key, ticket.created) not in self.robbed:
-            token = ticket.created or 0, held.number if isinstance(held, Turn) else 0
+            token = ticket.created or 0, held.number if isinstance(held, CohortTurn) else 0
             self.world.fence(name, ticket.key, token)
 
-    def end_turn(self, turn: Turn, ended: Callable[[], object] = lambda: None) -> None:
+    def end_turn(self, turn: CohortTurn, ended: Callable[[], object] = lambda: None) -> None:
         """End a turn, whoever has it."""
         if turn.cohort.turn is turn and turn.ticket is not None:
             self.over(turn.ticket)
@@ -620,7 +620,7 @@ class Actor:
         self.world = process.world
         self.is_done = False
         self._turn = 0
-        self._acquisition: Acquisition | Turn | None = None
+        self._acquisition: Acquisition | CohortTurn | None = None
         self._held: Held | None = None
         self._takes_turns = process.world.chance.random() < 0.5
         self.begin()
@@ -645,7 +645,7 @@ class Actor:
             "explains": kind == "zero",
         }
         if self._takes_turns and self.name == "mutex/":
-            self._acquisition = Turn(process.cohort, now, **ways)  # type: ignore[arg-type]
+            self._acquisition = CohortTurn(process.cohort, now, **ways)  # type: ignore[arg-type]
             process.turns.append(self._acquisition)
             self.start(f"a turn of process {process.core.lease_id}", f"{kind} for {timeout} s")
             return
@@ -683,7 +683,7 @@ class Actor:
             return
         core, now = self.process.core, self.process.now()
         if means == "cancel":
-            if isinstance(acquisition, Turn):
+            if isinstance(acquisition, CohortTurn):
                 acquisition.cancel(LockCancelled("cancelled"), now)
             else:
                 core.cancel(acquisition.ticket, LockCancelled("cancelled"), now)
@@ -691,7 +691,7 @@ class Actor:
         self.world.note(f"{self._label}: {means}")
         self._turn += 1
         self._acquisition = None
-        if means == "abandon" or isinstance(acquisition, Turn):
+        if means == "abandon" or isinstance(acquisition, CohortTurn):
             acquisition.leave(now)
         else:
             acquisition.ticket.waiter = _Collected()
@@ -711,7 +711,7 @@ class Actor:
             step = acquisition.next(process.now())
         except LockError as error:
             self.world.note(f"{self._label} fails: {type(error).__name__}")
-            if isinstance(acquisition, Turn):
+            if isinstance(acquisition, CohortTurn):
                 acquisition.leave(process.now())
             self.end_turn()
             process.flush()
@@ -729,7 +729,7 @@ class Actor:
             self.end_turn()
         process.flush()
 
-    def ask(self, acquisition: Acquisition | Turn, step: Ask, turn: int) -> None:
+    def ask(self, acquisition: Acquisition | CohortTurn, step: Ask, turn: int) -> None:
         process, request = self.process, step.request
 
         def go_on(tell: Callable[..., object], what: object) -> None:
@@ -747,17 +747,17 @@ class Actor:
         else:
             process.send(request, answered, failed)
 
-    def hold(self, acquisition: Acquisition | Turn) -> None:
+    def hold(self, acquisition: Acquisition | CohortTurn) -> None:
         process, ticket, chance = self.process, acquisition.ticket, self.world.chance
         assert ticket is not None
         assert ticket.created is not None
-        number = acquisition.number if isinstance(acquisition, Turn) else 0
+        number = acquisition.number if isinstance(acquisition, CohortTurn) else 0
         self.world.require(process.core.remaining(process.now()) > 0.0, f"{ticket.key} holds without a lease")
         self._held = process.believe(self.name, self.terms, ticket, number)
         ticket.waiter = None
         if chance.random() < 0.2:
-            process.fence(self.name, acquisition if isinstance(acquisition, Turn) else ticket)
-        if chance.random() < 0.1 and not isinstance(acquisition, Turn):
+            process.fence(self.name, acquisition if isinstance(acquisition, CohortTurn) else ticket)
+        if chance.random() < 0.1 and not isinstance(acquisition, CohortTurn):
             process.core.expire_in(ticket, 0.1, "max_hold", process.now())
         if chance.random() < 0.1:
             process.core.contended(ticket, process.now())
@@ -770,7 +770,7 @@ class Actor:
         if held is None or turn != self._turn:
             return
         assert held.ticket is not None
-        if isinstance(self._acquisition, Turn):
+        if isinstance(self._acquisition, CohortTurn):
             self.process.end_turn(self._acquisition, self.end_turn)
         else:
             self.process.release(held.ticket, self.end_turn)

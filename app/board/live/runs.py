@@ -14,7 +14,7 @@ from app.contract.orders import Order
 from app.contract.outcomes import ANSWERS, Outcome
 from app.contract.section_log import LoggedSection
 from app.contract.verdict import Verdict
-from app.sales.snapshot import Snapshot
+from app.sales.snapshot import SaleSnapshot
 
 MOST_SECTIONS = 20_000  # that are kept of a run
 QUIET_S = 1.0  # a run is over when nothing has happened for so long, and no request is in hand
@@ -35,7 +35,7 @@ class SaleRun:
     """
 
     generation: str
-    snapshot: Snapshot
+    snapshot: SaleSnapshot
     slack_ns: int = 0
     sections: dict[int, LoggedSection] = field(default_factory=dict)
     cut: bool = False

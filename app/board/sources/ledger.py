@@ -14,7 +14,7 @@ import redis
 from app.contract.keys import Keys
 from app.contract.orders import Order
 from app.contract.places import PlaceKeys
-from app.sales.snapshot import ItemReader, PlaceReading, Snapshot, ask_place
+from app.sales.snapshot import ItemReader, PlaceReading, SaleSnapshot, ask_place
 
 MOST_NEW = 5000  # orders that one reading brings of each ledger; the next one brings the rest
 
@@ -30,7 +30,7 @@ class LedgerReading:
     """
 
     generation: str
-    snapshot: Snapshot
+    snapshot: SaleSnapshot
     new: list[Order] = field(default_factory=list)
     ended: LedgerReading | None = None
 
@@ -86,7 +86,7 @@ class LedgerReader:
             elif keys is self._keys:
                 return None
         entries = [entry for place in places for entry in place.entries]
-        return LedgerReading(generation, Snapshot.of(initial, places), _in_order(entries))
+        return LedgerReading(generation, SaleSnapshot.of(initial, places), _in_order(entries))
 
 
 def _in_order(entries: Iterable[str]) -> list[Order]:

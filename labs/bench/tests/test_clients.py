@@ -13,7 +13,7 @@ import pytest
 
 from app.contract.outcomes import Outcome
 from labs.bench import clients as clients_module
-from labs.bench.clients import Click, ClientPool, Connection, Unanswered
+from labs.bench.clients import BuyerConnection, Click, ClientPool, Unanswered
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 
@@ -79,7 +79,7 @@ def test_an_answer_may_come_in_pieces() -> None:
     ours.setblocking(False)
     ends = []
     with ours, theirs:
-        connection = Connection("http://shop", "shop", ours)
+        connection = BuyerConnection("http://shop", "shop", ours)
         connection.send(b"click", "buyer", at=0.0)
         for piece in (http(SOLD)[:20], http(SOLD)[20:60], http(SOLD)[60:]):
             theirs.sendall(piece)

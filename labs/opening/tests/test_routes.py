@@ -19,7 +19,7 @@ from app import services
 from app.contract.outcomes import Promise
 from app.guards import guards
 from app.sales.sale import Sale
-from labs.opening.schedule import Schedule
+from labs.opening.schedule import OpeningSchedule
 from lock import Mutex
 from tests.support.overtaking import overtaken
 from tests.support.shops import WAIT_S, WAYS, Answer, buy, in_ms
@@ -79,13 +79,13 @@ def test_a_schedule_needs_the_token(make: Callable[..., Flask], method: str) -> 
 
 
 @pytest.fixture
-def schedule(app: Flask) -> Schedule:
+def schedule(app: Flask) -> OpeningSchedule:
     """The lab's own, of the first instance."""
-    schedule: Schedule = app.extensions["schedule"]
+    schedule: OpeningSchedule = app.extensions["schedule"]
     return schedule
 
 
-def open_now(schedule: Schedule, fence: int) -> tuple[str, str]:
+def open_now(schedule: OpeningSchedule, fence: int) -> tuple[str, str]:
     """What a leader with this token gets, where the sale is closed."""
     closed = schedule.read()
     assert closed is not None
@@ -93,7 +93,7 @@ def open_now(schedule: Schedule, fence: int) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("guard", WAYS)
-def test_a_purchase_before_the_opening(app: Flask, schedule: Schedule, stranger: Mutex, guard: str) -> None:
+def test_a_purchase_before_the_opening(app: Flask, schedule: OpeningSchedule, stranger: Mutex, guard: str) -> None:
     """It is a 409 with the time, no wait for a lock and Retry-After; the same Idempotency-Key buys once it is open."""
     browser = app.test_client()
     schedule.set(2, in_ms(50_000))
@@ -114,7 +114,9 @@ def test_a_purchase_before_the_opening(app: Flask, schedule: Schedule, stranger:
 
 
 @pytest.mark.parametrize("guard", WAYS)
-def test_a_process_that_was_not_told_of_the_closing(app: Flask, other: Flask, schedule: Schedule, guard: str) -> None:
+def test_a_process_that_was_not_told_of_the_closing(
+    app: Flask, other: Flask, schedule: OpeningSchedule, guard: str
+) -> None:
     """Its first purchases find no stock and are told the time as well, also with a key; none is told "sold out"."""
     assert buy(other, guard)["outcome"] == "sold"
     schedule.set(2, in_ms(50_000))
@@ -128,7 +130,7 @@ def test_a_process_that_was_not_told_of_the_closing(app: Flask, other: Flask, sc
     assert told == ["sold", "sold_out"]
 
 
-def test_a_click_on_an_open_sale_costs_nothing(app: Flask, schedule: Schedule) -> None:
+def test_a_click_on_an_open_sale_costs_nothing(app: Flask, schedule: OpeningSchedule) -> None:
     """Redis is asked once for each generation whether it is closed, and not for each click."""
     assert buy(app)["outcome"] == "sold"
     buy(app)
@@ -138,7 +140,7 @@ def test_a_click_on_an_open_sale_costs_nothing(app: Flask, schedule: Schedule) -
 
 @pytest.mark.parametrize("guard", EXACT)
 def test_exact_guards_sell_exactly_from_the_opening_on(
-    app: Flask, other: Flask, sale: Sale, schedule: Schedule, guard: str, crowd: ThreadPoolExecutor
+    app: Flask, other: Flask, sale: Sale, schedule: OpeningSchedule, guard: str, crowd: ThreadPoolExecutor
 ) -> None:
     """Buyers who click on and on at two instances buy exactly the stock, all of it after the opening."""
     schedule.set(7, in_ms(300))

@@ -16,7 +16,7 @@ from app.sales.purchase import Purchase
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
 from app.sales.stock import Stock
-from labs.opening.schedule import Closed, NotScheduled, Schedule
+from labs.opening.schedule import Closed, NotScheduled, OpeningSchedule
 from tests.support.overtaking import overtaken
 from tests.support.shop_fixtures import Process
 from tests.support.shops import in_ms, section_of
@@ -28,8 +28,8 @@ def process(process: Process) -> Process:
     return partial(process, items=2)
 
 
-def schedule_of(sale: Sale) -> Schedule:
-    return Schedule(sale, "demo")
+def schedule_of(sale: Sale) -> OpeningSchedule:
+    return OpeningSchedule(sale, "demo")
 
 
 def buys(sale: Sale, item: str = "1") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from app.guards.base import Guard, Parts, Promise
-from app.sales.commit_queue import Entry
+from app.sales.commit_queue import QueuedPurchase
 from app.sales.purchase import Purchase, Receipt, think_for
 from labs.shards.claims import Claims
 from labs.shards.settings import ShardSettings
@@ -64,7 +64,7 @@ class EtcdShardedGuard(Guard):
             self.shop.sale.read_etcd()  # if etcd does not answer, that is why no items came
             raise
 
-    def lead(self, stock: ShardedStock, shard: Shard, leader: Entry) -> None:
+    def lead(self, stock: ShardedStock, shard: Shard, leader: QueuedPurchase) -> None:
         """Sell to all that wait at the shard, and bring items, until the leader has its answer."""
         shard.queue.serve(partial(stock.sell, shard))
         while leader.result is None:

@@ -13,7 +13,7 @@ from app.config.settings import Settings
 from app.sales.purchase import Purchase, Section
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
-from app.sales.snapshot import Snapshot
+from app.sales.snapshot import SaleSnapshot
 from labs.shards.shards import ShardedStock
 from labs.shards.transfer import Transfers
 from loadtest.shop_client.ledgers import Ledgers
@@ -38,7 +38,7 @@ def test_the_board_reads_all_ledgers(reader: LedgerReader, sale: Sale, stock: Sh
         sell(stock, number, "shop-a")
     first = reader.read()
     assert first is not None
-    assert (len(first.new), first.snapshot) == (2, Snapshot(initial=10, stock=8, lucky=2, orders=2))
+    assert (len(first.new), first.snapshot) == (2, SaleSnapshot(initial=10, stock=8, lucky=2, orders=2))
     sell(stock, 0, "shop-b")
     for initial in (6, 5):
         sale.reset(initial)
@@ -46,8 +46,8 @@ def test_the_board_reads_all_ledgers(reader: LedgerReader, sale: Sale, stock: Sh
     assert after is not None
     assert after.ended is not None
     assert [order.instance for order in after.ended.new] == ["shop-b"]
-    assert after.ended.snapshot == Snapshot(initial=10, stock=7, lucky=3, orders=3)
-    assert after.snapshot == Snapshot(initial=5, stock=5, lucky=0, orders=0)
+    assert after.ended.snapshot == SaleSnapshot(initial=10, stock=7, lucky=3, orders=3)
+    assert after.snapshot == SaleSnapshot(initial=5, stock=5, lucky=0, orders=0)
     for number in (2, 3):
         assert Transfers(stock.places, 1).refill({number: 1})
     assert reader.read() is not None
@@ -57,7 +57,7 @@ def test_the_board_reads_all_ledgers(reader: LedgerReader, sale: Sale, stock: Sh
     last = reader.read()
     assert last is not None
     assert last.ended is not None
-    assert (len(last.ended.new), last.ended.snapshot) == (1, Snapshot(initial=5, stock=4, lucky=1, orders=1))
+    assert (len(last.ended.new), last.ended.snapshot) == (1, SaleSnapshot(initial=5, stock=4, lucky=1, orders=1))
 
 
 def test_the_shop_and_the_rush_add_them_up(app: Flask, settings: Settings) -> None:

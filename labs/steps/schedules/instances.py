@@ -36,7 +36,7 @@ class Hatchery(App):
         return self.socket.exists()
 
 
-class Instance:
+class SteppedInstance:
     """One process with purchases; `ask` calls a method of its `Worker`."""
 
     def __init__(self, hatchery: Hatchery, name: str, environment: Mapping[str, str], proxy: Proxy | None) -> None:
@@ -51,7 +51,7 @@ class Instance:
         self._stream = self._connection.makefile("rwb")
         self._send("", {**environment, "FLASHSALE_INSTANCE": name})
 
-    def ready(self) -> Instance:
+    def ready(self) -> SteppedInstance:
         """Wait until it has connected to its servers; raises ServerError."""
         self._pid = int(self._receive())
         return self

@@ -58,7 +58,7 @@ CHECKS = 4  # that a purchase may make without having tried in vain: acquiring m
 SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
 
 
-class Worker:
+class SteppedWorker:
     """One instance, and its purchases by their buyers."""
 
     def __init__(self, environment: dict[str, str]) -> None:
@@ -177,12 +177,12 @@ class Worker:
 def serve(connection: socket.socket) -> None:
     """Be the worker of this connection until it ends."""
     with connection, connection.makefile("rwb") as stream:
-        worker: Worker | None = None
+        worker: SteppedWorker | None = None
         for line in stream:
             name, arguments = json.loads(line)
             try:
                 if worker is None:
-                    worker, result = Worker(arguments), os.getpid()
+                    worker, result = SteppedWorker(arguments), os.getpid()
                 else:
                     result = getattr(worker, name)(*arguments)
                 answer: dict[str, Any] = {"result": result}

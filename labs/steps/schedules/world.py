@@ -26,7 +26,7 @@ from app.contract.keys import Keys, queue_name
 from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
-from labs.steps.schedules.instances import TTL_S, Hatchery, Instance
+from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance
 from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
@@ -54,7 +54,7 @@ class Stepped:
     """A purchase as it was seen last; times in milliseconds since the epoch."""
 
     buyer: str
-    instance: Instance
+    instance: SteppedInstance
     id: str
     point: str = "start"
     stands: bool = True
@@ -129,8 +129,8 @@ class World(Resource):
             "FLASHSALE_HOST": "127.0.0.1",
         }
         self._hatchery = Hatchery(self.directory, self._environment, self.modules)
-        self._instances: list[Instance] = []
-        self._spare: Instance | None = None
+        self._instances: list[SteppedInstance] = []
+        self._spare: SteppedInstance | None = None
         self._lock_values: dict[str, Stepped] = {}
         self._open = ExitStack()
         self._is_proxied = False
@@ -334,7 +334,7 @@ class World(Resource):
 
     # Faults
 
-    def _end_leases(self, instance: Instance) -> None:
+    def _end_leases(self, instance: SteppedInstance) -> None:
         """What so much time does: the instance's lease in etcd ends, and every key in Redis that has an expiry."""
         for lease in {lease for contender, lease in self._queue() if lease and contender.session == instance.name}:
             self._etcd.revoke(lease)
@@ -342,16 +342,16 @@ class World(Resource):
             if self._redis.pttl(key) > 0:
                 self._redis.delete(key)
 
-    def _instance(self) -> Instance:
+    def _instance(self) -> SteppedInstance:
         proxy, url = None, self.redis.url
         if self._is_proxied:
             proxy = Proxy(f"127.0.0.1:{self.redis.port}")
             proxy.start()
             url = f"redis://{proxy.endpoint}/0"
         name = f"shop-{next(self._numbers)}"
-        return Instance(self._hatchery, name, {"FLASHSALE_REDIS_URL": url}, proxy)
+        return SteppedInstance(self._hatchery, name, {"FLASHSALE_REDIS_URL": url}, proxy)
 
-    def _next_instance(self) -> Instance:
+    def _next_instance(self) -> SteppedInstance:
         spare, self._spare = self._spare, self._instance()
         return (spare or self._instance()).ready()
 

@@ -15,7 +15,7 @@ from app import services
 from app.contract.keys import DEFAULT_ITEM
 from app.guards import etcd_batch
 from app.sales import commit_queue
-from app.sales.commit_queue import Entry
+from app.sales.commit_queue import QueuedPurchase
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from lock import CohortMutex, LockTimeout, Mutex, Turn
@@ -192,7 +192,7 @@ class Interrupted(BaseException):
 @pytest.mark.parametrize(
     ("place", "error", "first", "others"),
     [
-        ((Entry, "wait"), Interrupted(), None, "sold"),
+        ((QueuedPurchase, "wait"), Interrupted(), None, "sold"),
         ((CohortMutex, "acquire"), Interrupted(), None, "sold"),
         ((CohortMutex, "acquire"), LockTimeout("late"), "lock_timeout", "sold"),
         ((Stock, "sell_group"), Interrupted(), None, "unavailable"),

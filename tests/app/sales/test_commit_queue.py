@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.contract.outcomes import Outcome
-from app.sales.commit_queue import CommitQueue, Entry
+from app.sales.commit_queue import CommitQueue, QueuedPurchase
 from app.sales.purchase import Purchase, Receipt, Section
 from tests.support.shops import WAIT_S
 from tests.support.waiting import wait_until
@@ -23,7 +23,7 @@ def test_a_purchase_without_a_result_keeps_its_place(crowd: ThreadPoolExecutor) 
     """A leader that has its own answer serves no more; the next one serves those that found nothing, in their order."""
     queue, groups = CommitQueue(), list[list[str]]()
 
-    def lead(leader: Entry) -> None:
+    def lead(leader: QueuedPurchase) -> None:
         wait_until(lambda: len(queue) >= 4 - 2 * len(groups))
         queue.serve(two_of_them)
 
@@ -44,19 +44,19 @@ def test_a_purchase_whose_time_is_up_is_not_given_up_while_it_is_decided(
 ) -> None:
     """Its order may be written already, so it waits for the answer."""
     monkeypatch.setattr("app.sales.commit_queue._RESULT_S", 0.01)
-    queue, waits, wait = CommitQueue(), list[Entry](), Entry.wait
+    queue, waits, wait = CommitQueue(), list[QueuedPurchase](), QueuedPurchase.wait
     decided = threading.Event()
 
-    def counted(entry: Entry, timeout: float) -> bool:
+    def counted(entry: QueuedPurchase, timeout: float) -> bool:
         waits.append(entry)
         return wait(entry, timeout)
 
-    def lead(leader: Entry) -> None:
+    def lead(leader: QueuedPurchase) -> None:
         wait_until(lambda: len(queue) == 2)
         queue.serve(sell)
 
     def sell(group: Sequence[Section]) -> list[Receipt]:
-        monkeypatch.setattr(Entry, "wait", counted)
+        monkeypatch.setattr(QueuedPurchase, "wait", counted)
         decided.wait(WAIT_S)
         return [sold(purchase) for purchase in group]
 

@@ -12,7 +12,7 @@ import redis
 from app.sales.purchase import Purchase
 from app.sales.refusals import EtcdLost, SaleLost, SaleReset
 from app.sales.sale import Sale
-from app.sales.snapshot import Snapshot
+from app.sales.snapshot import SaleSnapshot
 from app.sales.stock import Stock
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, EtcdUnavailable
@@ -70,7 +70,7 @@ def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Proces
         assert_raises(SaleLost, buys, each, match="Redis has lost this sale: reset it")
         assert_raises(SaleLost, each.snapshot)
     process().reset(4)
-    assert (buys(sale), process().snapshot()) == (3, Snapshot(initial=4, stock=3, lucky=1, orders=1))
+    assert (buys(sale), process().snapshot()) == (3, SaleSnapshot(initial=4, stock=3, lucky=1, orders=1))
 
 
 def test_a_late_write_is_no_sale(process: Process) -> None:

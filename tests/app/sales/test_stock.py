@@ -16,7 +16,7 @@ from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase, Receipt, Section, Token
 from app.sales.refusals import FencedOff, KeyReused, PurchaseError, SaleReset
 from app.sales.sale import Sale
-from app.sales.snapshot import Snapshot
+from app.sales.snapshot import SaleSnapshot
 from app.sales.stock import Stock
 from lock import CohortToken
 from tests.support.overtaking import overtaken
@@ -131,7 +131,7 @@ def test_every_way_sells_as_the_model(sale: Sale, item_stock: Stock, ways: list[
             else:
                 assert receipt.replayed
             assert (receipt.outcome, receipt.order, receipt.stock) == (first.outcome, first.order, first.stock)
-        assert sale.snapshot() == Snapshot(initial=initial, stock=left, lucky=sold, orders=sold)
+        assert sale.snapshot() == SaleSnapshot(initial=initial, stock=left, lucky=sold, orders=sold)
         assert sale.client.hlen(sale.keys.answers) == len(answers)
 
 
@@ -178,7 +178,7 @@ def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, item_stock: Stock
             try:
                 receipt = buy(item_stock, section)
             except SaleReset:
-                assert sale.snapshot() == Snapshot(initial=5, stock=5, lucky=0, orders=0)
+                assert sale.snapshot() == SaleSnapshot(initial=5, stock=5, lucky=0, orders=0)
                 continue
         if len(resets) == place:
             break

@@ -13,7 +13,7 @@ import pytest
 
 from lock.core import reconciler
 from lock.core.acquisition import Acquisition
-from lock.core.cohort import Cohort, Turn
+from lock.core.cohort import Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.queue import Queue, Stage, Ticket
 from lock.queue.view import QueueView
@@ -166,7 +166,7 @@ def name_alike(core: Core, queue: Queue, folder: str) -> tuple[int, str]:
     return slot, f"{queue.prefix}{folder}{core.lease_id:x}-{slot:x}"
 
 
-def start_at_once(cohort: Cohort, turn: Turn, now: float) -> Any:
+def start_at_once(cohort: Cohort, turn: CohortTurn, now: float) -> Any:
     """A turn beside the one that runs."""
     if cohort.turn is not None and cohort.turn.ticket is not None:
         cohort._start(turn, cohort.turn.ticket)

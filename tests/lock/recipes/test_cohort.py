@@ -18,7 +18,7 @@ import pytest
 
 from lock import Client, CohortMutex, CohortToken, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
-from lock.core.cohort import Turn as CoreTurn
+from lock.core.cohort import CohortTurn
 from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
@@ -159,7 +159,7 @@ def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMute
 
 def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
     """A turn that ends before a cancelled thread has woken goes to another."""
-    asleep = CoreTurn(mutex._cohort, now(), deadline=math.inf)
+    asleep = CohortTurn(mutex._cohort, now(), deadline=math.inf)
     with mutex.acquire(timeout=WAIT_S):
         mutex._engine.tell(asleep.next)
         mutex._engine.tell(partial(asleep.cancel, LockCancelled("cancelled")))

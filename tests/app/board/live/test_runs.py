@@ -17,7 +17,7 @@ from app.board.sources.ledger import LedgerReading
 from app.contract.clock import now_ns
 from app.contract.orders import Order
 from app.contract.section_log import LoggedSection
-from app.sales.snapshot import Snapshot
+from app.sales.snapshot import SaleSnapshot
 from tests.support.shops import snapshot_of
 
 EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_text(encoding="utf-8"))
@@ -33,7 +33,7 @@ def order(guard: str, at_ms: int = 0) -> Order:
 
 def run_of(began_s: float = 1000.0) -> SaleRun:
     """A run that began then, with ten items."""
-    return SaleRun(str(int(began_s * 1e6)), Snapshot(initial=10, stock=10, lucky=0, orders=0))
+    return SaleRun(str(int(began_s * 1e6)), SaleSnapshot(initial=10, stock=10, lucky=0, orders=0))
 
 
 def test_a_run_has_the_guard_of_its_orders() -> None:
@@ -49,7 +49,7 @@ def test_sections_belong_to_the_run_in_which_they_began() -> None:
     run = run_of()
     early, own, late = (section(n, run.began_ns + at, None) for n, at in ((1, -1), (2, 5), (3, 50)))
     assert run.add_sections([early, own, late]) == [own, late]
-    ended = LedgerReading(run.generation, Snapshot(initial=10, stock=9, lucky=1, orders=1), [order("etcd")])
+    ended = LedgerReading(run.generation, SaleSnapshot(initial=10, stock=9, lucky=1, orders=1), [order("etcd")])
     assert run.end(run.began_ns + 20, ended) == [late]
     assert list(run.sections.values()) == [own]
     assert (run.summary()["orders"], run.summary()["guard"]) == (1, "etcd")
@@ -91,7 +91,7 @@ def test_what_a_dead_process_had_in_hand_has_failed(monkeypatch: pytest.MonkeyPa
     """Its buyers were not served, and count as soon as no other answer is to come."""
     monkeypatch.setattr(module, "QUIET_S", 0.0)
     run, sold = run_of(), Counter(sold=1)
-    run.snapshot = Snapshot(initial=10, stock=9, lucky=1, orders=1)
+    run.snapshot = SaleSnapshot(initial=10, stock=9, lucky=1, orders=1)
     run.add_orders([order("etcd")])
     run.answered(sold, in_hand=5, lost=0)
     assert (run.over, run.verdict.sentence) == (False, "EXACT")

@@ -21,7 +21,7 @@ from app.sales.purchase import Purchase, Section
 from app.sales.redis_client import connect
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
-from app.sales.snapshot import Snapshot
+from app.sales.snapshot import SaleSnapshot
 from app.sales.stock import Stock
 
 
@@ -58,7 +58,7 @@ def test_each_order_is_read_once(reader: LedgerReader, sale: Sale) -> None:
     buy(sale, "a", "b")
     first = read(reader)
     assert sellers(first.new) == ["a", "b"]
-    assert first.snapshot == Snapshot(initial=10, stock=8, lucky=2, orders=2)
+    assert first.snapshot == SaleSnapshot(initial=10, stock=8, lucky=2, orders=2)
     buy(sale, "c")
     second = read(reader)
     assert [(order.instance, order.guard) for order in second.new] == [("c", "redis-lua")]
@@ -133,19 +133,19 @@ def test_further_places_are_read_with_the_own_one(reader: LedgerReader, sale: Sa
     place = PlaceKeys(f"{sale.keys.prefix}other:")
     sale.client.mset({place.generation: sale.generation, place.stock: 3, place.arrived: 4, sale.keys.stock: 5})
     sale.client.set(place.sent, 2)
-    assert read(reader).snapshot == Snapshot(initial=10, stock=5, lucky=0, orders=0)
+    assert read(reader).snapshot == SaleSnapshot(initial=10, stock=5, lucky=0, orders=0)
     sale.client.hset(sale.keys.places, place.prefix, sale.generation)
     sale.client.rpush(place.orders, Order("1", "ada", "shop-a").encode())
     first = read(reader)
-    assert (sellers(first.new), first.snapshot) == (["shop-a"], Snapshot(initial=10, stock=6, lucky=0, orders=1))
+    assert (sellers(first.new), first.snapshot) == (["shop-a"], SaleSnapshot(initial=10, stock=6, lucky=0, orders=1))
     sale.client.rpush(place.orders, Order("2", "bob", "shop-b").encode())
     for initial in (6, 5):
         sale.reset(initial)
     after = read(reader)
     assert after.ended is not None
     assert sellers(after.ended.new) == ["shop-b"]
-    assert after.ended.snapshot == Snapshot(initial=10, stock=6, lucky=0, orders=2)
-    assert after.snapshot == Snapshot(initial=5, stock=5, lucky=0, orders=0)
+    assert after.ended.snapshot == SaleSnapshot(initial=10, stock=6, lucky=0, orders=2)
+    assert after.snapshot == SaleSnapshot(initial=5, stock=5, lucky=0, orders=0)
 
 
 def test_a_place_that_the_sale_has_noted_and_that_is_not_there_is_lost(reader: LedgerReader, sale: Sale) -> None:
@@ -155,4 +155,4 @@ def test_a_place_that_the_sale_has_noted_and_that_is_not_there_is_lost(reader: L
         with pytest.raises(SaleLost):
             look()
     sale.reset(1)
-    assert read(reader).snapshot == sale.snapshot() == Snapshot(initial=1, stock=1, lucky=0, orders=0)
+    assert read(reader).snapshot == sale.snapshot() == SaleSnapshot(initial=1, stock=1, lucky=0, orders=0)

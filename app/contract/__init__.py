@@ -1,1 +1,1 @@
-"""The rules that shop, board and rush share, once. Standard library only: Locust's image has nothing else of `app`."""
+"""Rules that shop, board and rush share. Locust's image has this package and the slow motion, and no more of `app`."""

@@ -87,10 +87,11 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
         if not conn.address:
             self._give_thread(conn)  # the board sends what it has begun, and a socket file knows no SO_RCVLOWAT
             return
-        received = _peek(conn.sock)
         if conn.parser and conn.parser.unreader.buf.getvalue():
             self._end(conn)  # what follows without waiting for the answer does not come from the page
-        elif received is None or (is_whole := _is_whole(received)) is None:
+            return
+        received = _peek(conn.sock)  # not before: behind an answer the socket would wait for as long as for a send
+        if received is None or (is_whole := _is_whole(received)) is None:
             self._end(conn)
         elif is_whole:
             self._give_thread(conn)

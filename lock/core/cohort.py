@@ -131,9 +131,9 @@ class Cohort:
 
     def end(self, turn: CohortTurn, now: float) -> Ticket | None:
         """The turn is over: the ticket to release, None where the hold goes on. `NotHeld` where it was over before."""
+        turn.check_turn()
         ticket = turn.ticket
-        if self.turn is not turn or ticket is None:
-            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+        assert ticket is not None
         self.turn = None
         if self._is_young(ticket, now):
             is_alone = ticket.queue.is_alone(ticket)
@@ -354,10 +354,11 @@ class CohortTurn:
         return self
 
     def next(self, now: float) -> Ask | Wait | None:
-        """As `Acquisition.next`. A turn that is over, or that nobody waits for any more, is None."""
+        """As `Acquisition.next`. A wait that is over is None; a turn that is over raises `NotHeld`."""
         cohort = self.cohort
         if self.ticket is not None:
             cohort.core.check(self.ticket, now)
+            self.check_turn()
             return None
         if self.failure is not None:
             raise type(self.failure)(str(self.failure))
@@ -434,9 +435,14 @@ class CohortTurn:
 
     def fence(self, now: float) -> None:
         """As `Core.fence`; its end is the end of the hold. `NotHeld` where it is not its turn."""
-        if self.ticket is None or self.cohort.turn is not self:
-            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+        self.check_turn()
+        assert self.ticket is not None
         self.cohort.core.fence(self.ticket, now)
+
+    def check_turn(self) -> None:
+        """Raise `NotHeld` where it is not its turn."""
+        if self.cohort.turn is not self:
+            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
 
     def _time_out(self, now: float) -> Ask:
         lease = self.cohort.holder_lease()

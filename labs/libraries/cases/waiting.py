@@ -19,6 +19,7 @@ class Timeout(LockCase):
 
     name = "timeout"
     columns = ("timeout",)
+    races = True  # a library that asks within the timeout may or may not be in time
 
     def drive(self, trial: LockTrial) -> Evidence:
         (holder,) = trial.contenders("A")

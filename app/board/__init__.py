@@ -35,11 +35,17 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from flask import Flask
 
     from app.board.live.sampler import Sampler
+    from app.board.parts import BoardParts
     from app.board.settings import BoardSettings
     from app.board.sources.locust import RushClient
     from app.board.sources.stack_client import StackClient
-    from app.board.web import controls, pages, security
+    from app.board.web import security
+    from app.board.web.controls import controls
+    from app.board.web.pages import STATIC, add_page, pages
+    from app.config.etcd import connect_etcd
     from app.contract import labs
+    from app.sales.redis_client import connect
+    from app.sales.sale import Sale
     from app.web import error_handlers
 
     settings = settings or BoardSettings.from_environment()
@@ -48,14 +54,19 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     sampler = Sampler(settings, stack=stack, locust=locust)
     app = Flask("app.board", static_folder=None)
     app.config["INSTANCE"] = "board"
-    app.extensions |= {"sampler": sampler, "locust": locust, "stack": stack}
-    parts = [*labs.modules("board")]
-    links = [part.LINK for part in parts if part.LINK]
+    of_labs = [*labs.modules("board")]
+    links = [each.LINK for each in of_labs if each.LINK]
     pages_of_labs = {link["path"] for link in links}
+    shop = settings.shop
+    client = connect(shop.redis_url, connections=1)
+    sale = Sale(client, shop.sale, etcd=connect_etcd(shop), stock=shop.stock, items=shop.items)
+    app.extensions |= {"sampler": sampler, "locust": locust, "stack": stack}
+    app.extensions["board"] = BoardParts(settings, sampler, locust, stack, sale, links)
     error_handlers.init_app(app, addresses="Try the board's page at /.")
     security.init_app(app, names=frozenset({*settings.names, settings.host}), pages={"/", *pages_of_labs})
-    pages.init_app(app, settings, sampler, links=links)
-    controls.init_app(app, settings, sampler, stack=stack, locust=locust)
-    for part in parts:
-        part.init_app(app, settings)
+    add_page(app, "/", STATIC / "index.html")
+    app.register_blueprint(pages)
+    app.register_blueprint(controls)
+    for each in of_labs:
+        each.init_app(app, settings)
     return app

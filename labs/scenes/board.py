@@ -24,6 +24,8 @@ from labs.scenes.stage import CannotPlay, SceneStage, TooSlow
 from lock import LockError
 
 STATIC = Path(__file__).parent / "static"
+BEGINNINGS = ("/control/rush", "/control/reset")  # of another sale
+PLAYING = "A scene is being played: let it end, or stop it."
 # The board's page offers it as a link that begins the scene.
 LINK = {
     "path": "/scenes",
@@ -116,6 +118,12 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
 
     add_page(app, "/scenes", STATIC / "scenes.html")
 
+    @app.before_request
+    def keep_the_stage() -> None:
+        """The sale of a scene ends with the scene."""
+        if request.path in BEGINNINGS and request.method == "POST" and shows and not shows[-1].is_over:
+            raise Conflict(PLAYING)
+
     @app.get("/scenes/state")
     def scenes_state() -> Response:
         """The scene that is played, or was played last; and which there are."""
@@ -129,7 +137,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
         with starting:
             playing = shows[-1].state["scene"] if shows and not shows[-1].is_over else None
             if playing not in (None, scene):
-                raise Conflict("A scene is being played: let it end, or stop it.")
+                raise Conflict(PLAYING)
             if playing is None:
                 with suppress(*UNREACHABLE):  # without Locust no rush is running
                     locust.require_idle()

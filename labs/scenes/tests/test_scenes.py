@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +49,8 @@ def ask(stack: Stack, path: str, body: dict[str, Any] | None = None) -> Any:
     """What the board answers."""
     assert stack.board is not None
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{stack.board.url}/scenes/{path}", data, {"Content-Type": "application/json"})
+    url = urllib.parse.urljoin(f"{stack.board.url}/scenes/", path)
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as response:
         return json.load(response)
 
@@ -160,11 +162,14 @@ def test_the_third_act_shows_the_lines_of_its_guards(stack: Stack) -> None:
 
 
 def test_a_scene_that_is_stopped_leaves_nothing_frozen(stack: Stack) -> None:
-    """A second one has to wait for its end; afterwards the frozen holder goes on, and nothing of it was sold."""
+    """A second one, or a rush, has to wait for its end; then the frozen holder goes on, and nothing of it was sold."""
     ask(stack, "start", {"scene": "pause"})
     wait_until(lambda: ask(stack, "state")["show"]["waits"])
     with pytest.raises(urllib.error.HTTPError, match="409"):
         ask(stack, "start", {"scene": "kill"})
+    for change in ("rush", "reset"):
+        with pytest.raises(urllib.error.HTTPError, match="409"):
+            ask(stack, f"/control/{change}", {})
     assert stack.instances[0].frozen
     ask(stack, "stop", {})
     wait_until(lambda: ask(stack, "state")["show"]["over"])

@@ -16,11 +16,13 @@ import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from flask import Response, abort, jsonify, request
+from flask import Response, abort, jsonify, redirect, request
 from gevent import get_hub
 from markupsafe import escape
 from werkzeug.exceptions import Forbidden
+from werkzeug.wrappers import Response as WerkzeugResponse
 
 from app.contract.access import is_known_host, is_own_page
 from loadtest.language import ENGLISH, LANGUAGES, text_in
@@ -64,13 +66,15 @@ class LocustWebExtension:
         app.add_url_rule(f"/report/{COMPARISON}", view_func=self.comparison)
         app.add_url_rule("/report/records/<guard>.json", view_func=self.record)
 
-    def _check(self) -> Response | None:
+    def _check(self) -> Response | WerkzeugResponse | None:
         """Refuse strangers, and values that Locust does not check; its page shows the reason."""
         if not is_known_host(request.host, self._names):
             raise Forbidden("Locust's page is not known by that host name: use its address or FLASHSALE_LOCUST_NAMES.")
         if request.path == "/":  # the board links there
             self._look_for_guards()
             self._environment.web_ui.template_args |= _tab(_asked_language())  # the page is made next
+            if "tab" not in request.args:  # a rush is over in seconds: what counts is its verdict
+                return redirect(f"/?{urlencode([*request.args.items(multi=True), ('tab', TAB)])}")
         elif not is_own_page(request.headers, request.host, self._names):
             raise Forbidden("Pages of other sites may not use Locust's page.")
         try:

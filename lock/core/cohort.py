@@ -197,12 +197,17 @@ class Cohort:
     def timed_out(self, now: float, ttl_s: int | None, since: float) -> LockError:
         """The error of a wait that began at `since`."""
         acquisition = self.acquisition
-        if acquisition is None:
-            return LockTimeout(f"lock {self.name!r} not acquired in time; others of this process wait for it too")
-        if acquisition.ticket.created is None:
+        if acquisition is None or acquisition.ticket.created is None:
             waited = now - since
             return EtcdUnavailable(f"lock {self.name!r}: no place in the queue in time ({waited:.1f} s)")
         return acquisition.timed_out(now, ttl_s, since)
+
+    def found_taken(self, now: float) -> LockTimeout:
+        """The error of a try that came while somebody here had the hold, or waited for it."""
+        acquisition = self.acquisition
+        if acquisition is None or acquisition.ticket.created is None:
+            return LockTimeout(f"lock {self.name!r} is not free: others of this process wait for it")
+        return acquisition.timed_out(now, None, now)
 
     def holder_lease(self) -> int:
         """The lease of the key that holds, 0 where that is not known."""
@@ -211,9 +216,11 @@ class Cohort:
 
     def is_settled(self) -> bool:
         """Whether the process has its place, and it is known who holds."""
-        if self.acquisition is None or self.acquisition.ticket.stage is Stage.HELD:
-            return True
+        if self.acquisition is None:  # the first in line is about to queue
+            return False
         ticket = self.acquisition.ticket
+        if ticket.stage is Stage.HELD:
+            return True
         return ticket.stage is not Stage.WRITING and (ticket.queue.view is None or ticket.queue.is_settled(ticket))
 
     # Lingering
@@ -372,7 +379,7 @@ class CohortTurn:
             if self.tries and cohort.is_busy():
                 self._is_over = True
                 if self.explains:
-                    raise cohort.timed_out(now, None, self._since)
+                    raise cohort.found_taken(now)
                 return None
             cohort.enter(self, now)
             if self.ticket is not None:  # set by `enter`

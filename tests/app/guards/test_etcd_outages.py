@@ -45,7 +45,7 @@ def test_an_outage_is_not_taken_for_a_queue(make: Callable[..., Flask], fresh_et
     fresh_etcd.pause()
     for guard in {"etcd", "etcd-cohort", "etcd-batch", "etcd-sharded"}.intersection(WAYS):
         answers = at_once(8, lambda _: buy(app, guard))  # noqa: B023
-        assert {(answer["outcome"], answer["in_doubt"]) for answer in answers} == {("unavailable", False)}
+        assert not [answer for answer in answers if answer["outcome"] != "unavailable" or answer["in_doubt"]]
     fresh_etcd.resume()
 
 

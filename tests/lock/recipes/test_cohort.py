@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from loadtest.stack.proxy import Proxy
 from lock import Client, CohortMutex, CohortToken, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
 from lock.core.cohort import CohortTurn
@@ -347,3 +348,16 @@ def test_a_short_timeout_is_a_timeout(mutex: CohortMutex) -> None:
         assert_raises(LockTimeout, in_thread(mutex.acquire, timeout=0.001).result, WAIT_S)
         assert_raises(LockTimeout, in_thread(mutex.acquire, timeout=0).result, WAIT_S)
         assert in_thread(mutex.try_acquire).result(WAIT_S) is None
+
+
+def test_a_try_beside_a_thread_that_is_about_to_queue_is_a_timeout(far: Client, proxy: Proxy, name: str) -> None:
+    """The lock is not free for it, whatever becomes of the place: others of its process wait."""
+    with Session(far, ttl=10) as session:
+        mutex = CohortMutex(session, name)
+        proxy.stall()
+        first = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: mutex._cohort.acquisition)
+        assert_raises(LockTimeout, in_thread(mutex.acquire, timeout=0).result, WAIT_S, match="others of this process")
+        assert in_thread(mutex.try_acquire).result(WAIT_S) is None
+        proxy.resume()
+        first.result(WAIT_S).release()

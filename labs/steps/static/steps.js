@@ -21,6 +21,7 @@ let guard = LEVELS[0];
 let setup = { guards: [] };
 let waiting = 0; // requests, which wait for each other: an older state must not replace a newer one
 let turn = Promise.resolve();
+let focused = ""; // the button that had the keyboard's focus when its level ended; in the next one it has it again
 let mayBegin = document.body.dataset.begins === "true" && !location.hash; // a link of another site begins nothing, and a schedule its own guard
 
 async function ask(path, body) {
@@ -51,6 +52,8 @@ function act(path, body) {
 const poll = () => document.hidden || waiting || act("/steps/state");
 
 function choose(name) {
+  const held = document.activeElement;
+  focused = held === $("next-level") ? "step A" : (held?.dataset.do ?? "");
   select(name);
   $("purchases").replaceChildren(); // those end now
   act("/steps/begin", { guard });
@@ -88,6 +91,8 @@ function show({ instances, sale, queue }) {
   });
   for (const old of $("purchases").querySelectorAll(".purchase")) if (!all.some(({ id }) => old.dataset.id === id)) old.remove();
   for (const purchase of all) showControls(purchase, { all, queue, colour: instances.indexOf(purchase.instance) });
+  if (all.length && focused) document.querySelector(`[data-do="${focused}"]`)?.focus();
+  focused = "";
   const over = all.every(({ point }) => point === "over"); // also before the first one
   $("begin").className = over ? "main" : "";
   allow($("add"), !over && all.length < 3);
@@ -228,6 +233,7 @@ $("levels").append(
     return make("li", {}, button);
   }),
 );
+$("other").ariaLabel = t("other");
 $("begin").addEventListener("click", () => choose(guard));
 $("next-level").addEventListener("click", ({ target }) => choose(target.value));
 pressable($("add"), () => act("/steps/add", { guard, buyer: "C" }));
@@ -238,7 +244,7 @@ ask("/setup").then((told) => {
   setup = told;
   $("token-label").hidden = !told.token_needed;
   const others = told.guards.filter(({ name }) => !LEVELS.includes(name));
-  $("other").replaceChildren(new Option("–", ""), ...others.map(({ name, description }) => Object.assign(new Option(name), { title: language === "en" ? description : "" })));
+  $("other").replaceChildren(new Option(t("other"), ""), ...others.map(({ name, description }) => Object.assign(new Option(name), { title: language === "en" ? description : "" })));
   select(guard);
 });
 poll();

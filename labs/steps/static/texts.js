@@ -17,7 +17,7 @@ export const TEXTS = {
   nextLevel: ["Next level: {number} {guard}", "下一关：{number} {guard}"],
   reached: ["Aim reached. {text}", "达到目标。{text}"],
   freezeLater: ["Freeze it between its check and its write.", "请在检查与写入之间冻结它。"],
-  leaseLeft: ["; etcd: {left} s left of its lease", "；etcd：租约还剩 {left} 秒"],
+  leaseLeft: ["; its lease has {left} s left", "；它的租约还剩 {left} 秒"],
   leaseEnded: ["; its lease has ended", "；它的租约已到期"],
   counter: ["counter", "计数器"],
   ledger: ["ledger", "账本"],

@@ -146,9 +146,11 @@ def test_the_page_opens_with_the_first_level_and_is_played_by_keys(open_page: An
     page.wait_for_selector("#levels button[value=none][aria-current=true]")
     press(page, *"aaaabbbbbbaa")
     wait_result(page, SOLD_TWICE, "none")
-    page.keyboard.press("n")
+    page.focus("#next-level")
+    page.keyboard.press("Enter")
     page.wait_for_selector("#levels button[value=thread][aria-current=true]")
     page.wait_for_selector(".code small:has-text('app/guards/thread.py')")
+    page.wait_for_selector("[data-do='step A']:focus")
     press(page, "a")
     page.keyboard.press(" ")
     page.wait_for_selector(".purchase:has-text('A read 1')")
@@ -164,7 +166,7 @@ def test_the_lease_of_a_frozen_holder_counts_down(open_page: Any) -> None:
     begin(page, "etcd")
     step(page, *"AA")
     page.click("[data-do='freeze A']")
-    page.wait_for_selector(".purchase:has-text('left of its lease')")
+    page.wait_for_selector(".purchase:has-text('its lease has')")
     page.wait_for_selector(".purchase:has-text('its lease has ended')")
     assert page.evaluate("document.activeElement.dataset.do") == "freeze A"
     page.click("[data-do='freeze A']")
@@ -189,6 +191,22 @@ def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, st
     rows = page.evaluate(ROWS)
     assert len({row["height"] for row in rows}) == 1, rows
     assert all(row["beyond"] == 0 and row["size"] >= 18 for row in rows), rows
+
+
+def test_what_a_marker_says_is_never_cut_to_a_letter(open_page: Any) -> None:
+    """Where the line of code leaves no room for it, it is not shown; the purchase's own panel says it."""
+    page = open_page()
+    page.set_viewport_size({"width": 1024, "height": 768})
+    begin(page, "thread")
+    for buyer, words in (("A", "A is inside"), ("A", "A read 1"), ("B", "B is inside")):
+        page.click(f"[data-do='step {buyer}']:not([aria-disabled=true])")
+        page.wait_for_selector(f".purchase:has-text('{words}')")
+    shown = page.evaluate(
+        "() => [...document.querySelectorAll('.code-note span')].filter("
+        "({ offsetTop, offsetHeight, parentNode }) => offsetTop < parentNode.offsetTop + parentNode.offsetHeight"
+        ").map((note) => [note.textContent, note.scrollWidth - note.clientWidth])"
+    )
+    assert shown == [["read 1", 0]]
 
 
 def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_page: Any) -> None:

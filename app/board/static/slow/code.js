@@ -74,8 +74,8 @@ export class Code {
     row.dataset.key = key;
     const [marks, , note] = row.children;
     marks.replaceChildren(...chips.map(([name, label]) => make("b", { class: name }, label)));
-    // A comment that has no room goes to a second line, which is not shown.
-    const aside = notes.length ? notes.map(([tone, text]) => make("span", { class: tone }, text)) : ["\u200b ", make("i", {}, row.dataset.comment)];
-    note.replaceChildren(...aside);
+    // What has no room goes to a second line, which is not shown.
+    const aside = notes.length ? notes.map(([tone, text]) => make("span", { class: tone }, text)) : [make("i", {}, row.dataset.comment)];
+    note.replaceChildren("\u200b ", ...aside);
   }
 }

@@ -22,10 +22,11 @@ from labs.bench.locks.go import GoMissing, compiled
 from labs.bench.meters import measure_handover_ms
 from labs.bench.page import render_benchmark
 from labs.bench.part import Part
+from labs.bench.picture import click_picture
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, BareApp, Bench
 from labs.bench.suite import PARTS, parts
-from labs.bench.tables import ResultTable, ceiling_tables, fill_blocks, part_tables, setting
+from labs.bench.tables import ResultTable, all_tables, fill_blocks, setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import PAGE
 from loadtest.results.folders import point_latest, report_under_way
@@ -73,7 +74,7 @@ def bench(
 
 def show_result(result: BenchResult, file: Path, console: Console) -> None:
     """Print the tables of a result, and write its page beside its file."""
-    for table in (*part_tables(result), *ceiling_tables(result)):
+    for table in all_tables(result):
         console.print(terminal_table(table))
     page = file.with_name(PAGE)
     write_text_file(page, render_benchmark(result))
@@ -99,7 +100,11 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
             if part.name in ("rush", "instances"):
                 status.update("hand-overs of the lock")
                 result.handover_ms = round(measure_handover_ms(stack.etcd), 3)
-    result.rows += [Row.of(case, done) for case, done in runs.items()]
+            shares: dict[Case, dict[str, float]] = {}
+            for case in part.cases if bare else ():
+                status.update(f"{part.name}, where it goes: {_case_name(case)}")
+                shares[case] = bench.profile(case, directory / "samples.txt")
+    result.rows += [Row.of(case, done, shares.get(case, {})) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_case_name(row.case)}: {row.wall_s:.3f} s")
 
@@ -139,12 +144,16 @@ def terminal_table(table: ResultTable) -> Table:
 @click.argument("results", nargs=-1, required=True, type=_KEPT)
 @click.option("--document", "documents", multiple=True, type=_FILE, default=DOCUMENTS, help="Default: the lab's pages.")
 def write_performance(results: tuple[Path, ...], documents: tuple[Path, ...]) -> None:
-    """Write the tables of results into the bench lab's pages."""
+    """Write the tables of results into the bench lab's pages, and the picture of the click beside them."""
     result = BenchResult.read(*results)
     filled = {document: fill_blocks(document.read_text(encoding="utf-8"), result) for document in documents}
     for document, text in filled.items():
         document.write_text(text, encoding="utf-8")
         click.echo(f"written to {document}")
+    if svg := click_picture(result):
+        picture = documents[0].with_name("click.svg")
+        picture.write_text(svg, encoding="utf-8")
+        click.echo(f"written to {picture}")
 
 
 @click.command("bench-lock")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labs.bench.result import BenchResult, Row
-from labs.bench.tables import ResultTable, ceiling_tables, part_tables, setting
+from labs.bench.tables import ResultTable, ceiling_tables, part_tables, setting, share_tables
 from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, chart_svg, layer, pixels, room
 from loadtest.report.render import render
 
@@ -32,7 +32,12 @@ def render_benchmark(result: BenchResult) -> str:
     """The page of a benchmark, as HTML."""
     parts = [_part_context(result, table) for table in part_tables(result)]
     return render(
-        "benchmark.html", folder=_TEMPLATES, result=result, parts=parts, ceilings=list(ceiling_tables(result))
+        "benchmark.html",
+        folder=_TEMPLATES,
+        result=result,
+        parts=parts,
+        shares=next(share_tables(result), None),
+        ceilings=list(ceiling_tables(result)),
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlencode
 
 from labs.bench.clients import Click, ClientPool, without_garbage_collection
 from labs.bench.meters import Meter
+from labs.bench.profile import NotSampled, sampled, shares
 from labs.bench.result import Case, MeasuredRush, ResourceUsage
 from labs.bench.suite import BARE
 from loadtest import REPOSITORY
@@ -18,6 +21,8 @@ from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.apps import App, Instance
 from loadtest.stack.stack import Stack
+
+logger = logging.getLogger(__name__)
 
 _SALE = "demo"
 # Of the instances, over what is exported for other commands.
@@ -67,6 +72,18 @@ class Bench:
         ledger, left = self.sale.ledger()
         verdict = judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
         return MeasuredRush(wall_s(answers), answers, verdict.sentence, used)
+
+    def profile(self, case: Case, folded: Path) -> dict[str, float]:
+        """One more round, which counts for nothing else: who has the instance's interpreter; see `shares`."""
+        instance = self.bare if case.guard in BARE else self.stack.instances[0]
+        assert instance is not None
+        try:
+            with sampled(instance.pid, folded):
+                self.run(case)
+        except NotSampled as error:
+            logger.warning("no profile of %s: %s", case.guard, error)
+            return {}
+        return shares(folded.read_text())
 
     def _run_bare(self, case: Case) -> MeasuredRush:
         assert self.bare is not None, "the part has no bare apps"

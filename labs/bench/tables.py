@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from app.contract import labs
 from labs.bench.ceilings import MEASURED_WITH, TOLERANCE, Demands, demands, forecasts
+from labs.bench.profile import PARTS as SHARED
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.suite import PARTS
 from loadtest.results.json_files import KeptError
@@ -44,6 +45,23 @@ def part_tables(result: BenchResult) -> Iterator[ResultTable]:
         if cells := [_cells(result, row) for row in result.part(name)]:
             rows = [[each[heading] for heading in headings] for each in cells]
             yield ResultTable(name, str(PARTS[name].__doc__), headings, rows)
+
+
+def share_tables(result: BenchResult) -> Iterator[ResultTable]:
+    """Where the interpreter of an instance spends its time."""
+    if rows := [row for row in result.rows if row.shares]:
+        about = (
+            "Who has the instance's interpreter, in percent of the samples of one more round; waiting is not sampled."
+        )
+        lines = [[row.case.guard, setting(row.case), *(f"{100 * row.shares[p]:.0f}" for p in SHARED)] for row in rows]
+        yield ResultTable("shares", about, ("guard", "setting", *SHARED), lines)
+
+
+def all_tables(result: BenchResult) -> Iterator[ResultTable]:
+    """All there is to show."""
+    yield from part_tables(result)
+    yield from share_tables(result)
+    yield from ceiling_tables(result)
 
 
 def ceiling_tables(result: BenchResult) -> Iterator[ResultTable]:
@@ -125,7 +143,7 @@ def fill_blocks(text: str, result: BenchResult) -> str:
     machine = f"{result.cpus} CPUs ({result.machine['system']} {result.machine['machine']})"
     others = f"Other programs took {100 * result.others_share:.0f} % of the CPU time"
     made = {"machine": f"Measured {result.started} on {machine}; {versions}. {others}."}
-    for table in (*part_tables(result), *ceiling_tables(result)):
+    for table in all_tables(result):
         made[table.name] = _markdown(table)
     made |= {table.name: f"{_markdown(table)}\n\n{table.about}" for table in ceiling_tables(result)}
 

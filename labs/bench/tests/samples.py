@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.contract.outcomes import Outcome
+from labs.bench.profile import shares
 from labs.bench.result import BenchResult, Case, MeasuredRush, ResourceUsage, Row
 from labs.bench.suite import PARTS
 from loadtest.results.answer import Answer
@@ -31,6 +32,7 @@ def benchmark() -> BenchResult:
     for part in PARTS:
         for instances in (2, 4) if part == "instances" else (2,):
             for guard, wall_s in GUARDS.items():
-                case = Case(part, guard, 4, 4, instances=instances)
-                made.rows.append(Row.of(case, [rush_of(wall_s * n) for n in (1, 2, 3)]))
+                case = Case(part, guard, 4, 4, instances=instances, observed=part == "click")
+                rounds = [rush_of(wall_s * n) for n in (1, 2, 3)]
+                made.rows.append(Row.of(case, rounds, shares("buy (app.py:1) 3") if part == "click" else {}))
     return made

@@ -156,6 +156,7 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
         around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, old))
         assert around == around_before
     assert "\n| redis-lua | 0.200 | 0.10-0.30 | 0.50 |" in copies[0].read_text(encoding="utf-8")
+    assert copies[0].with_name("click.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 @pytest.mark.parametrize("seconds", ["-1", "0", "inf", "nan", "1e9", "soon"])

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from labs.bench.commands import bench
-from labs.bench.tables import ceiling_tables, part_tables
+from labs.bench.tables import all_tables, part_tables
 from labs.bench.tests.samples import benchmark
 from tests.support.parsed import Page
 
 
 def test_a_result_is_shown_again(tmp_path: Path) -> None:
-    """Nothing is measured; each part has its chart and its table, cell by cell, and the ceilings have theirs."""
+    """Nothing is measured; each part has its chart and its table, cell by cell, and shares and ceilings have theirs."""
     made, file = benchmark(), tmp_path / "bench.json"
     made.write(file)
     shown = CliRunner().invoke(bench, ["--show", str(file)])
@@ -22,7 +22,7 @@ def test_a_result_is_shown_again(tmp_path: Path) -> None:
     page = Page.read(tmp_path / "index.html")
     for table, texts in zip(part_tables(made), page.charts, strict=True):
         assert {row[0] for row in table.rows} <= {text.split(",")[0] for text in texts}
-    for table in (*part_tables(made), *ceiling_tables(made)):
+    for table in all_tables(made):
         assert all(list(row) in page.rows for row in table.rows)
         assert f"{table.name}: " in shown.output
 

@@ -6,6 +6,7 @@
 ...         write_with(hold.token)
 """
 
+from lock.core.admission import Admission
 from lock.errors import (
     AdmissionConflict,
     EtcdDenied,
@@ -27,7 +28,6 @@ from lock.etcd.client import Client, connect
 from lock.etcd.requests import Created
 from lock.etcd.transport import Observer, Tls
 from lock.model import Contender, KeyValue
-from lock.queue.admission import Admission
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.cohort import CohortMutex
 from lock.recipes.election import Election, Leader, Leadership, Observation

@@ -9,8 +9,8 @@ import click
 from lock.cli.exit_codes import Signals, Stopped, stay
 from lock.cli.options import Connection, connection_options, name_argument, ttl_option
 from lock.cli.output import quoted
+from lock.core.names import queue_prefix
 from lock.etcd.client import Client
-from lock.queue.names import queue_prefix
 from lock.recipes.election import Election, Observation
 from lock.session.session import Session
 

@@ -12,6 +12,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from lock.core.admission import EXCLUSIVE, Admission, Frontier
 from lock.core.core import Core
 from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive, Written
 from lock.core.queue import Stage, Ticket
@@ -26,7 +27,6 @@ from lock.errors import (
     SessionLost,
 )
 from lock.model import UNDECLARED, Contender, Declaration, KeyValue
-from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 
 FAREWELL_S = 0.05  # what a wait that has timed out may still take to learn what the holder's lease has left
 _RETRY_S = 0.1

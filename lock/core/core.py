@@ -5,7 +5,7 @@ It has no thread, no socket and no clock: a driver tells it answers, events, los
 
 Grants. A ticket holds when (1) etcd has counted no other key after its own was written, for later keys have higher
 revisions; (2) the view of the queue admits its key; or (3) a list taken after its key was written does. The proof for
-(2) and (3) stands in `lock.queue.view`. A hold that ends is handed to the next ticket of this session before its key is
+(2) and (3) stands in `lock.core.view`. A hold that ends is handed to the next ticket of this session before its key is
 deleted, where the view has been listed and shows that key: while it is there, no other process has its turn.
 
 Any method may be called at any moment, with a ticket in any stage, however old: each says which stages it accepts, and
@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from lock.core.admission import EXCLUSIVE, Admission, Frontier
 from lock.core.deletions import Deletions
 from lock.core.expiry import Expiry
 from lock.core.following import Following
@@ -37,7 +38,6 @@ from lock.errors import (
     SessionLost,
 )
 from lock.model import Snapshot
-from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 
 if TYPE_CHECKING:
     from lock.core.cohort import Cohort, CohortTurn

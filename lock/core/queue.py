@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from lock.core.admission import Admission
+from lock.core.view import QueueView
 from lock.errors import LockCancelled, LockError
-from lock.queue.admission import Admission
-from lock.queue.view import QueueView
 
 if TYPE_CHECKING:
     import threading

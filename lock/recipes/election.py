@@ -14,13 +14,13 @@ import queue
 import threading
 from typing import NamedTuple
 
+from lock.core.names import queue_prefix
+from lock.core.view import QueueView
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.watches import WatchIterator
 from lock.model import KeyValue
-from lock.queue.names import queue_prefix
-from lock.queue.view import QueueView
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock

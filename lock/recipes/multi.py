@@ -16,12 +16,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lock.core.names import queue_prefix
 from lock.core.queue import Ticket
 from lock.core.together import MOST, Together
 from lock.errors import InvalidName, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
-from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex

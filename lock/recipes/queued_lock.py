@@ -13,11 +13,11 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import ref
 
 from lock.core.acquisition import Acquisition, Terms
+from lock.core.admission import Admission, Frontier
+from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, Declaration
-from lock.queue.admission import Admission, Frontier
-from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Hold, Releasable

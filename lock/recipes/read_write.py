@@ -16,9 +16,9 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from lock.core.acquisition import Acquisition, Terms
+from lock.core.admission import Admission
 from lock.errors import UpgradeRefused
 from lock.model import Contender, Declaration, KeyValue, declaration
-from lock.queue.admission import Admission
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.interrupts import run_uninterrupted

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lock.core.acquisition import Terms
+from lock.core.admission import Admission
 from lock.model import Declaration, KeyValue, declaration
-from lock.queue.admission import Admission
 from lock.recipes.hold import HeldKey
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.clock import check_number

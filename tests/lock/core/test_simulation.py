@@ -16,7 +16,7 @@ from lock.core.acquisition import Acquisition
 from lock.core.cohort import Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.queue import Queue, Stage, Ticket
-from lock.queue.view import QueueView
+from lock.core.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.support.simulation import Violation, simulate
 from tests.support.waiting import Patch

@@ -15,10 +15,10 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import CancelToken, Client, MultiLock, Mutex, ReentrantMutex, RuleLock, Semaphore, Session, connect
+from lock.core.admission import EXCLUSIVE
 from lock.core.queue import Stage
 from lock.errors import EtcdDenied, InvalidName, LockCancelled, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
-from lock.queue.admission import EXCLUSIVE
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.session import engine
 from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up

@@ -8,9 +8,9 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from lock import Client, Mutex, ReadWriteLock, Semaphore, Session
+from lock.core.view import QueueView
 from lock.errors import AdmissionConflict, EtcdUnavailable, LockTimeout, NotHeld, UpgradeRefused
 from lock.model import KeyValue, Snapshot
-from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.support.lock import WAIT_S, await_followed, await_keys, delete, keys, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, in_turn

@@ -29,8 +29,8 @@ from lock import (
     connect,
 )
 from lock.core import following
+from lock.core.names import LONGEST
 from lock.etcd.watches import Watches
-from lock.queue.names import LONGEST
 from tests.support.lock import (
     WAIT_S,
     await_followed,

@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lock import Contender
+from lock.core.names import LONGEST, queue_prefix
 from lock.errors import InvalidName, LockError
 from lock.model import KeyValue
-from lock.queue.names import LONGEST, queue_prefix
 from tests.support.waiting import assert_raises
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lock.core.view import QueueView
 from lock.model import Event, KeyValue, Snapshot
-from lock.queue.view import QueueView
 
 
 def key(name: str, created: int, modified: int | None = None) -> KeyValue:

@@ -2,7 +2,7 @@
 
 Each recipe is such a rule. Mutex: none before me. Semaphore: fewer than n before me. Read-write lock: for a reader
 no writer before it, for a writer none. A rule looks only at keys that stand before a key, and stays true when some of
-them leave, so an old view of the queue is safe: `lock.queue.view` proves it.
+them leave, so an old view of the queue is safe: `lock.core.view` proves it.
 """
 
 from __future__ import annotations

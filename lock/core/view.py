@@ -1,6 +1,6 @@
 """What one process knows of a queue: a pure state machine, fed by lists and by events, of whatever age and order.
 
-Why an old view is safe. Keys stand in the order of their create revisions, and a rule (`lock.queue.admission`) admits
+Why an old view is safe. Keys stand in the order of their create revisions, and a rule (`lock.core.admission`) admits
 the first keys, as far as each of them may hold with those before it. A view that has caught up with the revision of a
 key knows every key that will ever stand before it, for later keys get larger revisions. From then on those before it
 can only leave, and a rule stays true when they do. So, by induction along the queue, a key that the view admits is
@@ -18,8 +18,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from lock.core.admission import Admission, Frontier
 from lock.model import Event, KeyValue, Snapshot
-from lock.queue.admission import Admission, Frontier
 
 
 class QueueView:

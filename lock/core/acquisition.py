@@ -152,7 +152,7 @@ class Acquisition:
             elif answer < 0:
                 core.lose("has expired or was revoked")
         elif ticket.stage is Stage.QUEUED:
-            core.listed(ticket, answer[self._prefix], now)
+            core.grants.listed(ticket, answer[self._prefix], now)
             if ticket.stage is Stage.QUEUED:
                 core.following.join(ticket.queue, now)
         else:
@@ -218,7 +218,7 @@ class Acquisition:
             if is_wanted:
                 self._begin_again(now)
         elif request.if_free:
-            core.hold_first(ticket)
+            core.grants.first(ticket)
         elif ticket.stage is Stage.QUEUED and ticket.queue.view is None:
             if request.lists and not self._tries:
                 core.following.join(ticket.queue, now)

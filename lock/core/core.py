@@ -3,10 +3,7 @@
 It has no thread, no socket and no clock: a driver tells it answers, events, losses and the time, sends what stands in
 `orders`, and wakes those whose tickets stand in `news`. It is not thread-safe: the driver serialises the calls.
 
-Grants. A ticket holds when (1) etcd has counted no other key after its own was written, for later keys have higher
-revisions; (2) the view of the queue admits its key; or (3) a list taken after its key was written does. The proof for
-(2) and (3) stands in `lock.core.view`. A hold that ends is handed to the next ticket of this session before its key is
-deleted, where the view has been listed and shows that key: while it is there, no other process has its turn.
+What makes a ticket a hold stands in `lock.core.grants`.
 
 Any method may be called at any moment, with a ticket in any stage, however old: each says which stages it accepts, and
 what it does in all others. Facts (an answer, a loss) may come late or twice, and are never false.
@@ -19,15 +16,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from lock.core.admission import EXCLUSIVE, Admission, Frontier
+from lock.core.admission import Admission
 from lock.core.deletions import Deletions
 from lock.core.expiry import Expiry
 from lock.core.following import Following
+from lock.core.grants import Grants
+from lock.core.key_names import KeyNames
 from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.errors import (
-    AdmissionConflict,
     EtcdError,
     EtcdUnavailable,
     HoldExpired,
@@ -37,7 +35,6 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
-from lock.model import Snapshot
 
 if TYPE_CHECKING:
     from lock.core.cohort import Cohort, CohortTurn
@@ -73,8 +70,9 @@ class Core:
         self.is_early = False
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
+        self.grants = Grants(self)
         self._owner = owner
-        self._burnt: dict[str, int] = {}  # the highest number in doubt by folder, which several names may share
+        self._key_names = KeyNames(lease_id)
         self._expiry = Expiry()
         self.following = Following(self, sent)
         self._askers: dict[type, Any] = {
@@ -171,7 +169,7 @@ class Core:
         queue = self.queues.get(prefix)
         if queue is None:
             queue = self.queues[prefix] = Queue(prefix)
-        slot, key = self._name_key(queue, folder)
+        slot, key = self._key_names.take(queue, folder, self.tickets)
         assert key not in self.tickets, f"{key} belongs to a living ticket"  # or two would hold by it
         # Whatever has happened to this name before was told before: its revision is at most the highest one known.
         ticket = Ticket(queue, slot, key, rule, self.revision, owner)
@@ -181,21 +179,6 @@ class Core:
         if queue.keeper is not None:
             queue.keeper.look(now)
         return ticket
-
-    def _name_key(self, queue: Queue, folder: str) -> tuple[int, str]:
-        """A key for a new ticket: the first that no ticket has, above all in doubt there.
-
-        Keys of a name below, and writes of them that are still to arrive, may stand in our folder.
-        """
-        path = f"{queue.prefix}{folder}"
-        passed: list[int] = []
-        while True:
-            slot = queue.take_slot(self._burnt.get(path, 0))
-            key = f"{path}{self.lease_id:x}-{slot:x}"
-            if key not in self.tickets:
-                queue.put_back(passed)
-                return slot, key
-            passed.append(slot)
 
     def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
         """The request to write the ticket's key, which is on its way from now on. Stage: WRITING."""
@@ -235,13 +218,8 @@ class Core:
             self.deletions.add(ticket, now)
         elif ticket.stage is Stage.WRITING:
             ticket.stage = Stage.QUEUED
-            self._place(ticket, answer, now)
+            self.grants.place(ticket, answer, now)
         return True
-
-    def hold_first(self, ticket: Ticket) -> None:
-        """Nothing stood before the ticket's key when it was written. Stage: QUEUED; else nothing is done."""
-        if ticket.created is not None:
-            self._grant(ticket, ticket.created)
 
     def unwritten(self, ticket: Ticket, now: float, *, in_doubt: bool) -> None:
         """A write of the ticket's key has failed; `in_doubt`: an endpoint did not answer, and may do it yet.
@@ -255,21 +233,6 @@ class Core:
             self.reconciler.hurry(now)
         if ticket.stage is Stage.LEAVING:
             self.deletions.add(ticket, now)
-
-    def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
-        """A list that was asked for after the ticket's key was written. Stage: QUEUED; else nothing is done."""
-        if ticket.stage is not Stage.QUEUED or self.meet(snapshot.revision, ticket.floor, now):
-            return
-        conflict = ticket.rule.conflict(snapshot.keys[0]) if snapshot.keys else None
-        if conflict is not None:
-            self.cancel(ticket, AdmissionConflict(conflict), now)
-            return
-        frontier = Frontier(ticket.rule, snapshot.keys)
-        frontier.advance()
-        if frontier.holds(ticket.key) and any(
-            kv.key == ticket.key and kv.create_revision == ticket.created for kv in snapshot.keys
-        ):
-            self._grant(ticket, ticket.created)
 
     def contended(self, ticket: Ticket, now: float) -> bool:
         """Whether there is a waiter, as far as is known; from now on it is. Stage: HELD; else False, and nothing is."""
@@ -303,7 +266,7 @@ class Core:
         """
         self._check_held(ticket, now)
         ticket.stage = Stage.LEAVING
-        is_handed_over = not ticket.is_fence and self._hand_over(ticket)
+        is_handed_over = not ticket.is_fence and self.grants.hand_over(ticket)
         if waits and not is_handed_over:
             return self.deletions.take(ticket)
         ticket.is_unattended = True
@@ -320,7 +283,7 @@ class Core:
         ticket.stage = Stage.LEAVING
         self.news.append(ticket)
         if not ticket.is_fence:
-            self._hand_over(ticket)
+            self.grants.hand_over(ticket)
         if not ticket.is_writing:
             self.deletions.add(ticket, now)
 
@@ -343,7 +306,7 @@ class Core:
             return
         ticket.was_there = was_there
         if ticket.is_fence:
-            self._hand_over(ticket)
+            self.grants.hand_over(ticket)
         self._drop(ticket)
 
     # Answers
@@ -396,53 +359,6 @@ class Core:
             times.append(self.following.due)
         return min(times)
 
-    def _place(self, ticket: Ticket, answer: Written, now: float) -> None:
-        """Its key stands in the queue."""
-        queue = ticket.queue
-        if answer.number == 1:
-            self._grant(ticket, ticket.created)
-        elif answer.keys is not None:
-            self.listed(ticket, Snapshot(answer.revision, answer.keys), now)
-        elif queue.lacks(ticket):
-            self.rob(ticket, now)
-        elif ticket.rule == EXCLUSIVE:
-            self.following.join(queue, now)
-
-    def advance(self, queue: Queue) -> list[str]:
-        """Grant the tickets of those who hold from now on by the view; all keys that do."""
-        view = queue.view
-        assert view is not None
-        admitted = view.advance()
-        for rule, key in admitted:
-            ticket = queue.tickets.get(key)
-            if ticket is not None and ticket.rule == rule:
-                self._grant(ticket, view.create_revision(key))
-        return [key for _, key in admitted]
-
-    def _hand_over(self, ticket: Ticket) -> bool:
-        """Let the next ones of this session hold; whether all that may hold now are ours, so no other process waits."""
-        queue = ticket.queue
-        if not queue.shows(ticket):
-            return False
-        assert queue.view is not None
-        assert ticket.created is not None
-        queue.view.discard(ticket.key, ticket.created)
-        admitted = self.advance(queue)
-        return bool(admitted) and all(key in queue.tickets for key in admitted)
-
-    def _grant(self, ticket: Ticket, token: int | None) -> None:
-        """Its turn has come, if the key of this create revision is its own."""
-        if ticket.stage not in WAITING or ticket.failure is not None:
-            return
-        assert token is not None
-        if token <= ticket.floor or ticket.created not in (None, token):
-            return
-        view = ticket.queue.view
-        ticket.created = token
-        ticket.granted_at = max(self.revision, token, 0 if view is None else view.revision)
-        ticket.stage = Stage.HELD
-        self.news.append(ticket)
-
     def _check_held(self, ticket: Ticket, now: float) -> None:
         self.check(ticket, now)
         if ticket.stage is not Stage.HELD:
@@ -459,14 +375,9 @@ class Core:
             del self.tickets[ticket.key]
         ticket.queue.give_back(ticket)
         if ticket.in_doubt:
-            self._burn(ticket)
+            self._key_names.burn(ticket)
             self.reconciler.remember(ticket)
         self.forget(ticket.queue)
-
-    def _burn(self, ticket: Ticket) -> None:
-        """Its key may still be written, so no ticket of any name is given it again."""
-        path = ticket.key[: ticket.key.rindex("/") + 1]
-        self._burnt[path] = max(self._burnt.get(path, 0), ticket.slot)
 
     def forget(self, queue: Queue) -> None:
         """There may be nothing more to remember of a queue."""

@@ -122,7 +122,7 @@ class Following:
             queue.wants_list = False
             taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
             assert queue.view is not None
-            self._core.advance(queue)
+            self._core.grants.advance(queue)
             # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
             overtaken = [
                 ticket for ticket in tickets
@@ -142,7 +142,7 @@ class Following:
 
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
-        self._core.advance(queue)
+        self._core.grants.advance(queue)
         if queue.keeper is not None:
             queue.keeper.look(now)
         self._rob_all([ticket for ticket in tickets if queue.lacks(ticket)], now)

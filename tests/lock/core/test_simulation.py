@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,8 @@ from lock.core import reconciler
 from lock.core.acquisition import Acquisition
 from lock.core.cohort import Cohort, CohortTurn
 from lock.core.core import Core
+from lock.core.grants import Grants
+from lock.core.key_names import KeyNames
 from lock.core.queue import Queue, Stage, Ticket
 from lock.core.view import QueueView
 from lock.recipes.read_write import ReadersTogether
@@ -71,7 +73,7 @@ def test_a_history_that_once_broke_a_rule(seed: int) -> None:
 # Rules that are taken out by hand
 
 
-def hand_over_blindly(core: Core, ticket: Ticket) -> bool:
+def hand_over_blindly(grants: Grants, ticket: Ticket) -> bool:
     """To the next ticket of this session, whoever stands between."""
     queue = ticket.queue
     if queue.shows(ticket):
@@ -79,18 +81,18 @@ def hand_over_blindly(core: Core, ticket: Ticket) -> bool:
         queue.view.discard(ticket.key, ticket.created or 0)
     waiting = [each for each in queue.tickets.values() if each.stage is Stage.QUEUED and each is not ticket]
     for each in waiting[:1]:
-        core._grant(each, each.created)
+        grants.grant(each, each.created)
     return bool(waiting)
 
 
-def grant_any(core: Core, ticket: Ticket, token: int | None) -> None:
+def grant_any(grants: Grants, ticket: Ticket, token: int | None) -> None:
     """Without a look at the create revision."""
     if ticket.stage in (Stage.WRITING, Stage.QUEUED) and ticket.failure is None:
         ticket.created, ticket.stage = token, Stage.HELD
-        core.news.append(ticket)
+        grants._core.news.append(ticket)
 
 
-def reuse(core: Core, ticket: Ticket) -> None:
+def reuse(names: KeyNames, ticket: Ticket) -> None:
     """Whatever is still in doubt."""
 
 
@@ -111,11 +113,11 @@ def never_compare(watcher: reconciler.Reconciler, now: float) -> float:
     return now + 1000.0
 
 
-def place_second(core: Core, ticket: Ticket, answer: Any, now: float) -> None:
+def place_second(grants: Grants, ticket: Ticket, answer: Any, now: float) -> None:
     if answer.number is not None and answer.number <= 2:
-        core._grant(ticket, ticket.created)
+        grants.grant(ticket, ticket.created)
     else:
-        PLACE(core, ticket, answer, now)
+        PLACE(grants, ticket, answer, now)
 
 
 def apply_at_once(queue: Queue, events: Any) -> bool:
@@ -160,10 +162,10 @@ def ask_whenever(core: Core, ticket: Ticket, now: float) -> bool:
     return False
 
 
-def name_alike(core: Core, queue: Queue, folder: str) -> tuple[int, str]:
+def name_alike(names: KeyNames, queue: Queue, folder: str, taken: Container[str]) -> tuple[int, str]:
     """As another name's key may be named."""
     slot = queue.take_slot()
-    return slot, f"{queue.prefix}{folder}{core.lease_id:x}-{slot:x}"
+    return slot, f"{queue.prefix}{folder}{names._lease_id:x}-{slot:x}"
 
 
 def start_at_once(cohort: Cohort, turn: CohortTurn, now: float) -> Any:
@@ -207,22 +209,22 @@ def look_in_the_past(watcher: reconciler.Reconciler, now: float) -> float:
 
 
 ENTER, YOUNG = Cohort.enter, Cohort._is_young
-PLACE, RELEASE, NEXT = Core._place, Core.release, Acquisition.next
+PLACE, RELEASE, NEXT = Grants.place, Core.release, Acquisition.next
 FOLLOW, POLL = Queue.follow, reconciler.Reconciler.poll
 MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "a hold is handed over only where the view admits the next": (Core, "_hand_over", hand_over_blindly),
-    "a ticket is granted by its create revision": (Core, "_grant", grant_any),
-    "a name in doubt is not used again": (Core, "_burn", reuse),
+    "a hold is handed over only where the view admits the next": (Grants, "hand_over", hand_over_blindly),
+    "a ticket is granted by its create revision": (Grants, "grant", grant_any),
+    "a name in doubt is not used again": (KeyNames, "burn", reuse),
     "a missing key is confirmed by a read": (reconciler.Reconciler, "_compare", believe_the_lease),
     "the deadline counts from the sending": (Core, "renewed", count_from_the_answer),
     "the lease's keys are compared": (reconciler.Reconciler, "poll", never_compare),
-    "only a count of one is a hold": (Core, "_place", place_second),
+    "only a count of one is a hold": (Grants, "place", place_second),
     "events wait for the list": (Queue, "apply", apply_at_once),
     "a new watch is followed by a list": (Queue, "watching", watch_alone),
     "a fence is not handed over": (Core, "release", forget_fences),
     "a grant is followed by a look at the lease": (Acquisition, "next", look_away),
     "abandoned tickets are left": (reconciler.Reconciler, "_leave_abandoned", keep_going),
-    "names that nest share no key": (Core, "_name_key", name_alike),
+    "names that nest share no key": (KeyNames, "take", name_alike),
     "who waits is asked by a holder alone": (Core, "contended", ask_whenever),
     "a fence is given to a holder alone": (Core, "fence", fence_whenever),
     "a new view knows what is being deleted": (Queue, "follow", follow_anew),

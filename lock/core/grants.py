@@ -1,0 +1,97 @@
+"""What makes a ticket a hold.
+
+A ticket holds when (1) etcd has counted no other key after its own was written, for later keys have higher revisions;
+(2) the view of the queue admits its key; or (3) a list taken after its key was written does. The proof for (2) and (3)
+stands in `lock.core.view`. A hold that ends is handed to the next ticket of this session before its key is deleted,
+where the view has been listed and shows that key: while it is there, no other process has its turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lock.core.admission import EXCLUSIVE, Frontier
+from lock.core.messages import Written
+from lock.core.queue import WAITING, Queue, Stage, Ticket
+from lock.errors import AdmissionConflict
+from lock.model import Snapshot
+
+if TYPE_CHECKING:
+    from lock.core.core import Core
+
+
+class Grants:
+    """Grants tickets their turn. Stages: WRITING, QUEUED; in all others nothing is done."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def place(self, ticket: Ticket, answer: Written, now: float) -> None:
+        """Its key stands in the queue, by this answer to its write."""
+        queue, core = ticket.queue, self._core
+        if answer.number == 1:
+            self.grant(ticket, ticket.created)
+        elif answer.keys is not None:
+            self.listed(ticket, Snapshot(answer.revision, answer.keys), now)
+        elif queue.lacks(ticket):
+            core.rob(ticket, now)
+        elif ticket.rule == EXCLUSIVE:
+            core.following.join(queue, now)
+
+    def first(self, ticket: Ticket) -> None:
+        """Nothing stood before the ticket's key when it was written."""
+        if ticket.created is not None:
+            self.grant(ticket, ticket.created)
+
+    def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
+        """A list that was asked for after the ticket's key was written."""
+        if ticket.stage is not Stage.QUEUED or self._core.meet(snapshot.revision, ticket.floor, now):
+            return
+        conflict = ticket.rule.conflict(snapshot.keys[0]) if snapshot.keys else None
+        if conflict is not None:
+            self._core.cancel(ticket, AdmissionConflict(conflict), now)
+            return
+        frontier = Frontier(ticket.rule, snapshot.keys)
+        frontier.advance()
+        if frontier.holds(ticket.key) and any(
+            kv.key == ticket.key and kv.create_revision == ticket.created for kv in snapshot.keys
+        ):
+            self.grant(ticket, ticket.created)
+
+    def advance(self, queue: Queue) -> list[str]:
+        """Grant the tickets of those who hold from now on by the view; all keys that do."""
+        view = queue.view
+        assert view is not None
+        admitted = view.advance()
+        for rule, key in admitted:
+            ticket = queue.tickets.get(key)
+            if ticket is not None and ticket.rule == rule:
+                self.grant(ticket, view.create_revision(key))
+        return [key for _, key in admitted]
+
+    def hand_over(self, ticket: Ticket) -> bool:
+        """A hold is over: let the next ones of this session hold.
+
+        Whether all that may hold now are ours, so no other process waits.
+        """
+        queue = ticket.queue
+        if not queue.shows(ticket):
+            return False
+        assert queue.view is not None
+        assert ticket.created is not None
+        queue.view.discard(ticket.key, ticket.created)
+        admitted = self.advance(queue)
+        return bool(admitted) and all(key in queue.tickets for key in admitted)
+
+    def grant(self, ticket: Ticket, token: int | None) -> None:
+        """Its turn has come, if the key of this create revision is its own."""
+        if ticket.stage not in WAITING or ticket.failure is not None:
+            return
+        assert token is not None
+        if token <= ticket.floor or ticket.created not in (None, token):
+            return
+        view = ticket.queue.view
+        ticket.created = token
+        ticket.granted_at = max(self._core.revision, token, 0 if view is None else view.revision)
+        ticket.stage = Stage.HELD
+        self._core.news.append(ticket)

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Sequence
 from enum import Enum
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from app.board.sources.heartbeats import WorkerStatus
@@ -70,11 +71,14 @@ class Instances:
                 poller.close()
 
     def look(self, living: Sequence[WorkerStatus], *, since_ns: int = 0) -> list[dict[str, Any]]:
-        """All instances as the page shows them; `living` are heartbeats, and its times count from `since_ns`."""
+        """All instances as the page shows them; `living` are heartbeats, and its times count from `since_ns`.
+
+        They are sorted by name, as in a record, so that an instance has the same colour in both.
+        """
         urls = self._found.latest.value
         if urls is not None:  # or else those that were there before
             self._follow(urls)
-        return [self._look(url, living, since_ns) for url in self._answers]
+        return sorted((self._look(url, living, since_ns) for url in self._answers), key=itemgetter("name"))
 
     def _follow(self, urls: Sequence[str]) -> None:
         """Watch these instances, and no others."""

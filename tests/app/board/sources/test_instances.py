@@ -45,7 +45,7 @@ def test_how_an_instance_is(silent: str, monkeypatch: pytest.MonkeyPatch) -> Non
     netloc = silent.removeprefix("http://")
     expected = [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.DOWN)]
     with answering(lambda *_: {"instance": "shop-a"}) as living, watching(living, silent, away) as watched:
-        wait_until(lambda: [(each["name"], each["state"]) for each in watched.look([])] == expected)
+        wait_until(lambda: [(each["name"], each["state"]) for each in watched.look([])] == sorted(expected))
         beat = WorkerStatus(at=0, instance=netloc, pid=7, began=2_000_000, threads=8, in_hand=8, queued=40, outcomes={})
         (busy,) = [each for each in watched.look([beat], since_ns=1_000_000) if each["url"] == silent]
         assert (busy["state"], busy["in_hand"], busy["queued"]) == (State.BUSY, 8, 40)
@@ -53,7 +53,7 @@ def test_how_an_instance_is(silent: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is found no more is watched no more, unless none can be found."""
+    """They are sorted by name; one that is found no more is watched no more, unless none can be found."""
     found, failed = ["http://b", "http://a"], threading.Semaphore(0)
 
     def find(_: object) -> list[str]:
@@ -66,7 +66,7 @@ def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instances, "find", find)
     monkeypatch.setattr(instances, "ask_livez", lambda url: (State.UP, f"shop at {url}"))
     with watching("dns+http://tasks.shop:8080") as watched:
-        wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://b", "shop at http://a"])
+        wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://a", "shop at http://b"])
         found.clear()
         assert failed.acquire(timeout=20)
         assert failed.acquire(timeout=20)

@@ -72,7 +72,7 @@ class TracedMutex(QueuedLock[TracedHold]):
                 held = self._tracer.start_span("lock.hold", attributes=attributes)
                 hold._measured = held, self._holds, time.monotonic()
             except BaseException:  # an interrupt keeps it from its caller
-                hold.give_up()
+                hold._give_up()
                 raise
         return hold
 

@@ -44,34 +44,34 @@ async def acquire(
 
     `until` is a time, `options` are those of `Acquisition`.
     """
-    held = lock.enter_again(owner)
+    held = lock._enter_again(owner)
     if held is not None:
         return held
-    engine, acquisition = lock.session._engine, lock.start(owner, max(until, now()), **options)
+    engine, acquisition = lock.session._engine, lock._start(owner, max(until, now()), **options)
     try:
         if not await _run(engine, acquisition):
             return None
-        return lock.finish(acquisition, owner, holds)
+        return lock._finish(acquisition, owner, holds)
     except BaseException:  # GeneratorExit too: the loop of this task is gone, and nothing can be awaited any more
         engine.abandon(acquisition)
         raise
     finally:
-        lock.stop(acquisition)
+        lock._stop(acquisition)
 
 
 async def acquire_together(lock: MultiLock, owner: object, until: float, taken: list[Any]) -> bool:
     """Whether all of its names were free, so that they are held now and kept in `taken`; else nothing is."""
     engine, loop, together = lock.session._engine, asyncio.get_running_loop(), Together()
     try:
-        lock.start_all(together, owner, until)
+        lock._start_all(together, owner, until)
         for acquisition in together.acquisitions:
             acquisition.ticket.waiter = partial(_unless_closed, loop, ref(acquisition))
         step = engine.tell(together.begin)
         if step is not None:
             await _send(engine, together, step.request, step.timeout)
-        return together.is_held() and lock.finish_all(together, owner, taken)
+        return together.is_held() and lock._finish_all(together, owner, taken)
     finally:
-        lock.stop_all(together)
+        lock._stop_all(together)
 
 
 async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
@@ -80,7 +80,7 @@ async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool =
     if not isinstance(held, MultiHold):
         await release(held, owner, wait=wait)
         return
-    failures = await release_all(held.end(), owner, wait=wait)
+    failures = await release_all(held._end(), owner, wait=wait)
     if failures:
         raise failures[0]
 
@@ -108,7 +108,7 @@ async def release_all(holds: list[Hold], owner: object, *, wait: bool = True) ->
 
 async def release(hold: HeldKey, owner: object, *, wait: bool = True) -> None:
     """As `lock.Hold.release`; a task that is cancelled here has released it."""
-    engine, ticket = hold._engine, hold.end(owner)
+    engine, ticket = hold._engine, hold._end(owner)
     if ticket is None:
         return
     until = now() + engine.client.timeout

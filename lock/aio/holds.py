@@ -26,7 +26,7 @@ class Lost:
         self._loop = loop
         self._event = asyncio.Event()
         self._lost = held.lost
-        if not held.add_listener(self._set):
+        if not held._add_listener(self._set):
             self._event.set()
 
     def is_set(self) -> bool:
@@ -105,7 +105,7 @@ class AsyncHold(Releasing, Generic[HeldT]):
 
     async def __aexit__(self, *exc_info: object) -> None:
         if exc_info[0] is GeneratorExit:  # the loop of the task was closed: nothing can be awaited any more
-            self._held.give_up()
+            self._held._give_up()
         else:
             await super().__aexit__(*exc_info)
 
@@ -181,11 +181,11 @@ class WriteHold(Hold[sync.WriteHold]):
 
     async def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place: see `lock.WriteHold.downgrade`."""
-        reader = self._held.begin_downgrade()
+        reader = self._held._begin_downgrade()
         try:
-            await driver.call(reader.declare)
+            await driver.call(reader._declare)
         except BaseException:
-            reader.give_up()
+            reader._give_up()
             raise
         return ReadHold(reader, self._owner)
 

@@ -243,7 +243,7 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
                     if await driver.acquire(mutex, owner, holds, until, **options) is None:
                         await driver.release_all(holds, owner)
                         return None
-            return MultiHold(self._recipe.finish(list(holds), self._holds(owner)), owner)
+            return MultiHold(self._recipe._finish(list(holds), self._holds(owner)), owner)
         except BaseException:
             give_up_all(holds)
             raise

@@ -22,12 +22,12 @@ class CancelToken:
         for end in list(self._waits.values()):
             end()
 
-    def add(self, wait: Hashable, end: Callable[[], object]) -> None:
-        """For the recipes: `end` ends the wait that begins."""
+    def _add(self, wait: Hashable, end: Callable[[], object]) -> None:
+        """`end` ends the wait that begins."""
         self._waits[wait] = end
         if self.cancelled:  # perhaps before it was added
             end()
 
-    def discard(self, wait: Hashable) -> None:
-        """For the recipes: the wait is over."""
+    def _discard(self, wait: Hashable) -> None:
+        """The wait is over."""
         self._waits.pop(wait, None)

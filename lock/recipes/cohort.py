@@ -73,24 +73,24 @@ class CohortMutex(QueuedLock[Turn]):
             deadline(timeout)  # refuses what is none
             turn = self._engine.tell_here(self._cohort.take)
             if turn is not None:
-                return self.finish(turn, None, self.holds_here())
-        return self.wait(timeout, cancel)
+                return self._finish(turn, None, self._holds_here())
+        return self._wait(timeout, cancel)
 
     acquire.__doc__ = QueuedLock.acquire.__doc__
 
-    def start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Any:
+    def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Any:
         self.session.client.check_process()
         self._engine.start_worker()
         turn = CohortTurn(self._cohort, now(), deadline=until, **options)
         self._waiting.add(ref(turn))
         return turn
 
-    def finish(self, acquisition: Any, owner: object, holds: list[Any]) -> Turn:
+    def _finish(self, acquisition: Any, owner: object, holds: list[Any]) -> Turn:
         if self.together and acquisition.number == 1:
             self._given_up = threading.Event()
             self._cohort.given_up = self._given_up.set
         turn = Turn(self, acquisition)
-        turn.keep_in(holds)
+        turn._keep_in(holds)
         return turn
 
     def stay_away(self) -> None:

@@ -54,7 +54,7 @@ class Leadership(Hold):
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
         self.ensure()
-        run_uninterrupted(self.overwrite, encode(value))
+        run_uninterrupted(self._overwrite, encode(value))
 
     def resign(self) -> None:
         """Let the next candidate lead; as `release`."""
@@ -78,7 +78,7 @@ class Election:
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        return self._candidates.wait(timeout, cancel, encode(value))
+        return self._candidates._wait(timeout, cancel, encode(value))
 
     def cancel(self) -> None:
         """As `Mutex.cancel`, for campaigns."""

@@ -91,20 +91,20 @@ class Releasable(ABC):
         self._session.client.check_process()
         check_callback(callback)
         self._session._engine.callbacks.start()
-        if not self.add_listener(lambda: self._session._engine.callbacks.send(callback)):
+        if not self._add_listener(lambda: self._session._engine.callbacks.send(callback)):
             call(callback)
 
     @abstractmethod
-    def add_listener(self, listener: Callable[[], object]) -> bool:
-        """For the recipes: call a listener that is quick and does not raise; False where it is lost already."""
+    def _add_listener(self, listener: Callable[[], object]) -> bool:
+        """Call a listener that is quick and does not raise; False where it is lost already."""
 
-    def keep_in(self, holds: list[Any]) -> None:
-        """For the recipes: the lock's own `release` ends it, too."""
+    def _keep_in(self, holds: list[Any]) -> None:
+        """The lock's own `release` ends it, too."""
         self._holds = holds
         holds.append(self)
 
-    def forget(self) -> None:
-        """For the recipes: it counts as released, wherever that was done."""
+    def _forget(self) -> None:
+        """It counts as released, wherever that was done."""
         self.released = True
         if self._holds is not None:
             with contextlib.suppress(ValueError):
@@ -138,7 +138,7 @@ class HeldKey(Releasable):
         """Set as soon as it is known that the lock is not ours any more."""
         return run_uninterrupted(self._engine.lost_event, self._ticket)
 
-    def add_listener(self, listener: Callable[[], object]) -> bool:
+    def _add_listener(self, listener: Callable[[], object]) -> bool:
         return run_uninterrupted(self._engine.on_ticket_lost, self._ticket, listener)
 
     def remaining(self) -> float:
@@ -206,21 +206,21 @@ class HeldKey(Releasable):
         """
         self._release_once([threading.current_thread()], wait=wait)
 
-    def end(self, owner: object) -> Ticket | None:
-        """For the recipes: it counts as released from now on; the ticket to release, None where it is held on."""
+    def _end(self, owner: object) -> Ticket | None:
+        """It counts as released from now on; the ticket to release, None where it is held on."""
         self._session.client.check_process()
         self._check_held()
-        self.forget()
+        self._forget()
         return self._ticket
 
-    def give_up(self) -> None:
-        """For the recipes: have the session release it, if it is not released; does not wait."""
+    def _give_up(self) -> None:
+        """Have the session release it, if it is not released; does not wait."""
         if not self.released:
-            self.forget()
+            self._forget()
             self._engine.note(partial(self._engine.core.leave, self._ticket))
 
-    def overwrite(self, value: bytes) -> None:
-        """For the recipes: give the key another value, again where another client has overwritten it meanwhile."""
+    def _overwrite(self, value: bytes) -> None:
+        """Give the key another value, again where another client has overwritten it meanwhile."""
         client, lease_id = self._session.client, self._session.lease_id
         kv = KeyValue(self.key, b"", self._create_revision, self._written_at, lease_id)
         while True:
@@ -236,7 +236,7 @@ class HeldKey(Releasable):
         self._engine.core.fence(self._ticket, moment)
 
     def _release(self, owner: object, *, wait: bool = True) -> None:
-        ticket = self.end(owner)
+        ticket = self._end(owner)
         if ticket is not None:
             self._engine.release(ticket, wait=wait)
 
@@ -245,9 +245,9 @@ class HeldKey(Releasable):
         other = kind.__new__(kind)
         other.__dict__.update(self.__dict__)
         holds = self._holds
-        self.forget()
+        self._forget()
         if holds is not None:
-            other.keep_in(holds)
+            other._keep_in(holds)
         return other
 
     def _check_held(self) -> None:

@@ -80,11 +80,11 @@ class MultiLock(Acquirable["MultiHold"]):
             if not (may_try and self._take_at_once(owner, until, taken)):
                 for mutex in self.mutexes:
                     tries = now() >= until
-                    acquisition = mutex.start(owner, max(until, now()), tries=tries, explains=explains)
+                    acquisition = mutex._start(owner, max(until, now()), tries=tries, explains=explains)
                     if mutex._finish_waiting(acquisition, owner, cancel, taken) is None:
                         run_uninterrupted(release_holds, taken, owner)
                         return None
-            return self.finish(list(taken), self.holds_here())
+            return self._finish(list(taken), self._holds_here())
         except BaseException:  # an interrupt, too
             run_uninterrupted(give_up_all, taken)
             raise
@@ -93,36 +93,36 @@ class MultiLock(Acquirable["MultiHold"]):
         """Whether all were free, so that they are held now and kept in `taken`; else nothing is."""
         together = Together()
         try:
-            self.start_all(together, owner, until)
+            self._start_all(together, owner, until)
             attempt(self.session._engine, together)
-            return together.is_held() and self.finish_all(together, owner, taken)
+            return together.is_held() and self._finish_all(together, owner, taken)
         finally:
-            self.stop_all(together)
+            self._stop_all(together)
 
-    def start_all(self, together: Together, owner: object, until: float) -> None:
-        """For the recipes: add an acquisition of each name."""
+    def _start_all(self, together: Together, owner: object, until: float) -> None:
+        """Add an acquisition of each name."""
         for mutex in self.mutexes:
-            together.acquisitions.append(mutex.start(owner, until, tries=True))
+            together.acquisitions.append(mutex._start(owner, until, tries=True))
 
-    def finish_all(self, together: Together, owner: object, taken: list[Any]) -> bool:
-        """For the recipes: make holds of them, kept in `taken`; True."""
+    def _finish_all(self, together: Together, owner: object, taken: list[Any]) -> bool:
+        """Make holds of them, kept in `taken`; True."""
         for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=True):
-            mutex.finish(acquisition, owner, taken)
+            mutex._finish(acquisition, owner, taken)
         return True
 
-    def stop_all(self, together: Together) -> None:
-        """For the recipes: the attempt is over; what has not become a hold is left."""
+    def _stop_all(self, together: Together) -> None:
+        """The attempt is over; what has not become a hold is left."""
         for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=False):
-            mutex.stop(acquisition)
+            mutex._stop(acquisition)
             if acquisition.ticket.waiter is not None:
                 self.session._engine.abandon(acquisition)
 
-    def finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
-        """For the recipes: the hold of all."""
+    def _finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
+        """The hold of all."""
         for hold in holds:
             hold.ensure()  # the first may be lost since
         held = MultiHold(self.session, holds)
-        held.keep_in(kept)
+        held._keep_in(kept)
         return held
 
 
@@ -156,34 +156,34 @@ class MultiHold(Releasable):
         """The conditions that all locks are still ours; see `Hold.is_owner`."""
         return [hold.is_owner() for hold in self._holds_of_all]
 
-    def add_listener(self, listener: Callable[[], object]) -> bool:
-        return run_uninterrupted(self._loss.add_listener, listener)
+    def _add_listener(self, listener: Callable[[], object]) -> bool:
+        return run_uninterrupted(self._loss._add_listener, listener)
 
     def release(self, *, wait: bool = True) -> None:
         """Free all of them; `wait` is that of `Hold.release`, which raises the same, here when all are done with."""
         self._release_once([threading.current_thread()], wait=wait)
 
-    def end(self) -> list[Hold]:
-        """For the recipes: it counts as released from now on; the holds to release."""
+    def _end(self) -> list[Hold]:
+        """It counts as released from now on; the holds to release."""
         self._session.client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
-        self.forget()
+        self._forget()
         return self._holds_of_all
 
-    def give_up(self) -> None:
-        """For the recipes: as `HeldKey.give_up`."""
+    def _give_up(self) -> None:
+        """As `HeldKey._give_up`."""
         if not self.released:
-            self.forget()
+            self._forget()
             give_up_all(self._holds_of_all)
 
     def _listen(self) -> None:
         for hold in self._holds_of_all:
-            if not hold.add_listener(self._loss.tell):
+            if not hold._add_listener(self._loss.tell):
                 self._loss.tell()
 
     def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
-        failures = release_holds(self.end(), owner, wait=wait)
+        failures = release_holds(self._end(), owner, wait=wait)
         if failures:
             raise failures[0]
 
@@ -196,7 +196,7 @@ class _Loss:
         self._listeners: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 
-    def add_listener(self, listener: Callable[[], object]) -> bool:
+    def _add_listener(self, listener: Callable[[], object]) -> bool:
         with self._lock:
             if not self.event.is_set():
                 self._listeners.append(listener)
@@ -218,7 +218,7 @@ def release_holds(holds: list[Hold], owner: object, *, wait: bool = True) -> lis
 
 def end_all(holds: list[Hold], owner: object) -> list[Ticket]:
     """All of them count as released from now on; the tickets to release, the last first."""
-    tickets = (hold.end(owner) for hold in holds[::-1] if not hold.released)
+    tickets = (hold._end(owner) for hold in holds[::-1] if not hold.released)
     return [ticket for ticket in tickets if ticket is not None]
 
 
@@ -226,7 +226,7 @@ def give_up_all(holds: list[Hold]) -> None:
     """Have the session release the last first; does not wait."""
     for hold in holds[::-1]:
         with contextlib.suppress(LockLost):
-            hold.give_up()
+            hold._give_up()
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

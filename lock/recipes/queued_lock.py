@@ -115,13 +115,13 @@ class Acquirable(ABC, Generic[HeldT]):
             held.__exit__(*exc_info)
 
     def _last(self) -> HeldT:
-        holds = self.holds_here()
+        holds = self._holds_here()
         if not holds:
             raise NotHeld(f"this thread holds {self._label} by no acquisition of this object")
         return holds[-1]
 
-    def holds_here(self) -> list[HeldT]:
-        """For the recipes: those of this thread that are not released."""
+    def _holds_here(self) -> list[HeldT]:
+        """Those of this thread that are not released."""
         try:
             holds: list[HeldT] = self._mine.holds
         except AttributeError:
@@ -150,15 +150,15 @@ class QueuedLock(Acquirable[HoldT]):
         self._waiting: set[ref[Any]] = set()
 
     def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
-        return self.wait(timeout, cancel)
+        return self._wait(timeout, cancel)
 
     acquire.__doc__ = Acquirable.acquire.__doc__
 
-    def wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> HoldT:
-        """For the recipes: acquire it; `value` is what the key says, if not who we are."""
+    def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> HoldT:
+        """Acquire it; `value` is what the key says, if not who we are."""
         until, owner = deadline(timeout), threading.current_thread()
         options = {"value": value, "tries": timeout == 0, "explains": True}  # so that it holds, or raises
-        return self.enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]
+        return self._enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]
 
     def try_acquire(self) -> HoldT | None:
         """The lock if it is free at this moment, else None; nothing is written where it is taken.
@@ -170,12 +170,12 @@ class QueuedLock(Acquirable[HoldT]):
             EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
         """
         owner = threading.current_thread()
-        return self.enter_again(owner) or self._queue(owner, now(), None, tries=True)
+        return self._enter_again(owner) or self._queue(owner, now(), None, tries=True)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
         self.session.client.check_process()
-        self.cancel_all([acquisition for each in list(self._waiting) if (acquisition := each()) is not None])
+        self._cancel_all([acquisition for each in list(self._waiting) if (acquisition := each()) is not None])
 
     def locked(self) -> bool:
         """Whether it is held at this moment, by any client; asks etcd, so it may raise `EtcdUnavailable`."""
@@ -185,12 +185,12 @@ class QueuedLock(Acquirable[HoldT]):
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""
         return contenders_of(self.session.client, self._prefix, self._terms.rule)
 
-    def enter_again(self, owner: object) -> HoldT | None:
-        """For the recipes: what this thread or task holds already, entered again; None where it has to queue."""
+    def _enter_again(self, owner: object) -> HoldT | None:
+        """What this thread or task holds already, entered again; None where it has to queue."""
         return None
 
-    def start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
-        """For the recipes: an acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
+    def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
+        """An acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
         engine, where = self._engine, _caller()
         value = engine.identity(self._terms.declared) if value is None else value
 
@@ -204,20 +204,20 @@ class QueuedLock(Acquirable[HoldT]):
 
         return run_uninterrupted(begin)
 
-    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
-        """For the recipes: the hold of an acquisition that has ended with one; it is kept in `holds`."""
+    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
+        """The hold of an acquisition that has ended with one; it is kept in `holds`."""
         ticket = acquisition.ticket
         held = self._make(self.session, self.name, ticket, max_hold=self._max_hold)
-        held.keep_in(holds)
+        held._keep_in(holds)
         ticket.waiter = None  # last: until here, a hold that an interrupt keeps from its caller is given back
         return held
 
-    def stop(self, acquisition: Acquisition) -> None:
-        """For the recipes: the acquisition waits no more."""
+    def _stop(self, acquisition: Acquisition) -> None:
+        """The acquisition waits no more."""
         self._waiting.discard(ref(acquisition))
 
-    def cancel_all(self, acquisitions: list[Acquisition]) -> None:
-        """For the recipes: end these waits."""
+    def _cancel_all(self, acquisitions: list[Acquisition]) -> None:
+        """End these waits."""
         for acquisition in acquisitions:
             self._engine.note(partial(self._cancel, acquisition))
 
@@ -226,7 +226,7 @@ class QueuedLock(Acquirable[HoldT]):
         self._engine.core.cancel(acquisition.ticket, failure, moment)
 
     def _queue(self, owner: object, until: float, cancel: CancelToken | None, **options: Any) -> HoldT | None:
-        return self._finish_waiting(self.start(owner, until, **options), owner, cancel, self.holds_here())
+        return self._finish_waiting(self._start(owner, until, **options), owner, cancel, self._holds_here())
 
     def _finish_waiting(
         self, acquisition: Acquisition, owner: object, cancel: CancelToken | None, holds: list[Any]
@@ -236,15 +236,15 @@ class QueuedLock(Acquirable[HoldT]):
         try:
             try:
                 if cancel is not None:
-                    cancel.add(acquisition, lambda: self.cancel_all([acquisition]))
+                    cancel._add(acquisition, lambda: self._cancel_all([acquisition]))
                 is_held = self._engine.acquire(acquisition)
             finally:
-                self.stop(acquisition)
+                self._stop(acquisition)
                 if cancel is not None:
-                    cancel.discard(acquisition)
+                    cancel._discard(acquisition)
             if not is_held:
                 return None
-            held = self.finish(acquisition, owner, holds)
+            held = self._finish(acquisition, owner, holds)
             return held  # noqa: RET504 (an interrupt may come between the two lines)
         except BaseException:  # KeyboardInterrupt may come after the last step, too
             self._abandon(acquisition, held)
@@ -253,7 +253,7 @@ class QueuedLock(Acquirable[HoldT]):
     def _abandon(self, acquisition: Acquisition, held: HoldT | None) -> None:
         self._engine.abandon(acquisition)
         if held is not None:
-            held.forget()
+            held._forget()
 
 
 class RuleLock(QueuedLock[Hold]):

@@ -53,9 +53,9 @@ class ReadHold(Hold):
         token: a fencing token to be checked by the resource and not to be raised there: see docs/lock.md.
     """
 
-    def declare(self) -> None:
-        """For the recipes: have the key, which was a writer's, say that it reads."""
-        self.overwrite(self._engine.identity(Declaration(_READ)))
+    def _declare(self) -> None:
+        """Have the key, which was a writer's, say that it reads."""
+        self._overwrite(self._engine.identity(Declaration(_READ)))
 
 
 class WriteHold(Hold):
@@ -80,19 +80,19 @@ class WriteHold(Hold):
         """
         return run_uninterrupted(self._downgrade)
 
-    def begin_downgrade(self) -> ReadHold:
-        """For the recipes: the reader, which is still to be made one for others."""
+    def _begin_downgrade(self) -> ReadHold:
+        """The reader, which is still to be made one for others."""
         self.ensure()
         reader = self._pass_on(ReadHold)
-        self.readers.remember(reader, self.owner)
+        self.readers._remember(reader, self.owner)
         return reader
 
     def _downgrade(self) -> ReadHold:
-        reader = self.begin_downgrade()
+        reader = self._begin_downgrade()
         try:
-            reader.declare()
+            reader._declare()
         except BaseException:
-            reader.give_up()
+            reader._give_up()
             raise
         return reader
 
@@ -104,17 +104,17 @@ class ReadLock(QueuedLock[ReadHold]):
         super().__init__(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
         self._held: WeakKeyDictionary[Any, WeakSet[ReadHold]] = WeakKeyDictionary()
 
-    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReadHold:
-        hold = super().finish(acquisition, owner, holds)
-        self.remember(hold, owner)
+    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReadHold:
+        hold = super()._finish(acquisition, owner, holds)
+        self._remember(hold, owner)
         return hold
 
-    def remember(self, hold: ReadHold, owner: object) -> None:
-        """For the recipes: this thread or task has acquired the hold."""
+    def _remember(self, hold: ReadHold, owner: object) -> None:
+        """This thread or task has acquired the hold."""
         self._held.setdefault(owner, WeakSet()).add(hold)
 
-    def is_held_by(self, owner: object) -> bool:
-        """For the recipes: whether a thread or task reads: of its holds, one is not released."""
+    def _is_held_by(self, owner: object) -> bool:
+        """Whether a thread or task reads: of its holds, one is not released."""
         return not all(hold.released for hold in self._held.get(owner, ()))
 
 
@@ -125,16 +125,16 @@ class WriteLock(QueuedLock[WriteHold]):
         super().__init__(session, name, WriteHold, terms=_terms(_WRITE), max_hold=max_hold)
         self._readers = readers
 
-    def start(self, owner: object, until: float, **options: Any) -> Acquisition:
-        if self._readers.is_held_by(owner) and not (options.get("tries") and not options.get("explains")):
+    def _start(self, owner: object, until: float, **options: Any) -> Acquisition:
+        if self._readers._is_held_by(owner) and not (options.get("tries") and not options.get("explains")):
             raise UpgradeRefused(
                 f"lock {self.name!r}: a reader cannot become a writer: two that try wait for each other. "
                 "Release, acquire write, and read again"
             )
-        return super().start(owner, until, **options)
+        return super()._start(owner, until, **options)
 
-    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> WriteHold:
-        hold = super().finish(acquisition, owner, holds)
+    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> WriteHold:
+        hold = super()._finish(acquisition, owner, holds)
         hold.readers, hold.owner = self._readers, owner
         return hold
 

@@ -28,7 +28,7 @@ class ReentrantHold(Hold):
     entries = 1
     owner: object = None  # the thread or task that alone may release it
 
-    def end(self, owner: object) -> Ticket | None:
+    def _end(self, owner: object) -> Ticket | None:
         self._session.client.check_process()
         if owner is not self.owner:
             raise NotHeld(
@@ -38,7 +38,7 @@ class ReentrantHold(Hold):
         if self.entries > 1:
             self.entries -= 1
             return None
-        ticket = super().end(owner)
+        ticket = super()._end(owner)
         self.entries = 0
         return ticket
 
@@ -54,7 +54,7 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
         # The hold is kept by the thread or task that acquired it (`keep_in`), for as long as it lives.
         self._held: WeakKeyDictionary[Any, ref[ReentrantHold]] = WeakKeyDictionary()
 
-    def enter_again(self, owner: object) -> ReentrantHold | None:
+    def _enter_again(self, owner: object) -> ReentrantHold | None:
         known = self._held.get(owner)
         hold = None if known is None else known()
         if hold is None or hold.entries == 0:
@@ -68,8 +68,8 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
             hold.entries = entries
             raise
 
-    def finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
-        hold = super().finish(acquisition, owner, holds)
+    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
+        hold = super()._finish(acquisition, owner, holds)
         hold.owner = owner
         self._held[owner] = ref(hold)
         return hold

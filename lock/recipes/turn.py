@@ -67,24 +67,24 @@ class Turn(HeldKey):
             self._lost = threading.Event() if self.released else self._engine.lost_event(self._ticket)
         return self._lost
 
-    def end(self, owner: object) -> Ticket | None:
+    def _end(self, owner: object) -> Ticket | None:
         self._session.client.check_process()
         if self.released:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
-        self.forget()
+        self._forget()
         ticket: Ticket | None = self._engine.tell_here(self._turn.end)
         return ticket
 
-    def give_up(self) -> None:
+    def _give_up(self) -> None:
         if not self.released:
-            self.forget()
+            self._forget()
             self._engine.note(self._turn.leave)
 
     def _fence(self, moment: float) -> None:
         self._turn.fence(moment)
 
     def _release(self, owner: object, *, wait: bool = True) -> None:
-        ticket = self.end(owner)
+        ticket = self._end(owner)
         if ticket is not None:
             self._engine.release(ticket, wait=wait)
         elif self._mutex.together:

@@ -11,7 +11,20 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import CancelToken, Client, EtcdUnavailable, LockCancelled, Mutex, ReadWriteLock, Session, connect
+from lock import (
+    CancelToken,
+    Client,
+    CohortMutex,
+    EtcdUnavailable,
+    LockCancelled,
+    LockError,
+    Mutex,
+    ReadWriteLock,
+    Session,
+    SessionLost,
+    Turn,
+    connect,
+)
 from lock.core.acquisition import Acquisition
 from lock.session import session as session_module
 from tests.support.lock import WAIT_S, await_keys, keys, lock_threads, queue_up
@@ -119,6 +132,35 @@ def test_a_wait_hears_at_once_that_its_client_was_closed(etcd: Etcd, client: Cli
     finally:
         session.close()
         client.revoke(session.lease_id)
+
+
+FIRST: dict[str, Callable[[CohortMutex, Turn], object]] = {
+    "release": lambda mutex, turn: turn.release(),
+    "release at once": lambda mutex, turn: turn.release(wait=False),
+    "contended": lambda mutex, turn: turn.contended(),
+    "on_contended": lambda mutex, turn: turn.on_contended(threading.Event().set),
+    "is_owner": lambda mutex, turn: turn.is_owner(),
+    "acquire": lambda mutex, turn: mutex.acquire(timeout=WAIT_S),
+    "try_acquire": lambda mutex, turn: mutex.try_acquire(),
+    "ensure": lambda mutex, turn: mutex.session.ensure(),
+    "close": lambda mutex, turn: mutex.session.close(),
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_whoever_hears_first_that_the_session_is_lost_tells_all(client: Client, name: str, first: str) -> None:
+    """The end of a turn, say: those who wait for one hear of it, and the call itself does not wait for them."""
+    with Session(client) as session:
+        mutex, engine = CohortMutex(session, name, together=True), session._engine
+        turn = mutex.acquire(timeout=WAIT_S)
+        waiting = [in_thread(mutex.acquire) for _ in range(2)]
+        wait_until(lambda: len(mutex._cohort.waits) == len(waiting))
+        engine._notes.append(lambda _: engine.core.lose("was lost"))
+        error = in_thread(FIRST[first], mutex, turn).exception(WAIT_S)
+        assert error is None or isinstance(error, LockError)
+        for each in waiting:
+            assert_raises(SessionLost, each.result, WAIT_S)
+        assert session.lost.is_set()
 
 
 def test_sessions_end_together(proxy: Proxy, monkeypatch: Patch) -> None:

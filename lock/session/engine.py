@@ -68,7 +68,6 @@ class Engine:
         self.lost = threading.Event()
         self.callbacks = CallbackThread()
         self._listeners: list[Callable[[], object]] = []
-        self._quick_listeners: dict[Callable[[], object], None] = {}
         self._identities: dict[Declaration, str] = {}
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
         self._notes: deque[Callable[[float], object]] = deque()
@@ -309,14 +308,6 @@ class Engine:
 
     # The session
 
-    def on_session_lost(self, listener: Callable[[], object]) -> bool:
-        """Call a listener, which is quick and does not raise, once the session is over; False where it is."""
-        with self.lock:
-            if self.core.failure is not None:
-                return False
-            self._quick_listeners[listener] = None  # once, if given twice
-            return True
-
     def on_trouble(self, callback: Callable[[float], object]) -> None:
         """Have a user's callback called when a renewal is overdue."""
         self.callbacks.start()
@@ -407,9 +398,6 @@ class Engine:
                 return
             self.lost.set()
             listeners, self._listeners = self._listeners, []
-            quick, self._quick_listeners = self._quick_listeners, {}
-        for listener in quick:
-            listener()
         for callback in listeners:
             self.callbacks.send(callback)
         self._lease.wake()

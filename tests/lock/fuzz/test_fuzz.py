@@ -89,8 +89,13 @@ class Careless:
         return any(f'"fuzz-{process.pid}"'.encode() in kv.value for kv in heads)
 
 
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("seconds", [50.0, pytest.param(600.0, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(50.0, marks=pytest.mark.timeout(240)),
+        pytest.param(600.0, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+    ],
+)
 def test_a_careless_program_breaks_nothing(etcd: Etcd, client: Client, tmp_path: Path, seconds: float) -> None:
     """Never two holders, tokens that rise, no call that hangs, spins or raises what it should not, and nothing left."""
     seed = int(time.time()) if seconds > 100 else 0

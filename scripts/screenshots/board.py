@@ -34,11 +34,13 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
         camera.shoot(views, "board-idle", shown=False)
         rush(first, "none", 0)
         wait_end(views, locust, "none")
+        end_story(views)
         camera.shoot(views, "board-oversold")
         rush(first, "etcd", HOLD_MS)
         wait_sold(views, "etcd", MID_RUSH)
         camera.shoot(views, "board-rush")
         wait_end(views, locust, "etcd")
+        end_story(views)
         camera.shoot(views, "board-exact", shown=False)
         for view in views:
             view.page.set_input_files("#file", record)
@@ -60,6 +62,14 @@ def rush(page: Page, guard: str, hold_ms: int) -> None:
         page.keyboard.press("ArrowRight")
     page.click("#toggle-controls")
     page.click("#start:enabled")
+
+
+def end_story(views: Sequence[View]) -> None:
+    """Wait until the rush explains itself, as the first one under a guard does, and go on to the whole."""
+    for view in views:
+        view.page.wait_for_selector(".story")
+        view.page.keyboard.press("Escape")
+        view.page.wait_for_selector(".story", state="detached")
 
 
 def wait_sold(views: Sequence[View], guard: str, least: int) -> None:

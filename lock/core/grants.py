@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Grants:
-    """Grants tickets their turn. Stages: WRITING, QUEUED; in all others nothing is done."""
+    """Grants tickets their turn; each only once, whatever is told late or twice."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
     def place(self, ticket: Ticket, answer: Written, now: float) -> None:
-        """Its key stands in the queue, by this answer to its write."""
+        """Its key stands in the queue, by this answer to its write. Stage: QUEUED, since this answer."""
         queue, core = ticket.queue, self._core
         if answer.number == 1:
             self.grant(ticket, ticket.created)
@@ -39,12 +39,12 @@ class Grants:
             core.following.join(queue, now)
 
     def first(self, ticket: Ticket) -> None:
-        """Nothing stood before the ticket's key when it was written."""
+        """Nothing stood before the ticket's key when it was written. Stage: QUEUED; else nothing is done."""
         if ticket.created is not None:
             self.grant(ticket, ticket.created)
 
     def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
-        """A list that was asked for after the ticket's key was written."""
+        """A list that was asked for after the ticket's key was written. Stage: QUEUED; else nothing is done."""
         if ticket.stage is not Stage.QUEUED or self._core.meet(snapshot.revision, ticket.floor, now):
             return
         conflict = ticket.rule.conflict(snapshot.keys[0]) if snapshot.keys else None
@@ -70,9 +70,10 @@ class Grants:
         return [key for _, key in admitted]
 
     def hand_over(self, ticket: Ticket) -> bool:
-        """A hold is over: let the next ones of this session hold.
+        """A hold or a wait is over, stage LEAVING: let the next ones of this session hold.
 
-        Whether all that may hold now are ours, so no other process waits.
+        Whether all that may hold now are ours, so that no other process waits. Where the view does not show its key,
+        nothing is done.
         """
         queue = ticket.queue
         if not queue.shows(ticket):
@@ -84,7 +85,10 @@ class Grants:
         return bool(admitted) and all(key in queue.tickets for key in admitted)
 
     def grant(self, ticket: Ticket, token: int | None) -> None:
-        """Its turn has come, if the key of this create revision is its own."""
+        """Its turn has come, if the key of this create revision is its own.
+
+        Stages: WRITING, QUEUED, without a failure; else nothing is done.
+        """
         if ticket.stage not in WAITING or ticket.failure is not None:
             return
         assert token is not None

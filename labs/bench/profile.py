@@ -42,13 +42,13 @@ class NotSampled(Exception):
 @contextmanager
 def sampled(pid: int, folded: Path) -> Iterator[None]:
     """Sample a process and its children meanwhile, into a file for `shares`; raises `NotSampled` at the end."""
-    command = Path(sys.executable).with_name("py-spy")
-    if not command.exists() and shutil.which("py-spy") is None:
+    command = shutil.which("py-spy", path=Path(sys.executable).parent) or shutil.which("py-spy")
+    if command is None:
         raise NotSampled("py-spy is not installed: make setup-dev")
+    folded.unlink(missing_ok=True)  # or a sampling that fails would have the samples of the one before
     spy = subprocess.Popen(
         [
-            str(command) if command.exists() else "py-spy",
-            "record", "--pid", str(pid), "--subprocesses", "--gil", "--nonblocking", "--rate", str(PER_S),
+            command, "record", "--pid", str(pid), "--subprocesses", "--gil", "--nonblocking", "--rate", str(PER_S),
             "--format", "raw", "--full-filenames", "--duration", "unlimited", "--output", str(folded),
         ],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -57,7 +57,10 @@ def sampled(pid: int, folded: Path) -> Iterator[None]:
         yield
     finally:
         spy.send_signal(signal.SIGINT)
-        _, told = spy.communicate(timeout=_ENDS_S)
+        try:
+            _, told = spy.communicate(timeout=_ENDS_S)
+        finally:
+            spy.kill()  # does nothing to one that has ended
     if not folded.exists():
         raise NotSampled(told.strip().splitlines()[-1] if told.strip() else "py-spy has written nothing")
 

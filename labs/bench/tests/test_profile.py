@@ -39,7 +39,7 @@ def test_a_sample_is_of_who_called_the_standard_library(frames: list[str], part:
 
 
 def test_a_running_process_is_sampled(tmp_path: Path) -> None:
-    """A process that computes is found computing; one that has ended is an error that says so."""
+    """A process that computes is found computing; one that has ended is an error, and leaves no samples of before."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         with sampled(busy.pid, tmp_path / "samples"):
@@ -52,8 +52,9 @@ def test_a_running_process_is_sampled(tmp_path: Path) -> None:
         busy.kill()
         busy.wait()
     assert shares((tmp_path / "samples").read_text())["others"] == 1.0
-    with pytest.raises(NotSampled), sampled(busy.pid, tmp_path / "none"):
+    with pytest.raises(NotSampled), sampled(busy.pid, tmp_path / "samples"):
         pass
+    assert not (tmp_path / "samples").exists()
 
 
 def test_without_samples_there_are_no_shares() -> None:

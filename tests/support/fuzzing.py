@@ -59,6 +59,8 @@ SPIN_S = 0.3  # CPU time of one thread in one call, which a call that waits does
 SWITCH_S = 1e-5  # how long a thread keeps the interpreter in some processes; Python's default is 5 ms
 WAKES = 500  # at most, of one wait in a second; one that spins has tens of thousands
 FORK_S = 20
+OUTAGE_S = 2.0  # at most; the client waits a second for an answer
+LOOK_S = 1.0  # between two looks for what hangs
 TASK = "a task"
 THREADS = 3
 
@@ -107,6 +109,7 @@ class Fuzz:
         self.chance = random.Random(seed)
         self.ends = time.monotonic() + seconds
         self.proxy = Proxy(endpoint).__enter__()
+        self._ended = threading.Event()
         self.client = connect(self.proxy.endpoint, timeout=1.0)
         self.outsider = connect(endpoint)
         self.holds: deque[Any] = deque(maxlen=30)  # of any age
@@ -279,14 +282,20 @@ class Fuzz:
         keys = [f"{name}/{session.lease_id:x}-{slot:x}" for name in NAMES for slot in range(1, 9)]
         lease, is_outage = self.outsider.grant(5), self.chance.random() < 0.5
         if is_outage:
-            self.proxy.stall()  # so that writes are repeated
-            time.sleep(0.1)
+            self.proxy.stall()
         for key in keys:
             self.outsider.create(key, b"", lease.id)
-        time.sleep(1.1 if is_outage else 0.0)
-        self.proxy.resume()
+        if is_outage:
+            self._await_doubt(session)
+            self.proxy.resume()
         time.sleep(self.chance.choice([0.0, 0.3, 2.0]))
         self.outsider.revoke(lease.id)
+
+    def _await_doubt(self, session: Session) -> None:
+        """Until a write was not answered, so that it is repeated, or none is under way for so long."""
+        tickets, until = session._engine.core.tickets, time.monotonic() + OUTAGE_S
+        while not any(ticket.in_doubt for ticket in list(tickets.values())) and time.monotonic() < until:
+            time.sleep(0.01)
 
     def _wake_all(self) -> None:
         """For nothing, as a ticket that begins anew wakes its waiter."""
@@ -404,8 +413,7 @@ class Fuzz:
 
     def watch(self) -> None:
         """A thread that finds what hangs."""
-        while not self.faults:
-            time.sleep(1.0)
+        while not self._ended.wait(LOOK_S):
             self.find_late()
 
     def run(self) -> None:
@@ -424,6 +432,7 @@ class Fuzz:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for thread in threads:
             thread.join(CALL_S + 15)
+        self._ended.set()
         self.find_late(*(repr(thread) for thread in threads if thread.is_alive()))
         self.session.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labs.bench.profile import PARTS
 from labs.bench.result import BenchResult, Row
-from loadtest.report.charts.vega import vl_convert
+from loadtest.report.charts.vega import draw
 
 _WIDTH, _BAR, _TEXT = 620, 26, 13
 _INK, _FONT = "#808080", "Inter, 'Segoe UI', system-ui, sans-serif"  # legible on light and on dark
@@ -12,9 +12,9 @@ _COLORS = ["#9aa5b1", "#5b8db8", "#d9822b", "#8f6bb1", "#c9b458", "#4a9d6e", "#c
 
 
 def click_picture(result: BenchResult) -> str | None:
-    """An SVG that stands alone, of the clicks with log and board; None where none was sampled, or as `chart_svg`."""
+    """An SVG that stands alone, of the clicks with log and board; None where none was sampled, or as `draw`."""
     rows = [row for row in result.part("click") if row.shares and row.case.observed]
-    if not rows or vl_convert is None:
+    if not rows:
         return None
     text = {"labelColor": _INK, "titleColor": _INK, "labelFontSize": _TEXT, "titleFontSize": _TEXT}
     legend = {"title": None, "orient": "bottom", "labelColor": _INK, "labelFontSize": _TEXT, "columns": len(PARTS)}
@@ -33,8 +33,7 @@ def click_picture(result: BenchResult) -> str | None:
         },
         "config": {"font": _FONT, "view": {"stroke": None}, "axis": {"domainColor": _INK, "tickColor": _INK}},
     }
-    svg: str = vl_convert.vegalite_to_svg(spec, vl_version="6.4")
-    return f"{svg}\n"
+    return draw(spec)
 
 
 def _bars(row: Row) -> list[dict[str, object]]:

@@ -53,7 +53,7 @@ async def acquire(
             return None
         return lock._finish(acquisition, owner, holds)
     except BaseException:  # GeneratorExit too: the loop of this task is gone, and nothing can be awaited any more
-        engine.abandon(acquisition)
+        lock._abandon(acquisition, holds)
         raise
     finally:
         lock._stop(acquisition)

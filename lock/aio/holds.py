@@ -67,9 +67,8 @@ class AsyncHold(Releasing, Generic[HeldT]):
         released: whether it was released.
     """
 
-    def __init__(self, held: HeldT, owner: object) -> None:
+    def __init__(self, held: HeldT) -> None:
         self._held = held
-        self._owner = owner  # the task that called `acquire`, whichever runs it
         self._loop = asyncio.get_running_loop()
         self._lost: Lost | None = None
 
@@ -127,8 +126,8 @@ class HeldKey(AsyncHold[KeyT]):
         key: the key in etcd that holds.
     """
 
-    def __init__(self, held: KeyT, owner: object) -> None:
-        super().__init__(held, owner)
+    def __init__(self, held: KeyT) -> None:
+        super().__init__(held)
         self.name, self.key = held.name, held.key
 
     def is_owner(self) -> sync.Created:
@@ -155,8 +154,8 @@ class Hold(HeldKey[HoldT]):
         token: the fencing token, as that of `lock.Hold`.
     """
 
-    def __init__(self, held: HoldT, owner: object) -> None:
-        super().__init__(held, owner)
+    def __init__(self, held: HoldT) -> None:
+        super().__init__(held)
         self.token = held.token
 
 
@@ -167,8 +166,8 @@ class Turn(HeldKey[sync.Turn]):
         token: the fencing token, a `CohortToken`.
     """
 
-    def __init__(self, held: sync.Turn, owner: object) -> None:
-        super().__init__(held, owner)
+    def __init__(self, held: sync.Turn) -> None:
+        super().__init__(held)
         self.token = held.token
 
 
@@ -187,7 +186,7 @@ class WriteHold(Hold[sync.WriteHold]):
         except BaseException:
             reader._give_up()
             raise
-        return ReadHold(reader, self._owner)
+        return ReadHold(reader)
 
 
 class Leadership(Hold[sync.Leadership]):
@@ -206,8 +205,8 @@ class MultiHold(AsyncHold[sync.MultiHold]):
         lost: a `Lost`, set as soon as it is known that one of them is lost.
     """
 
-    def __init__(self, held: sync.MultiHold, owner: object) -> None:
-        super().__init__(held, owner)
+    def __init__(self, held: sync.MultiHold) -> None:
+        super().__init__(held)
         self.tokens = held.tokens
 
     def is_owner(self) -> list[sync.Created]:

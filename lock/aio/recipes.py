@@ -12,7 +12,6 @@ import functools
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 import lock as sync
 from lock.aio import driver
@@ -26,7 +25,7 @@ from lock.runtime.clock import deadline, now
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Wrap = Callable[[Any, Any], AsyncHoldT]
+Wrap = Callable[[Any], AsyncHoldT]
 
 
 class Acquiring(Generic[AsyncHoldT]):
@@ -65,7 +64,6 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
         self._recipe = recipe
         self._wrap = wrap
         self._label = recipe._label
-        self._mine: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
 
     def acquire(self, *, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
         """Wait for the lock: ``async with x.acquire(timeout=5) as hold``, or ``hold = await x.acquire()``.
@@ -96,8 +94,7 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
         Raises:
             NotHeld: this task has none.
         """
-        owner = driver.calling_task()
-        return self._wrap(self._last(owner), owner)
+        return self._wrap(self._recipe._last_of(driver.calling_task()))
 
     def synchronized(
         self, *, timeout: float | None = None
@@ -127,15 +124,9 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
     async def __aenter__(self) -> AsyncHoldT:
         return await self.acquire()
 
-    def _last(self, owner: Any) -> HeldT:
-        holds = self._holds(owner)
-        if not holds:
-            raise sync.NotHeld(f"this task holds {self._label} by no acquisition of this object")
-        return holds[-1]
-
     async def _release(self, owner: Any) -> None:
         owner = owner or driver.calling_task()
-        await driver.release_held(self._last(owner), owner)
+        await driver.release_held(self._recipe._last_of(owner), owner)
 
     def _acquire(self, timeout: float | None, **options: Any) -> Acquiring[Any]:
         owner, until = driver.calling_task(), deadline(timeout)
@@ -144,9 +135,6 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
             return self._take(owner or driver.calling_task(), until, tries=timeout == 0, explains=True, **options)
 
         return Acquiring(steps, self._label)
-
-    def _holds(self, owner: Any) -> list[HeldT]:
-        return self._mine.setdefault(owner, [])
 
     async def _take(self, owner: Any, until: float, **options: Any) -> AsyncHoldT | None:
         """The hold, for this task; `options` are those of `Acquisition`."""
@@ -161,8 +149,8 @@ class AsyncLock(_Owned[HeldT, AsyncHoldT]):
         return list(await driver.call(self._recipe.contenders))
 
     async def _take(self, owner: Any, until: float, **options: Any) -> AsyncHoldT | None:
-        held = await driver.acquire(self._recipe, owner, self._holds(owner), until, **options)
-        return None if held is None else self._wrap(held, owner)
+        held = await driver.acquire(self._recipe, owner, self._recipe._held_by(owner), until, **options)
+        return None if held is None else self._wrap(held)
 
 
 class Mutex(AsyncLock[sync.Hold, Hold[sync.Hold]]):
@@ -243,7 +231,7 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
                     if await driver.acquire(mutex, owner, holds, until, **options) is None:
                         await driver.release_all(holds, owner)
                         return None
-            return MultiHold(self._recipe._finish(list(holds), self._holds(owner)), owner)
+            return MultiHold(self._recipe._finish(list(holds), self._recipe._held_by(owner)))
         except BaseException:
             give_up_all(holds)
             raise

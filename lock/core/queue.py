@@ -45,7 +45,7 @@ class Ticket:
     Attributes:
         key: its name in etcd.
         floor: what happened to the key up to this revision is none of the ticket's business.
-        owner: the thread or task that acquires; `where` in the program.
+        owner: who acquires: a weak reference to a thread or task, or a cohort; `where` in the program.
         created: the key's create revision, as soon as it is known; the fencing token once it is held.
         granted_at: the revision that was known when its turn came; an older list does not count against it.
         failure: why it waits or holds no more.

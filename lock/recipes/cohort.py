@@ -73,7 +73,8 @@ class CohortMutex(QueuedLock[Turn]):
             deadline(timeout)  # refuses what is none
             turn = self._engine.tell_here(self._cohort.take)
             if turn is not None:
-                return self._finish(turn, None, self._holds_here())
+                owner = threading.current_thread()
+                return self._finish(turn, owner, self._held_by(owner))
         return self._wait(timeout, cancel)
 
     acquire.__doc__ = QueuedLock.acquire.__doc__

@@ -33,7 +33,7 @@ class Releasable(ABC):
     """What is held, until it is released or lost."""
 
     released = False
-    _holds: list[Any] | None = None  # of the thread or task that acquired: what `release` of the lock ends
+    _kept_in: tuple[list[Any], ...] = ()
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -99,16 +99,16 @@ class Releasable(ABC):
         """Call a listener that is quick and does not raise; False where it is lost already."""
 
     def _keep_in(self, holds: list[Any]) -> None:
-        """The lock's own `release` ends it, too."""
-        self._holds = holds
+        """The lock's own `release` ends it, too: these are the holds of the thread or task that has acquired it."""
+        self._kept_in += (holds,)
         holds.append(self)
 
     def _forget(self) -> None:
         """It counts as released, wherever that was done."""
         self.released = True
-        if self._holds is not None:
+        for holds in self._kept_in:
             with contextlib.suppress(ValueError):
-                self._holds.remove(self)
+                holds.remove(self)
 
 
 class HeldKey(Releasable):
@@ -243,10 +243,9 @@ class HeldKey(Releasable):
     def _pass_on(self, kind: type[HeldT]) -> HeldT:
         """The same key as another hold, while this one counts as released."""
         other = kind.__new__(kind)
-        other.__dict__.update(self.__dict__)
-        holds = self._holds
+        other.__dict__.update(self.__dict__, _kept_in=())
         self._forget()
-        if holds is not None:
+        for holds in self._kept_in:
             other._keep_in(holds)
         return other
 

@@ -75,6 +75,7 @@ class MultiLock(Acquirable["MultiHold"]):
 
     def _acquire(self, cancel: CancelToken | None, until: float, *, explains: bool) -> MultiHold | None:
         owner, taken = threading.current_thread(), list[Hold]()  # which alone says what this attempt has taken
+        kept = self._held_by(owner)
         try:
             may_try = len(self.mutexes) <= MOST and (cancel is None or not cancel.cancelled)
             if not (may_try and self._take_at_once(owner, until, taken)):
@@ -84,8 +85,10 @@ class MultiLock(Acquirable["MultiHold"]):
                     if mutex._finish_waiting(acquisition, owner, cancel, taken) is None:
                         run_uninterrupted(release_holds, taken, owner)
                         return None
-            return self._finish(list(taken), self._holds_here())
+            return self._finish(list(taken), kept)
         except BaseException:  # an interrupt, too
+            for held in [each for each in kept if each._holds_of_all == taken]:
+                held._forget()
             run_uninterrupted(give_up_all, taken)
             raise
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 from lock.core.acquisition import Acquisition, Terms
 from lock.core.admission import Admission, Frontier
@@ -42,7 +42,7 @@ class Acquirable(ABC, Generic[HeldT]):
             raise TypeError(f"a {type(self).__name__} takes a Session, such as Session(client); got {session!r}")
         self.session = session
         self._label = label
-        self._mine = threading.local()
+        self._held: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
 
     @abstractmethod
     def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
@@ -69,7 +69,7 @@ class Acquirable(ABC, Generic[HeldT]):
     def release(self) -> None:
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
         self.session.client.check_process()
-        self._last().release()
+        self._last_of(threading.current_thread()).release()
 
     def current(self) -> HeldT:
         """The last hold of this thread by this object that is not released; for a `synchronized` function.
@@ -77,7 +77,7 @@ class Acquirable(ABC, Generic[HeldT]):
         Raises:
             NotHeld: this thread has none.
         """
-        return self._last()
+        return self._last_of(threading.current_thread())
 
     def synchronized(self, *, timeout: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Decorate a function: each call runs as the body of ``with self.acquire(timeout=timeout)``.
@@ -107,26 +107,23 @@ class Acquirable(ABC, Generic[HeldT]):
 
     def __exit__(self, *exc_info: object) -> None:
         try:
-            held = self._last()
+            held = self._last_of(threading.current_thread())
         except NotHeld:
             if exc_info[0] is None:  # the error of the body matters more
                 raise
         else:
             held.__exit__(*exc_info)
 
-    def _last(self) -> HeldT:
-        holds = self._holds_here()
-        if not holds:
-            raise NotHeld(f"this thread holds {self._label} by no acquisition of this object")
-        return holds[-1]
+    def _held_by(self, owner: object) -> list[HeldT]:
+        """What a thread or task has acquired and not released. They live as long as it does, and no longer."""
+        return self._held.setdefault(owner, [])
 
-    def _holds_here(self) -> list[HeldT]:
-        """Those of this thread that are not released."""
-        try:
-            holds: list[HeldT] = self._mine.holds
-        except AttributeError:
-            holds = self._mine.holds = []
-        return holds
+    def _last_of(self, owner: object) -> HeldT:
+        holds = self._held_by(owner)
+        if not holds:
+            caller = "thread" if isinstance(owner, threading.Thread) else "task"
+            raise NotHeld(f"this {caller} holds {self._label} by no acquisition of this object")
+        return holds[-1]
 
 
 class QueuedLock(Acquirable[HoldT]):
@@ -196,7 +193,7 @@ class QueuedLock(Acquirable[HoldT]):
 
         def begin() -> Acquisition:
             acquisition = engine.begin(
-                self.name, self._prefix, self._terms, value, deadline=until, owner=owner, **options
+                self.name, self._prefix, self._terms, value, deadline=until, owner=ref(owner), **options
             )
             acquisition.ticket.where = where
             self._waiting.add(ref(acquisition))  # weak: an interrupt may come before it is known to its caller
@@ -226,13 +223,12 @@ class QueuedLock(Acquirable[HoldT]):
         self._engine.core.cancel(acquisition.ticket, failure, moment)
 
     def _queue(self, owner: object, until: float, cancel: CancelToken | None, **options: Any) -> HoldT | None:
-        return self._finish_waiting(self._start(owner, until, **options), owner, cancel, self._holds_here())
+        return self._finish_waiting(self._start(owner, until, **options), owner, cancel, self._held_by(owner))
 
     def _finish_waiting(
         self, acquisition: Acquisition, owner: object, cancel: CancelToken | None, holds: list[Any]
     ) -> HoldT | None:
         """Wait in this thread; the hold, kept in `holds`, or None where a try found it taken."""
-        held: HoldT | None = None
         try:
             try:
                 if cancel is not None:
@@ -242,17 +238,15 @@ class QueuedLock(Acquirable[HoldT]):
                 self._stop(acquisition)
                 if cancel is not None:
                     cancel._discard(acquisition)
-            if not is_held:
-                return None
-            held = self._finish(acquisition, owner, holds)
-            return held  # noqa: RET504 (an interrupt may come between the two lines)
+            return self._finish(acquisition, owner, holds) if is_held else None
         except BaseException:  # KeyboardInterrupt may come after the last step, too
-            self._abandon(acquisition, held)
+            self._abandon(acquisition, holds)
             raise
 
-    def _abandon(self, acquisition: Acquisition, held: HoldT | None) -> None:
+    def _abandon(self, acquisition: Acquisition, holds: list[Any]) -> None:
+        """Leave nothing behind, in etcd and in `holds`."""
         self._engine.abandon(acquisition)
-        if held is not None:
+        for held in [each for each in holds if each._ticket is acquisition.ticket]:
             held._forget()
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import ref
 
 from lock.core.acquisition import Acquisition, Terms
 from lock.core.admission import Admission
@@ -62,7 +62,7 @@ class WriteHold(Hold):
     """A lock held for writing, alone."""
 
     readers: ReadLock
-    owner: object = None
+    owner: ref[Any]
 
     def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place, and let the readers behind it in; no write can come in between.
@@ -83,8 +83,9 @@ class WriteHold(Hold):
     def _begin_downgrade(self) -> ReadHold:
         """The reader, which is still to be made one for others."""
         self.ensure()
-        reader = self._pass_on(ReadHold)
-        self.readers._remember(reader, self.owner)
+        reader, owner = self._pass_on(ReadHold), self.owner()
+        if owner is not None:
+            reader._keep_in(self.readers._held_by(owner))
         return reader
 
     def _downgrade(self) -> ReadHold:
@@ -102,20 +103,6 @@ class ReadLock(QueuedLock[ReadHold]):
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
-        self._held: WeakKeyDictionary[Any, WeakSet[ReadHold]] = WeakKeyDictionary()
-
-    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReadHold:
-        hold = super()._finish(acquisition, owner, holds)
-        self._remember(hold, owner)
-        return hold
-
-    def _remember(self, hold: ReadHold, owner: object) -> None:
-        """This thread or task has acquired the hold."""
-        self._held.setdefault(owner, WeakSet()).add(hold)
-
-    def _is_held_by(self, owner: object) -> bool:
-        """Whether a thread or task reads: of its holds, one is not released."""
-        return not all(hold.released for hold in self._held.get(owner, ()))
 
 
 class WriteLock(QueuedLock[WriteHold]):
@@ -126,7 +113,7 @@ class WriteLock(QueuedLock[WriteHold]):
         self._readers = readers
 
     def _start(self, owner: object, until: float, **options: Any) -> Acquisition:
-        if self._readers._is_held_by(owner) and not (options.get("tries") and not options.get("explains")):
+        if self._readers._held_by(owner) and not (options.get("tries") and not options.get("explains")):
             raise UpgradeRefused(
                 f"lock {self.name!r}: a reader cannot become a writer: two that try wait for each other. "
                 "Release, acquire write, and read again"
@@ -135,7 +122,7 @@ class WriteLock(QueuedLock[WriteHold]):
 
     def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> WriteHold:
         hold = super()._finish(acquisition, owner, holds)
-        hold.readers, hold.owner = self._readers, owner
+        hold.readers, hold.owner = self._readers, ref(owner)
         return hold
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from lock.core.acquisition import Acquisition
 from lock.core.queue import Ticket
@@ -26,13 +26,13 @@ class ReentrantHold(Hold):
     """
 
     entries = 1
-    owner: object = None  # the thread or task that alone may release it
+    owner: ref[Any]  # the thread or task that alone may release it
 
     def _end(self, owner: object) -> Ticket | None:
         self._session.client.check_process()
-        if owner is not self.owner:
+        if owner is not self.owner():
             raise NotHeld(
-                f"lock {self.name!r} (key {self.key!r}) is held by {_name(self.owner)}: "
+                f"lock {self.name!r} (key {self.key!r}) is held by {_name(self.owner())}: "
                 f"{_name(owner)} cannot release it"
             )
         if self.entries > 1:
@@ -51,14 +51,12 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, ReentrantHold, max_hold=max_hold)
-        # The hold is kept by the thread or task that acquired it (`keep_in`), for as long as it lives.
-        self._held: WeakKeyDictionary[Any, ref[ReentrantHold]] = WeakKeyDictionary()
 
     def _enter_again(self, owner: object) -> ReentrantHold | None:
-        known = self._held.get(owner)
-        hold = None if known is None else known()
-        if hold is None or hold.entries == 0:
+        holds = self._held_by(owner)
+        if not holds:
             return None
+        hold = holds[0]
         hold.ensure()  # if it is lost, the owner has to leave first
         entries = hold.entries
         try:
@@ -70,8 +68,7 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
 
     def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
         hold = super()._finish(acquisition, owner, holds)
-        hold.owner = owner
-        self._held[owner] = ref(hold)
+        hold.owner = ref(owner)
         return hold
 
 

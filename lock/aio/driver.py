@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -21,12 +21,12 @@ from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive
 from lock.core.queue import Ticket
 from lock.core.together import Together, release_together
 from lock.errors import EtcdError, EtcdUnavailable, LockError
-from lock.recipes.hold import HeldKey, Hold
+from lock.recipes.hold import HeldKey
 from lock.recipes.multi import MultiHold, MultiLock, end_all
 from lock.recipes.queued_lock import HoldT, QueuedLock
 from lock.runtime.clock import now
 from lock.session.engine import Engine
-from lock.session.together import check_all
+from lock.session.together import check_all, is_over
 
 T = TypeVar("T")
 
@@ -77,51 +77,29 @@ async def acquire_together(lock: MultiLock, owner: object, until: float, taken: 
 async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
     """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
     owner = owner or calling_task()
-    if not isinstance(held, MultiHold):
-        await release(held, owner, wait=wait)
-        return
-    failures = await release_all(held._end(), owner, wait=wait)
+    tickets = end_all(held._end(), owner) if isinstance(held, MultiHold) else [held._end(owner)]
+    failures = await release_all(held._session._engine, tickets, wait=wait)
     if failures:
         raise failures[0]
 
 
-async def release_all(holds: list[Hold], owner: object, *, wait: bool = True) -> list[LockError]:
-    """As `lock.session.together.release_all`; all is sent before anything is awaited."""
-    if not holds:
+async def release_all(engine: Engine, ended: Sequence[Ticket | None], *, wait: bool = True) -> list[LockError]:
+    """As `lock.session.together.release_all`; all is sent before anything is awaited. None: it is held on."""
+    tickets = [ticket for ticket in ended if ticket is not None]
+    if not tickets:
         return []
-    engine, tickets = holds[0]._engine, end_all(holds, owner)
     until, deletions = now() + engine.client.timeout, engine.core.deletions
     failures: list[LockError]
     groups, attended, failures = engine.tell(partial(release_together, engine.core, tickets, waits=wait))
-    woken = _Wakeups(*attended)
-    errors: list[EtcdError | None] = []
-    answers = []
+    woken, answers = _Wakeups(*attended), []
     for request in groups:
         sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
-        answers.append(_done(sent, partial(_exchange, errors, engine, deletions, request, sent)))
+        answers.append(_outcome(engine, deletions, request, sent))
     for answer in answers:
         await answer
-    while not all(ticket.is_gone for ticket in attended) and now() < until and not engine.client.closed:
+    while not is_over(engine, attended, until):
         await woken.wait(until)
-    return failures + check_all(engine, attended, next(filter(None, errors), None))
-
-
-async def release(hold: HeldKey, owner: object, *, wait: bool = True) -> None:
-    """As `lock.Hold.release`; a task that is cancelled here has released it."""
-    engine, ticket = hold._engine, hold._end(owner)
-    if ticket is None:
-        return
-    until = now() + engine.client.timeout
-    woken = _Wakeups(ticket)
-    request = engine.tell(partial(engine.core.release, waits=wait), ticket)
-    if request is None:
-        return
-    deletions = engine.core.deletions
-    sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
-    engine.check_deletion(ticket, await _outcome(engine, deletions, request, sent))
-    while not ticket.is_gone and now() < until:
-        await woken.wait(until)
-    engine.check_released(ticket)
+    return [*failures, *check_all(engine, attended)]
 
 
 def calling_task() -> object:
@@ -215,15 +193,9 @@ async def _ask_ttl(engine: Engine, acquisition: Acquisition | CohortTurn, reques
         engine.tell(acquisition.failed, request, error)
 
 
-async def _outcome(engine: Engine, asker: Any, request: Any, sent: Future[Any]) -> EtcdError | None:
-    """Wait until `asker` was told the answer, by the thread that gets it; why there is none."""
-    errors: list[EtcdError | None] = []
-    await _done(sent, partial(_exchange, errors, engine, asker, request, sent))
-    return errors[0]
-
-
-def _exchange(errors: list[EtcdError | None], engine: Engine, asker: Any, request: Any, sent: Future[Any]) -> None:
-    errors.append(engine.exchange(asker, request, sent.result))
+def _outcome(engine: Engine, asker: Any, request: Any, sent: Future[Any]) -> asyncio.Future[None]:
+    """Done when `asker` was told the answer, by the thread that gets it."""
+    return _done(sent, partial(engine.exchange, asker, request, sent.result))
 
 
 def _done(sent: Future[Any], take: Callable[[], object] = lambda: None) -> asyncio.Future[None]:

@@ -19,7 +19,7 @@ from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permi
 from lock.core.together import MOST
 from lock.recipes.decorated import check_runs_when_awaited
 from lock.recipes.election import encode
-from lock.recipes.multi import give_up_all
+from lock.recipes.multi import end_all, give_up_all
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.clock import deadline, now
 
@@ -229,7 +229,7 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
             if not await self._take_at_once(owner, until, holds):
                 for mutex in self._recipe.mutexes:
                     if await driver.acquire(mutex, owner, holds, until, **options) is None:
-                        await driver.release_all(holds, owner)
+                        await driver.release_all(self._recipe.session._engine, end_all(holds, owner))
                         return None
             return MultiHold(self._recipe._finish(list(holds), self._recipe._held_by(owner)))
         except BaseException:

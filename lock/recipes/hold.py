@@ -22,6 +22,7 @@ from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
+from lock.session.together import release_all
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
 HeldT = TypeVar("HeldT", bound="HeldKey")
@@ -238,7 +239,12 @@ class HeldKey(Releasable):
     def _release(self, owner: object, *, wait: bool = True) -> None:
         ticket = self._end(owner)
         if ticket is not None:
-            self._engine.release(ticket, wait=wait)
+            self._release_ticket(ticket, wait)
+
+    def _release_ticket(self, ticket: Ticket, wait: bool) -> None:
+        failures = release_all(self._engine, [ticket], wait=wait)
+        if failures:
+            raise failures[0]
 
     def _pass_on(self, kind: type[HeldT]) -> HeldT:
         """The same key as another hold, while this one counts as released."""

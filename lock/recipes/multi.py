@@ -97,7 +97,7 @@ class MultiLock(Acquirable["MultiHold"]):
         together = Together()
         try:
             self._start_all(together, owner, until)
-            attempt(self.session._engine, together)
+            run_uninterrupted(attempt, self.session._engine, together)
             return together.is_held() and self._finish_all(together, owner, taken)
         finally:
             self._stop_all(together)

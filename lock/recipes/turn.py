@@ -86,7 +86,7 @@ class Turn(HeldKey):
     def _release(self, owner: object, *, wait: bool = True) -> None:
         ticket = self._end(owner)
         if ticket is not None:
-            self._engine.release(ticket, wait=wait)
+            self._release_ticket(ticket, wait)
         elif self._mutex.together:
             self._mutex.stay_away()
 

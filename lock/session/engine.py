@@ -37,9 +37,8 @@ from lock.core.core import Core
 from lock.core.deletions import Deletions
 from lock.core.queue import Stage, Ticket
 from lock.core.together import Together
-from lock.errors import EtcdError, EtcdUnavailable, LockLost
+from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
-from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
 from lock.model import Declaration, LeaseStatus
 from lock.runtime.callbacks import CallbackThread, call
@@ -138,32 +137,35 @@ class Engine:
             )  # fmt: skip
 
     def advance(self, acquisition: Acquisition | CohortTurn) -> Wait | None:
-        """Do the steps until there is something to wait for, or until it is over."""
-        while True:
-            step: Ask | Wait | None = self.tell(acquisition.next)
-            if not isinstance(step, Ask):
-                return step
-            self.exchange(acquisition, step.request, partial(self._ask, acquisition, *step))
+        """Do the steps until there is something to wait for, or until it is over. Where no interrupt comes."""
+        step: Ask | Wait | None = self.tell_here(acquisition.next)
+        while isinstance(step, Ask):
+            ask = partial(self._ask, acquisition, *step)
+            step = self.exchange(acquisition, step.request, ask, then=acquisition.next)
+        return step
 
     def exchange(
         self,
         asker: Core | Acquisition | CohortTurn | Together | Deletions,
         request: messages.Request,
         ask: Callable[[], Any],
-    ) -> EtcdError | None:
-        """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered; returns that."""
+        then: Callable[[float], Any] | None = None,
+    ) -> Any:
+        """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered, and ask it `then`.
+
+        Where no interrupt comes.
+        """
+        tell: Callable[..., Any] = asker.answered
         try:
             answer = ask()
         except EtcdError as error:
-            self.tell(asker.failed, request, error)
-            return error
+            tell, answer = asker.failed, error
         except BaseException as error:  # of a machine that is out of memory; nobody knows how far it came
             if isinstance(asker, Acquisition | CohortTurn | Together):
                 asker.unanswered()
-            self.tell(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
+            self.tell_here(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             raise
-        self.tell(asker.answered, request, answer)
-        return None
+        return self.tell_here(tell, request, answer, then=then)
 
     def tell(self, method: Callable[..., Any], *args: Any) -> Any:
         """Tell the core something, and the time."""
@@ -177,12 +179,14 @@ class Engine:
         self._notes.append(do)
         self._worker.wake()
 
-    def tell_here(self, method: Callable[..., Any], *args: Any) -> Any:
-        """As `tell`, where no interrupt comes."""
+    def tell_here(self, method: Callable[..., Any], *args: Any, then: Callable[[float], Any] | None = None) -> Any:
+        """As `tell`, where no interrupt comes; `then`: what is asked next, in the same step."""
         try:
             with self.lock:
                 self._act_on_notes()
-                return method(*args, now())
+                moment = now()
+                told = method(*args, moment)
+                return told if then is None else then(moment)
         finally:
             self.flush()
 
@@ -234,48 +238,7 @@ class Engine:
         except FutureTimeoutError:
             raise EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left") from None
 
-    # Holding and releasing
-
-    def release(self, ticket: Ticket, *, wait: bool = True) -> None:
-        """Free the lock; returns when the key is deleted, or the client's timeout is over. `LockLost`: it was lost.
-
-        At once where it is not to `wait`, or where the next holder is of this session.
-        """
-        until = now() + self.client.timeout
-        request = self.tell(partial(self.core.release, waits=wait), ticket)
-        if request is None:
-            return
-        deletions, call = self.core.deletions, self.call_of(request)
-        ask = partial(self.client.call, call, unanswered=partial(deletions.doubt, request))
-        self.check_deletion(ticket, self.exchange(deletions, request, ask))
-        if not ticket.is_gone:
-            gone = InterruptSafeEvent()
-            ticket.wake = gone.set
-            while not ticket.is_gone and now() < until:
-                gone.wait(until - now())
-        self.check_released(ticket)
-
-    def check_deletion(self, ticket: Ticket, error: EtcdError | None) -> None:
-        """Raise where a deletion has failed that will not be made up for."""
-        if error is not None and self.client.closed:
-            raise EtcdUnavailable(
-                f"{CLOSED} before key {ticket.key!r} was released: it goes with its lease, within {self.core.ttl} s"
-            ) from error
-
-    def check_released(self, ticket: Ticket) -> None:
-        """Raise where it was lost; the deletion may still be on its way."""
-        self.ensure(ticket)
-        if not ticket.is_gone:
-            self._report_outage(ticket)
-        elif not ticket.was_there:
-            raise LockLost(f"key {ticket.key!r} was gone before it was released")
-
-    def _report_outage(self, ticket: Ticket) -> None:
-        """Once, for all keys that are deleted later."""
-        deletions = self.core.deletions
-        if not deletions.is_reported:
-            deletions.is_reported = True
-            logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)
+    # Holding
 
     def ensure(self, ticket: Ticket) -> None:
         """Raise where the hold is not surely ours any more."""

@@ -1,57 +1,82 @@
-"""Acquires and releases several locks of a session in one round trip each, for a thread that waits."""
+"""Acquires several locks of a session in one round trip, and releases one or several, for a thread that waits.
+
+Error handling: what went wrong with a release is told when all are done with.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 
 from lock.core.queue import Ticket
 from lock.core.together import Together, release_together
-from lock.errors import EtcdError, LockError
+from lock.errors import EtcdUnavailable, LockError, LockLost
+from lock.etcd.grpc_errors import CLOSED
 from lock.runtime.clock import now
-from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent
 from lock.session.engine import Engine
+
+logger = logging.getLogger(__name__)
 
 
 def attempt(engine: Engine, together: Together) -> None:
-    """Send it, and have all of its acquisitions told what etcd answers."""
-    run_uninterrupted(_attempt, engine, together)
+    """Send it, and have all of its acquisitions told what etcd answers. Where no interrupt comes."""
+    step = engine.tell_here(together.begin)
+    if step is not None:
+        ask = partial(engine.client.call, engine.call_of(step.request), step.timeout, together.unanswered)
+        engine.exchange(together, step.request, ask)
 
 
 def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> list[LockError]:
-    """As `Engine.release` for all of them, in one deletion; what went wrong."""
-    until, gone = now() + engine.client.timeout, InterruptSafeEvent()
-    deletions = engine.core.deletions
-    failures: list[LockError]
-    groups, attended, failures = engine.tell(partial(release_together, engine.core, tickets, waits=wait))
-    for ticket in attended:
-        ticket.wake = gone.set
-    error: EtcdError | None = None
+    """Free the locks; what went wrong. Where no interrupt comes.
+
+    Returns when the keys are deleted, or the client's timeout is over; at once where it is not to `wait`, or where the
+    next holder is of this session.
+    """
+    until, deletions = now() + engine.client.timeout, engine.core.deletions
+    groups, attended, failures = engine.tell_here(partial(release_together, engine.core, tickets, waits=wait))
     for request in groups:
-        unanswered = partial(deletions.doubt, request)
-        ask = partial(engine.client.call, engine.call_of(request), unanswered=unanswered)
-        error = engine.exchange(deletions, request, ask) or error
-    while not all(ticket.is_gone for ticket in attended) and now() < until and not engine.client.closed:
-        gone.wait(until - now())
-        gone.clear()
-    return failures + check_all(engine, attended, error)
+        call, unanswered = engine.call_of(request), partial(deletions.doubt, request)
+        engine.exchange(deletions, request, partial(engine.client.call, call, unanswered=unanswered))
+    waiting = [ticket for ticket in attended if not ticket.is_gone]
+    if waiting:
+        gone = InterruptSafeEvent()
+        for ticket in waiting:
+            ticket.wake = gone.set
+        while not is_over(engine, waiting, until):
+            gone.wait(until - now())
+            gone.clear()
+    return [*failures, *check_all(engine, attended)]
 
 
-def check_all(engine: Engine, tickets: Sequence[Ticket], error: EtcdError | None) -> list[LockError]:
-    """What went wrong with the tickets that were released; `error` is that of a deletion."""
+def is_over(engine: Engine, tickets: Sequence[Ticket], until: float) -> bool:
+    """Whether there is nothing to wait for: the keys are deleted, or will not be in time."""
+    return all(ticket.is_gone for ticket in tickets) or now() >= until or engine.client.closed
+
+
+def check_all(engine: Engine, tickets: Sequence[Ticket]) -> list[LockError]:
+    """What went wrong with the tickets that were released."""
     failures: list[LockError] = []
     for ticket in tickets:
         try:
-            if not ticket.is_gone:
-                engine.check_deletion(ticket, error)
-            engine.check_released(ticket)
+            _check(engine, ticket)
         except LockError as failure:
             failures.append(failure)
     return failures
 
 
-def _attempt(engine: Engine, together: Together) -> None:
-    step = engine.tell(together.begin)
-    if step is not None:
-        ask = partial(engine.client.call, engine.call_of(step.request), step.timeout, together.unanswered)
-        engine.exchange(together, step.request, ask)
+def _check(engine: Engine, ticket: Ticket) -> None:
+    """Raise where it was lost, or will not be deleted; the deletion may still be on its way."""
+    core = engine.core
+    if not ticket.is_gone and engine.client.closed:
+        raise EtcdUnavailable(
+            f"{CLOSED} before key {ticket.key!r} was released: it goes with its lease, within {core.ttl} s"
+        )
+    engine.ensure(ticket)
+    if ticket.is_gone:
+        if not ticket.was_there:
+            raise LockLost(f"key {ticket.key!r} was gone before it was released")
+    elif not core.deletions.is_reported:  # once, for all keys that are deleted later
+        core.deletions.is_reported = True
+        logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)

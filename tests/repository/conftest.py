@@ -1,4 +1,4 @@
-"""Scripts of the repository."""
+"""Scripts of the repository, and a browser for the site of its documents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.browser_fixtures import chromium, chromium_path
 from tests.support.modules import module_of
 
 ROOT = Path(__file__).parents[2]

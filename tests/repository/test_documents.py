@@ -1,4 +1,4 @@
-"""README.md and docs/ are true, in English and Chinese; their pictures exist, and they build as a site."""
+"""README.md and docs/ are true, in English and Chinese; their pictures exist, and they build as a site, as it is read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +22,9 @@ from loadtest.results.verdict import judge_rush
 from loadtest.terminal import comparison_table
 from tests.support.labs import needs_labs
 from tests.support.terminal import printed
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -111,17 +115,54 @@ def test_every_picture_is_shown_and_small() -> None:
     assert {path.name for path in IMAGES.iterdir() if path.stat().st_size > LARGEST[path.suffix]} == set()
 
 
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """Every page of docs/ is on it and in its navigation; a dead link would end the build."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the site; a warning, as of a dead link, is an error."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
     built = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
     )
     assert (built.returncode, built.stderr) == (0, "")
-    pages = {path.stem for path in tmp_path.glob("*.html")} - {"404"}
+    return folder
+
+
+def test_the_site_is_built_without_a_warning(site: Path) -> None:
+    """Every page of docs/ is on it and in its navigation; a dead link would end the build."""
+    pages = {path.stem for path in site.glob("*.html")} - {"404"}
     beside = {"readme", "readme.zh-CN", "changelog", "contributing", "security"}
     assert pages == beside | {path.stem for path in ROOT.glob("docs/*.md")}
-    reference = (tmp_path / "reference.html").read_text(encoding="utf-8")
+    reference = (site / "reference.html").read_text(encoding="utf-8")
     assert 'id="lock.Mutex.acquire"' in reference
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert ("- offline" in settings, "font: false" in settings) == (True, True), "it needs neither server nor network"
+
+
+FOUND = {  # words, and a page on which each of them is
+    "fencing": "lock.html",
+    "non-blocking": "lock.html",
+    "kazoo": "lock-recipes.html",
+    "租约": "workshop.zh-CN.html",
+    "超卖": "readme.zh-CN.html",
+    "令牌": "workshop.zh-CN.html",
+}
+
+
+@pytest.mark.browser
+def test_words_are_found_without_a_network(chromium: Browser, site: Path) -> None:
+    """In English and in Chinese, where words have no spaces between them; nothing is asked of a server."""
+    with chromium.new_context(offline=True) as context:
+        tab = context.new_page()
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto((site / "index.html").as_uri())
+        search = tab.locator(".md-search__input").first
+        search.click()
+        for word, page in FOUND.items():
+            search.fill("")
+            search.press("End")  # the page reads the words when a key is released
+            tab.wait_for_selector(".md-search-result__meta:has-text('Type to start searching')")
+            search.fill(word)
+            search.press("End")
+            tab.wait_for_selector(f".md-search-result__link[href*='{page}']", state="attached")
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []

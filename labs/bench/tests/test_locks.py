@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from labs.bench import meters
+from labs.bench.locks import bench, free
 from labs.bench.locks.bench import PYTHON
 from labs.bench.locks.free import OURS
 from labs.bench.locks.go import GoMissing, compiled
@@ -20,6 +22,7 @@ from loadtest.stack.servers import Etcd
 def test_without_a_toolchain_it_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says so, and why; the other locks are measured."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(bench, "repeat", lambda step, seconds: meters.repeat(step, 0.1))
     output = tmp_path / "results.json"
     locks = [f"--candidate={lock}" for lock in ("go", "strict", "go-burst", "burst")]
     done = CliRunner().invoke(cli, ["bench-lock", *locks, "--waiters=2", "--seconds=0.1", f"--output={output}"])
@@ -55,6 +58,7 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each candidate has a row, and no hold of those held at once is lost."""
     monkeypatch.setenv("PATH", str(tmp_path))  # without a Go toolchain
+    monkeypatch.setattr(free, "_ROUNDS", 1)
     done = CliRunner().invoke(cli, ["bench-free", "--seconds=0.05", "--releases=20", "--names=20"])
     assert done.exit_code == 0, done.output
     rows = {

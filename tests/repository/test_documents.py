@@ -1,4 +1,4 @@
-"""README.md and docs/ are true, in English and Chinese; their pictures exist, and they build as a site, as it is read."""
+"""README.md and docs/ are true, in English and Chinese; their pictures exist, and they build as a site to be read."""
 
 from __future__ import annotations
 

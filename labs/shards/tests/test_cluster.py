@@ -152,10 +152,15 @@ def steps_at(node: ClusterNode, patch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize(
-    ("step", "number", "shard", "living"),
-    [("debit", 0, 3, [2, 3, 4]), ("credit", 2, 3, [0, 1, 2, 3]), ("settle", 0, 3, [2, 3, 4])],
+    ("step", "number", "shard", "living", "fault"),
+    [
+        ("debit", 0, 3, [2, 3, 4], "killed"),
+        ("debit", 0, 3, [2, 3, 4], "frozen"),
+        ("credit", 2, 3, [0, 1, 2, 3], "killed"),
+        ("credit", 2, 3, [0, 1, 2, 3], "frozen"),
+        ("settle", 0, 3, [2, 3, 4], "killed"),
+    ],
 )
 def test_the_others_go_on(
     cluster: RedisCluster,

@@ -31,7 +31,7 @@ class Node(Redis):
         return redis_answers(f"redis://{self.host}:{self.common_port}")
 
 
-@pytest.mark.parametrize("order", ["1 2 3", "2 3 1", "4 1 2"])
+@pytest.mark.parametrize("order", ["1 2 3", "4 1 2"])
 def test_nodes_with_other_addresses_are_one_cluster_again(tmp_path: Path, order: str) -> None:
     """Three new nodes share the slots; started again with their data where others were, they serve what they had."""
     # The bus has the port 10000 behind it, which no client's own port should be (they begin at 32768).

@@ -111,7 +111,10 @@ def test_a_level_is_solved_by_steps(open_page: Any, level: str) -> None:
 
 @pytest.mark.parametrize("level", AFTER_A_FREEZE)
 def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: str) -> None:
-    """A stops before its write, B waits behind it; A is frozen, B buys, and A's late write is sold, or is refused."""
+    """A stops before its write, is frozen, and its lease counts down; B buys, and A's late write is sold, or refused.
+
+    The seconds are etcd's; when the lease has ended, the page says that. The focus stays on the button.
+    """
     page = open_page()
     begin(page, level)
     step(page, *"AAAA")
@@ -119,6 +122,9 @@ def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: s
     page.wait_for_selector(".purchase:has-text('B is queued behind A, token')")
     page.click("[data-do='freeze A']")
     page.wait_for_selector(".purchase:has-text('A is frozen where it is about to write 0')")
+    page.wait_for_selector(".purchase:has-text('its lease has')")
+    page.wait_for_selector(".purchase:has-text('its lease has ended')")
+    assert page.evaluate("document.activeElement.dataset.do") == "freeze A"
     step(page, *"BBBBB")
     page.click("[data-do='freeze A']")
     step(page, *"AA")
@@ -160,18 +166,6 @@ def test_the_page_opens_with_the_first_level_and_is_played_by_keys(open_page: An
         assert b'data-begins="false"' in response.read()
 
 
-def test_the_lease_of_a_frozen_holder_counts_down(open_page: Any) -> None:
-    """The seconds are etcd's; when the lease has ended, the page says that. Focus stays on the button."""
-    page = open_page()
-    begin(page, "etcd")
-    step(page, *"AA")
-    page.click("[data-do='freeze A']")
-    page.wait_for_selector(".purchase:has-text('its lease has')")
-    page.wait_for_selector(".purchase:has-text('its lease has ended')")
-    assert page.evaluate("document.activeElement.dataset.do") == "freeze A"
-    page.click("[data-do='freeze A']")
-
-
 ROWS = """[...document.querySelectorAll('.code-lines li')].map(
   (row) => ({
     height: row.offsetHeight,
@@ -181,16 +175,16 @@ ROWS = """[...document.querySelectorAll('.code-lines li')].map(
 )"""
 
 
-@pytest.mark.parametrize("guard", guards())
-def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, stage_stack: Stack, guard: str) -> None:
+def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, stage_stack: Stack) -> None:
     """Of 18 pixels at least; no line of code is wrapped or cut, and none has its comment on a second line."""
     page = open_page()
     page.set_viewport_size({"width": 1024, "height": 768})
-    ask(stage_stack, "begin", json.dumps({"guard": guard}).encode())
-    page.wait_for_selector(f".code small:has-text('{guard.replace('-', '_')}')")
-    rows = page.evaluate(ROWS)
-    assert len({row["height"] for row in rows}) == 1, rows
-    assert all(row["beyond"] == 0 and row["size"] >= 18 for row in rows), rows
+    for guard in guards():
+        ask(stage_stack, "begin", json.dumps({"guard": guard}).encode())
+        page.wait_for_selector(f".code small:has-text('/{guard.replace('-', '_')}.py')")
+        rows = page.evaluate(ROWS)
+        assert len({row["height"] for row in rows}) == 1, (guard, rows)
+        assert all(row["beyond"] == 0 and row["size"] >= 18 for row in rows), (guard, rows)
 
 
 def test_what_a_marker_says_is_never_cut_to_a_letter(open_page: Any) -> None:

@@ -13,6 +13,7 @@ from labs.steps.schedules.explorer import Explorer
 from labs.steps.schedules.results import Count, Exploration, row_of
 from labs.steps.schedules.schedule import Fault, moves_of
 from labs.steps.schedules.world import World
+from loadtest.stack.apps import Board
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
 
@@ -43,19 +44,26 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report.parent
 
 
-@pytest.fixture
-def page(chromium: Browser, reports: Path, tmp_path: Path) -> Iterator[Any]:
-    """The page of a board that has these reports; the browser may not have complained."""
-    complaints: list[str] = []
-    with Stack(tmp_path, ports="free", board=True, env={"FLASHSALE_REPORTS": str(reports)}) as stack:
-        page: Page = chromium.new_page(locale="en")
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+@pytest.fixture(scope="module")
+def board(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
+    """A board that has these reports, and two instances."""
+    env = {"FLASHSALE_REPORTS": str(reports)}
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=env) as stack:
         assert stack.board is not None
-        page.goto(f"{stack.board.url}/schedules")
-        page.wait_for_selector("#tree svg")
-        yield page
-        page.close()
+        yield stack.board
+
+
+@pytest.fixture
+def page(chromium: Browser, board: Board) -> Iterator[Any]:
+    """Its page; the browser may not have complained."""
+    complaints: list[str] = []
+    page: Page = chromium.new_page(locale="en")
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{board.url}/schedules")
+    page.wait_for_selector("#tree svg")
+    yield page
+    page.close()
     assert complaints == []
 
 

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 @pytest.mark.browser
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_it_can_be_read_on_every_screen(chromium: Browser, tmp_path: Path, scheme: str) -> None:
+def test_it_can_be_read_on_every_screen(chromium: Browser, tmp_path: Path) -> None:
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
     from tests.browser.test_report import assert_readable
 
     page = tmp_path / "index.html"
     page.write_text(render_benchmark(benchmark()), encoding="utf-8")
-    assert_readable(chromium, page, scheme)
+    assert_readable(chromium, page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -31,13 +31,16 @@ def files_of(package: str) -> dict[str, Path]:
     return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> set[str]:
     """The full names that a file imports, wherever in it; of ``from a import b`` both, as b may be a module."""
+    names = set[str]()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 def for_types(path: Path) -> set[str]:
@@ -57,7 +60,7 @@ def links(package: str) -> set[tuple[str, str]]:
     return {
         (module, name if name in modules else name.rpartition(".")[0])
         for module, path in modules.items()
-        for name in {*imported(path)} - for_types(path)
+        for name in imported(path) - for_types(path)
         if {name, name.rpartition(".")[0]} & modules.keys()
     }
 

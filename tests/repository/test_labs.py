@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,22 +44,34 @@ from loadtest.cli.main import cli
 create_app()
 print(*guards(), *cli.list_commands(None))
 """
+SMALL = ("--buyers", "40", "--stock", "20", "--hold-ms", "20")
 Run = Callable[..., str]
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what runs."""
+    copy = tmp_path_factory.mktemp("copy")
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
         else:
-            shutil.copy(source, tmp_path)
-    return tmp_path
+            shutil.copy(source, copy)
+    return copy
 
 
-@pytest.fixture
+@contextmanager
+def without(copy: Path, folder: str) -> Iterator[None]:
+    """As if this folder of the copy were deleted."""
+    away = (copy / folder).rename(copy / "deleted")
+    try:
+        yield
+    finally:
+        away.rename(copy / folder)
+
+
+@pytest.fixture(scope="module")
 def run(copy: Path) -> Run:
     """Runs Python in the copy; what it prints."""
 
@@ -74,33 +87,34 @@ def run(copy: Path) -> Run:
 @pytest.mark.timeout(300)
 def test_the_core_sells_and_is_tested_without_labs(copy: Path, run: Run) -> None:
     """Without the folder, a rush under two guards is compared, and the tests of the routes pass."""
-    shutil.rmtree(copy / "labs")
-    assert "Every promise was kept." in run("-m", "loadtest", "demo", "--guard", "none", "--guard", "etcd")
-    assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/app/web/test_routes.py")
+    with without(copy, "labs"):
+        assert "Every promise was kept." in run("-m", "loadtest", "demo", "--guard", "none", "--guard", "etcd", *SMALL)
+        assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/app/web/test_routes.py")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_whole_core_is_tested_without_labs(copy: Path) -> None:
     """Every test of the core passes without the folder."""
-    shutil.rmtree(copy / "labs")
     tests = ["tests/app", "tests/loadtest", "tests/lock"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests],
-        cwd=copy,
-        capture_output=True,
-        text=True,
-    )
+    words = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests]
+    with without(copy, "labs"):
+        done = subprocess.run(words, cwd=copy, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:]
 
 
+@pytest.fixture(scope="module")
+def everything(run: Run) -> list[str]:
+    """Guards and commands with all labs."""
+    return run("-c", IMPORT_ALL).split()
+
+
 @pytest.mark.parametrize("lab", LABS)
-def test_each_lab_can_be_deleted(copy: Path, run: Run, lab: str) -> None:
+def test_each_lab_can_be_deleted(copy: Path, run: Run, everything: list[str], lab: str) -> None:
     """The shop and the commands of all others are still there."""
     own = re.findall(r"^@click\.command\(\"?([\w-]*)", "".join(_texts(copy / "labs" / lab)), re.MULTILINE)
-    everything = run("-c", IMPORT_ALL).split()
-    shutil.rmtree(copy / "labs" / lab)
-    rest = run("-c", IMPORT_ALL).split()
+    with without(copy, f"labs/{lab}"):
+        rest = run("-c", IMPORT_ALL).split()
     assert set(rest) <= set(everything)
     assert len(rest) >= len(everything) - max(len(own), 3)
     assert {"demo", "up", "none", "etcd"} <= set(rest)
@@ -108,8 +122,9 @@ def test_each_lab_can_be_deleted(copy: Path, run: Run, lab: str) -> None:
 
 def test_a_guard_is_one_new_file(copy: Path, run: Run) -> None:
     """A rush is run and judged under it without any other edit."""
-    (copy / "app/guards/homemade.py").write_text(GUARD, encoding="utf-8")
-    shown = run("-m", "loadtest", "demo", "--guard", "homemade", "--buyers", "40", "--stock", "20", "--hold-ms", "20")
+    (guard := copy / "app/guards/homemade.py").write_text(GUARD, encoding="utf-8")
+    shown = run("-m", "loadtest", "demo", "--guard", "homemade", *SMALL)
+    guard.unlink()
     assert re.search(r"^homemade .*EXACT", shown, re.MULTILINE)
     runs = json.loads((copy / "reports/latest/comparison.json").read_text(encoding="utf-8"))["runs"]
     assert [(run["guard"], run["promise"]) for run in runs] == [("none", "none"), ("homemade", "exact")]

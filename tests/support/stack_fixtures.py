@@ -1,4 +1,4 @@
-"""The stack that the tests of the rush share."""
+"""The stack that the tests of a module share: one that idled on beside others would cost them processor time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from loadtest.stack.stack import Stack
 from tests.support.selling import open_sale
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Two shops with etcd and Redis for the whole run: leave all of it running."""
+    """Two shops with etcd and Redis: leave all of it running."""
     with Stack(tmp_path_factory.mktemp("stack"), ports="free", env={"FLASHSALE_THREADS": "32"}) as running:
         yield running
 

@@ -47,10 +47,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield stack
 
 
-@pytest.fixture
-def locust(stack: Stack, tmp_path: Path) -> Iterator[LocustPage]:
-    """Locust with its page, ready for a rush that the board asks it for."""
-    with LocustPage(tmp_path, stack.locust_port, env=environment(stack)) as page:
+@pytest.fixture(scope="module")
+def locust(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocustPage]:
+    """Locust with its page, ready for rushes that the board asks it for."""
+    with LocustPage(tmp_path_factory.mktemp("locust"), stack.locust_port, env=environment(stack)) as page:
         yield page
 
 

@@ -70,7 +70,7 @@ WATCH_ARRIVAL = """() => {
 def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust: LocustPage) -> None:
     """Guard, buyers, items and the dial reach Locust; no button can disturb the rush, and its verdict is shown."""
     looker = look()
-    fill_in(looker, buyers=80, stock=60)
+    fill_in(looker, buyers=30, stock=20)
     for key, most in (("End", "5.00 s"), ("Home", "0 ms")):
         looker.page.locator("#think").focus()
         looker.page.keyboard.press(key)
@@ -80,10 +80,10 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
     looker.page.click("#start:enabled")
     for button in ("#start", "#reset"):
         looker.page.wait_for_selector(f"{button}:disabled[title^='A rush is running: ']")
-    looker.wait_figure("sold", 60)
+    looker.wait_figure("sold", 20)
     looker.wait_text("#word", "^EXACT$")
-    assert looker.figure("sold") == 60 == sales.ledger().total()
-    assert sales.selling_s() >= 59 * 0.100
+    assert looker.figure("sold") == 20 == sales.ledger().total()
+    assert sales.selling_s() >= 19 * 0.100
     for button in ("#start", "#reset"):
         looker.page.wait_for_selector(f"{button}:enabled[title='']")
     assert looker("#no-locust").is_hidden()

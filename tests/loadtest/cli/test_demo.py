@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import signal
 import sys
 import urllib.request
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -16,6 +18,7 @@ from app.guards import guards
 from loadtest.cli.main import run
 from loadtest.results.comparison import Comparison
 from loadtest.stack.stack import Stack
+from tests.loadtest.results.test_formats import validator
 from tests.support.commands import finished, running
 from tests.support.rushing import environment
 from tests.support.waiting import has_ended, wait_until
@@ -25,11 +28,22 @@ pytestmark = pytest.mark.timeout(240)  # the patience of `finished` comes before
 SMALL = ["--buyers=60", "--stock=20", "--guard=redis-lua"]
 
 
-def test_demo_compares_and_reports(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the demo runs."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def done(folder: Path) -> CompletedProcess[str]:
+    """A small demo that is over."""
+    return finished(folder, "demo", *SMALL, "--hold-ms=2")
+
+
+def test_demo_compares_and_reports(done: CompletedProcess[str], folder: Path) -> None:
     """One command starts everything, adds the unlocked baseline, shows the comparison, keeps it, and exits with 0."""
-    done = finished(tmp_path, "demo", *SMALL, "--hold-ms=2")
     assert done.returncode == 0, done.stdout + done.stderr
-    comparison = Comparison.read(tmp_path / "reports/latest/comparison.json")
+    comparison = Comparison.read(folder / "reports/latest/comparison.json")
     assert (comparison.stock, comparison.buyers) == (20, 60)
     assert [(run.guard, run.kind) for run in comparison.runs] == [("none", Kind.OVERSOLD), ("redis-lua", Kind.EXACT)]
     assert {"python", "locust", "flask", "etcd"} <= comparison.versions.keys()
@@ -39,11 +53,23 @@ def test_demo_compares_and_reports(tmp_path: Path) -> None:
     assert re.search(r"^none +\d+ .* OVERSOLD by \d+ +none +$", done.stdout, re.M)
     assert lines[-2] == comparison.sentence
     assert re.match(r"Report: reports/[\d_-]+/index.html$", lines[-1])
-    page = (tmp_path / "reports/latest/index.html").read_text(encoding="utf-8")
+    page = (folder / "reports/latest/index.html").read_text(encoding="utf-8")
     assert html.escape(comparison.sentence) in page
     assert page.count("<svg") == 6  # sold and inside for each of two guards, the waiting times, and the first race
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.usefixtures("done")
+def test_what_a_demo_keeps_fits_the_schemas(folder: Path) -> None:
+    """The comparison and the record of each guard, of a rush against real servers."""
+    report = folder / "reports/latest"
+    validator("comparison.json").validate(json.loads((report / "comparison.json").read_bytes()))
+    records = [json.loads(path.read_bytes()) for path in sorted(report.glob("records/*.json"))]
+    assert [record["guard"] for record in records] == ["none", "redis-lua"]
+    for record in records:
+        validator("record.json").validate(record)
+        assert all(record[rows] for rows in ("answers", "ledger", "sections"))
 
 
 def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from flask import Flask
 from jsonschema import Draft202012Validator
 
 from app.sales.sale import Sale
-from tests.support.commands import finished
 from tests.support.modules import module_of
 from tests.support.shops import WAYS, buy
 
@@ -30,19 +29,6 @@ def test_the_schemas_are_those_of_the_classes() -> None:
     """A member that was added to a class is in its schema: else run `python scripts/schemas.py`."""
     for name, text in module_of(ROOT / "scripts/schemas.py").generated().items():
         assert (SCHEMAS / name).read_text(encoding="utf-8") == text, name
-
-
-@pytest.mark.timeout(240)
-def test_what_a_demo_keeps_fits_the_schemas(tmp_path: Path) -> None:
-    """The comparison and the record of each guard, of a rush against real servers."""
-    finished(tmp_path, "demo", "--buyers=20", "--stock=5", "--guard=etcd")
-    report = tmp_path / "reports/latest"
-    validator("comparison.json").validate(json.loads((report / "comparison.json").read_bytes()))
-    records = [json.loads(path.read_bytes()) for path in sorted(report.glob("records/*.json"))]
-    assert [record["guard"] for record in records] == ["etcd", "none"]
-    for record in records:
-        validator("record.json").validate(record)
-        assert all(record[rows] for rows in ("answers", "ledger", "sections"))
 
 
 @pytest.mark.parametrize("way", WAYS)

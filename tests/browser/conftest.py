@@ -39,7 +39,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     shutil.copytree(DATA, reports / "2026-01-01_00-00-00" / "records")
     env = {
         "FLASHSALE_REPORTS": str(reports),
-        "FLASHSALE_THREADS": "256",
+        "FLASHSALE_THREADS": "64",
         "FLASHSALE_LOCK_TIMEOUT": "60",
         "FLASHSALE_LEASE_TTL": "4",
     }

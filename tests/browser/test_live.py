@@ -102,7 +102,7 @@ def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -
 def test_holder_and_waiters_are_shown(look: Look, sales: Sales) -> None:
     """The holder is named with token and lease, waiters in order; an instance has one colour everywhere."""
     looker = look()
-    sales.rush(stock=STOCK, buyers=3 * BUYERS, hold_ms=HOLD_MS)
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
     holder = "instance-[0-9]+ holds.*token [0-9]+.*lease: [0-9]+ s of [0-9]+ s left"
     looker.wait_text(".queue", f"{holder}.*#[0-9]+.*more in line · [0-9]+ buyers in line outside")
     tokens = looker.page.evaluate(

@@ -6,7 +6,7 @@ from tests.browser.conftest import Look
 from tests.support.looking import Looker
 from tests.support.selling import Sales
 
-STOCK, BUYERS, HOLD_MS = 150, 600, 20
+STOCK, BUYERS, HOLD_MS = 100, 200, 20
 # Keeps the boxes of all controls ten times a second, and what was wrong with them.
 WATCH = """() => {
   const boxes = new Map();
@@ -66,7 +66,7 @@ def rush_past(looker: Looker, sales: Sales) -> None:
 
 
 def test_no_control_moves_in_a_rush(look: Look, sales: Sales) -> None:
-    """With 2 x 256 busy threads, details and a frozen holder, no control moves, changes size or leaves its panel."""
+    """With 2 x 64 busy threads, details and a frozen holder, no control moves, changes size or leaves its panel."""
     sales.reset(STOCK)
     viewers = [
         look(viewport={"width": width, "height": height}, locale=lang)
@@ -90,7 +90,7 @@ def test_all_changes_in_one_frame(look: Look, sales: Sales) -> None:
     sales.reset(STOCK)
     looker.wait_figure("counter", STOCK)
     looker.page.evaluate(EACH_FRAME)
-    sales.rush(stock=STOCK, buyers=200, hold_ms=HOLD_MS)
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
     sales.finish()
     looker.wait_figure("sold", STOCK)
     told = looker.page.evaluate("() => frames_told")

@@ -107,11 +107,12 @@ def test_a_queue_in_one_instance_is_seen(world: World) -> None:
         world.buyers = 2
 
 
-def test_a_wait_that_cannot_be_seen_is_no_verdict(world: World) -> None:
-    """A guard that waits in silence: after five seconds there is an error that says what to do."""
+def test_a_wait_that_cannot_be_seen_is_no_verdict(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard that waits in silence: after some seconds there is an error that says what to do."""
     world.reset("silent")
     world.step("A")
-    with pytest.raises(Unsettled, match=r"B came to no point within 5 s.*check_open"):
+    monkeypatch.setattr("labs.steps.schedules.world.SETTLE_S", 0.5)
+    with pytest.raises(Unsettled, match=r"B came to no point within 0.5 s.*check_open"):
         world.step("B")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,8 @@ def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkey
     """Each candidate has a row, and no hold of those held at once is lost."""
     monkeypatch.setenv("PATH", str(tmp_path))  # without a Go toolchain
     monkeypatch.setattr(free, "_ROUNDS", 1)
+    monkeypatch.setattr(free, "wait_beside_linger_ms", partial(free.wait_beside_linger_ms, waits=5))
+    monkeypatch.setattr(free, "ordered_release_ms", partial(free.ordered_release_ms, releases=50))
     done = CliRunner().invoke(cli, ["bench-free", "--seconds=0.05", "--releases=20", "--names=20"])
     assert done.exit_code == 0, done.output
     rows = {

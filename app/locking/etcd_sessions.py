@@ -111,10 +111,6 @@ class EtcdSessions:
         self._draining = True
         if session := self._session:
             session.cancel_waiters()
-        with self._lock:
-            cohorts = list(self._cohorts.values())
-        for cohort in cohorts:
-            cohort.cancel()
 
     def close(self) -> None:
         """Revoke the lease and close the connection."""

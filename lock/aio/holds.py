@@ -45,22 +45,7 @@ class Lost:
             self._loop.call_soon_threadsafe(self._event.set)
 
 
-class Releasing:
-    """What leaving ``async with`` releases."""
-
-    def release(self) -> Coroutine[Any, Any, None]:
-        """Give it back."""
-        raise NotImplementedError
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        try:
-            await self.release()
-        except sync.LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
-
-
-class AsyncHold(Releasing, Generic[HeldT]):
+class AsyncHold(Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it.
 
     Attributes:
@@ -105,8 +90,12 @@ class AsyncHold(Releasing, Generic[HeldT]):
     async def __aexit__(self, *exc_info: object) -> None:
         if exc_info[0] is GeneratorExit:  # the loop of the task was closed: nothing can be awaited any more
             self._held._give_up()
-        else:
-            await super().__aexit__(*exc_info)
+            return
+        try:
+            await self.release()
+        except sync.LockError:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         try:

@@ -15,8 +15,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import lock as sync
 from lock.aio import driver
-from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Releasing, Turn, WriteHold
-from lock.core.together import MOST
+from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Turn, WriteHold
+from lock.core.messages import MOST
 from lock.recipes.decorated import check_runs_when_awaited
 from lock.recipes.election import encode
 from lock.recipes.multi import end_all, give_up_all
@@ -57,7 +57,7 @@ class Acquiring(Generic[AsyncHoldT]):
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
+class _Owned(Generic[HeldT, AsyncHoldT]):
     """What tasks acquire, each for itself, through a recipe of `lock`; costs nothing until used and may be shared."""
 
     def __init__(self, recipe: Any, wrap: Wrap[AsyncHoldT]) -> None:
@@ -122,7 +122,18 @@ class _Owned(Releasing, Generic[HeldT, AsyncHoldT]):
         return decorate
 
     async def __aenter__(self) -> AsyncHoldT:
-        return await self.acquire()
+        hold = await self.acquire()
+        hold._held._is_entered = True
+        return hold
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        try:
+            held = self._recipe._last_of(driver.calling_task(), entered=True)
+        except sync.NotHeld:
+            if exc_info[0] is None:  # the error of the body matters more
+                raise
+        else:
+            await self._wrap(held).__aexit__(*exc_info)
 
     async def _release(self, owner: Any) -> None:
         owner = owner or driver.calling_task()

@@ -112,6 +112,14 @@ class Acquisition:
         """What has the `wake` that its driver sets."""
         return self.ticket
 
+    def waits_for_itself(self) -> str | None:
+        """Where its thread or task has acquired the lock that it waits for and alone can release; None: it has not."""
+        mine = self.ticket
+        for each in mine.queue.tickets.values() if mine.rule == EXCLUSIVE else ():
+            if each is not mine and each.stage is Stage.HELD and each.owner is mine.owner:
+                return each.where
+        return None
+
     def next(self, now: float) -> Ask | Wait | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
         ticket = self.ticket

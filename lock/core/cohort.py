@@ -41,7 +41,6 @@ class Cohort:
     """The turns of one name in one session.
 
     Args:
-        identify: what the key says.
         timeout: what a call may take, in seconds.
 
     Attributes:
@@ -53,9 +52,7 @@ class Cohort:
         is_contended: whether another process has waited when the last turn ended.
     """
 
-    def __init__(
-        self, core: Core, name: str, prefix: str, bounds: Bounds, identify: Callable[[], bytes], timeout: float
-    ) -> None:
+    def __init__(self, core: Core, name: str, prefix: str, bounds: Bounds, timeout: float) -> None:
         self.core = core
         self.name = name
         self.turn: CohortTurn | None = None
@@ -63,7 +60,6 @@ class Cohort:
         self.given_up: Callable[[], object] | None = None
         self._prefix = prefix
         self._bounds = bounds
-        self._identify = identify
         self.timeout = timeout
         self.acquisition: Acquisition | None = None
         self._trier: CohortTurn | None = None  # whose try that acquisition is
@@ -84,10 +80,10 @@ class Cohort:
         self.core.cohorts[self] = None
         self.waits.append(turn)
 
-    def take(self, now: float) -> CohortTurn | None:
+    def take(self, owner: object, where: str, now: float) -> CohortTurn | None:
         """A turn of the hold that lingers; None where none does."""
         if self._kept is not None:
-            turn = CohortTurn(self, now, deadline=now)
+            turn = CohortTurn(self, now, deadline=now, owner=owner, where=where)
             if self._take_kept(turn, now):
                 return turn
         return None
@@ -282,6 +278,7 @@ class Cohort:
     def _start(self, turn: CohortTurn, ticket: Ticket) -> None:
         self._taken += 1
         self.turn, turn.number, turn.ticket = turn, self._taken, ticket
+        ticket.where = turn.where
 
     def _begin(self, turn: CohortTurn, now: float) -> Acquisition:
         self._trier = turn if turn.tries else None
@@ -290,7 +287,7 @@ class Cohort:
             self.name,
             self._prefix,
             Terms(),
-            self._identify(),
+            turn.value,
             now,
             deadline=turn.deadline if turn.tries else math.inf,
             timeout=self.timeout,
@@ -324,6 +321,10 @@ class Cohort:
 class CohortTurn:
     """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`.
 
+    Args:
+        value: what the key says, if this one has to queue with it.
+        owner: a weak reference to the thread or task; `where` in the program.
+
     Attributes:
         ticket: of the hold, once it is its turn; `number` counts the turns of a hold.
         failure: why it waits no more.
@@ -333,11 +334,21 @@ class CohortTurn:
     is_lost = False  # for a driver: the loss of a turn is that of its ticket
 
     def __init__(
-        self, cohort: Cohort, now: float, *, deadline: float, tries: bool = False, explains: bool = False
+        self,
+        cohort: Cohort,
+        now: float,
+        *,
+        deadline: float,
+        tries: bool = False,
+        explains: bool = False,
+        value: bytes = b"",
+        owner: object = None,
+        where: str = "",
     ) -> None:
         self.cohort = cohort
         self.name = cohort.name
         self.tries, self.explains = tries, explains
+        self.value, self.owner, self.where = value, owner, where
         self.number = 0
         self.ticket: Ticket | None = None
         self.failure: LockError | None = None
@@ -359,6 +370,11 @@ class CohortTurn:
     def wakes(self) -> CohortTurn:
         """As that of `Acquisition`."""
         return self
+
+    def waits_for_itself(self) -> str | None:
+        """As `Acquisition.waits_for_itself`."""
+        turn = self.cohort.turn
+        return turn.where if turn is not None and turn is not self and turn.owner is self.owner else None
 
     def next(self, now: float) -> Ask | Wait | None:
         """As `Acquisition.next`. A wait that is over is None; a turn that is over raises `NotHeld`."""

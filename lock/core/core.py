@@ -23,7 +23,7 @@ from lock.core.following import Following
 from lock.core.grants import Grants
 from lock.core.key_names import KeyNames
 from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
-from lock.core.queue import WAITING, Queue, Stage, Ticket
+from lock.core.queue import OVER, WAITING, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.errors import (
     EtcdError,
@@ -144,13 +144,11 @@ class Core:
         return None
 
     def _refuse_all(self, now: float) -> None:
-        for ticket in [ticket for ticket in self.tickets.values() if ticket.stage in WAITING]:
-            refusal = self._refusal()
-            assert refusal is not None
+        refusal = self._refusal()
+        assert refusal is not None
+        for ticket in list(self.tickets.values()):
             self.cancel(ticket, refusal, now)
         for cohort in list(self.cohorts):
-            refusal = self._refusal()
-            assert refusal is not None
             cohort.drain(refusal, now)
 
     # From nothing to a hold
@@ -278,7 +276,7 @@ class Core:
 
         Stages: WRITING, QUEUED, HELD; else nothing is done.
         """
-        if ticket.stage in (Stage.LEAVING, Stage.GONE):
+        if ticket.stage in OVER:
             return
         ticket.stage = Stage.LEAVING
         self.news.append(ticket)
@@ -294,7 +292,7 @@ class Core:
 
     def rob(self, ticket: Ticket, now: float) -> None:
         """Its key was deleted from elsewhere. Stages: WRITING, QUEUED, HELD; else nothing is done."""
-        if ticket.stage in (Stage.QUEUED, Stage.HELD, Stage.WRITING):
+        if ticket.stage not in OVER:
             failure = LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more")
             self._fail(ticket, failure, now)
             self.orders.append(Renew())  # a key that is gone may mean that the lease is

@@ -15,7 +15,7 @@ import logging
 import math
 from typing import TYPE_CHECKING
 
-from lock.core.messages import Delete, Deleted
+from lock.core.messages import MOST, Delete, Deleted
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _COMPANY_S = 0.005
-_GROUP = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 _RETRY_S = (0.05, 0.1, 0.2, 0.5)
 
 Key = tuple[str, int | None]
@@ -44,7 +43,7 @@ class Deletions:
         self._due = math.inf
         self._sent: Delete | None = None
         self._failures = 0
-        self._group = _GROUP
+        self._group = MOST
         self.is_reported = False
 
     def add(self, ticket: Ticket, now: float, *, may_wait: bool = False) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from lock.core.queue import Ticket
 
 
+MOST = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
+
+
 class Create(NamedTuple):
     """Write a key unless it exists.
 

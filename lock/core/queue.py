@@ -34,6 +34,7 @@ class Stage(Enum):
 _epochs = itertools.count(1)  # of all queues: one that is left and followed anew takes no list of before
 
 WAITING = (Stage.WRITING, Stage.QUEUED)
+OVER = (Stage.LEAVING, Stage.GONE)
 
 
 @dataclass(slots=True, eq=False)
@@ -255,9 +256,7 @@ class Queue:
             return False
         if not view.has_no_other(ticket.key):
             return False
-        return len(self.tickets) == 1 or all(
-            each is ticket or each.stage in (Stage.LEAVING, Stage.GONE) for each in self.tickets.values()
-        )
+        return len(self.tickets) == 1 or all(each is ticket or each.stage in OVER for each in self.tickets.values())
 
     def holder(self) -> KeyValue | None:
         """The key at the head, as far as is known."""

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lock.core.acquisition import Acquisition, Ask
-from lock.core.messages import Create, CreateAll, Delete, Written
+from lock.core.messages import MOST, Create, CreateAll, Delete, Written
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockCancelled, LockError
 
 if TYPE_CHECKING:
     from lock.core.core import Core
-
-MOST = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 
 
 class Together:

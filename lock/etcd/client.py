@@ -60,6 +60,8 @@ def connect(
     if not isinstance(endpoints, str):
         raise TypeError(f"endpoints is one text, with addresses separated by commas; got {endpoints!r}")
     check_number(timeout, lambda s: 0 < s < math.inf, "timeout is seconds, a finite number of more than 0, such as 2.0")
+    if not isinstance(namespace, str):
+        raise TypeError(f"namespace is a text that goes in front of every key, such as 'shop/'; got {namespace!r}")
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")
     if tls is None and "https://" in endpoints:
@@ -104,10 +106,6 @@ class Client(Transport):
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
         return self.call(self.requests.time_to_live(lease_id), timeout)
-
-    def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
-        """The keys that are bound to a lease; none where it is gone."""
-        return list(self.call(self.requests.list_lease(lease_id), timeout).keys)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
@@ -163,7 +161,7 @@ class Client(Transport):
 
 
 def _conditions(if_: Conditions) -> list[Created]:
-    conditions = [if_] if isinstance(if_, Created) else list(if_)
+    conditions = list(if_) if isinstance(if_, Iterable) and not isinstance(if_, Created) else [if_]
     for condition in conditions:
         if not isinstance(condition, Created):
             raise TypeError(f"if_ takes conditions, such as hold.is_owner(); got {condition!r}")
@@ -171,4 +169,6 @@ def _conditions(if_: Conditions) -> list[Created]:
 
 
 def _bytes(value: bytes | str) -> bytes:
+    if not isinstance(value, bytes | str):
+        raise TypeError(f"a value is bytes, or a text; got {value!r}")
     return value.encode() if isinstance(value, str) else value

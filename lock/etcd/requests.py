@@ -159,6 +159,8 @@ class Requests:
     def range(self, prefix: str) -> tuple[bytes, bytes]:
         """The first key of a prefix, and the first behind it."""
         start = self._encode(prefix)
+        if not start:
+            return b"\0", b"\0"  # etcd's words for all keys
         return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
 
     def decode(self, kv: Any) -> KeyValue:

@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import grpc
 
@@ -214,7 +214,6 @@ class Transport:
                     step = attempts.throw(error)
                 else:
                     step = attempts.send(response)
-                step.start(resume)
             except StopIteration as done:
                 answer.set_result(done.value)
             except EtcdError as error:
@@ -222,6 +221,11 @@ class Transport:
             except BaseException as error:  # of a machine that is out of threads
                 logger.exception("a call of etcd has failed")
                 answer.set_exception(EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
+            else:
+                try:
+                    step.start(resume)
+                except Exception as error:  # of a channel that is closed
+                    resume(partial(_fail, error))
 
         resume(lambda: None)
         return answer
@@ -334,6 +338,10 @@ class Transport:
             logger.warning("etcd cluster %x answers, where it was %x: restored from a backup?", cluster_id, known)
             for listener in list(self.cluster_listeners):
                 listener()
+
+
+def _fail(error: Exception) -> NoReturn:
+    raise error
 
 
 def notify(observer: Observer, request: Any, response: Any, seconds: float) -> None:

@@ -31,3 +31,9 @@ class CancelToken:
     def _discard(self, wait: Hashable) -> None:
         """The wait is over."""
         self._waits.pop(wait, None)
+
+
+def check_token(cancel: object) -> None:
+    """Refuse what ends no wait, with a TypeError that says what does."""
+    if cancel is not None and not isinstance(cancel, CancelToken):
+        raise TypeError(f"cancel is a CancelToken, or None; got {cancel!r}")

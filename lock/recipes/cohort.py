@@ -11,7 +11,6 @@ else wants is what lock managers of cluster file systems do. `lock.core.cohort` 
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -19,9 +18,9 @@ from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.errors import LockCancelled
 from lock.model import UNDECLARED
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.queued_lock import QueuedLock
+from lock.recipes.queued_lock import QueuedLock, caller
 from lock.recipes.turn import Turn
-from lock.runtime.clock import check_number, deadline, now
+from lock.runtime.clock import check_number, deadline, is_whole, now
 from lock.runtime.interrupts import is_interruptible
 from lock.session.session import Session
 
@@ -57,31 +56,28 @@ class CohortMutex(QueuedLock[Turn]):
         together: bool = False,
         linger: float = 0.0,
     ) -> None:
-        check_number(batch, lambda turns: turns >= 1, "batch is a number of turns, 1 or more")
+        check_number(batch, is_whole, "batch is a whole number of turns, 1 or more")
         check_number(slice, lambda seconds: seconds >= 0, "slice is seconds, 0 or more")
         check_number(linger, lambda seconds: seconds >= 0, "linger is seconds, 0 or more")
         super().__init__(session, name, Turn)
         self.together = together
-        engine = self._engine
-        identify = partial(engine.identity, UNDECLARED)
         bounds = Bounds(batch, slice, linger)
-        self._cohort = Cohort(engine.core, name, self._prefix, bounds, identify, session.client.timeout)
+        self._cohort = Cohort(self._engine.core, name, self._prefix, bounds, session.client.timeout)
 
-    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> Turn:
+    def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> Turn:
         if self._cohort.is_kept and cancel is None and not is_interruptible():
             self.session.client.check_process()
             deadline(timeout)  # refuses what is none
-            turn = self._engine.tell_here(self._cohort.take)
+            owner = threading.current_thread()
+            turn = self._engine.tell_here(self._cohort.take, ref(owner), caller())
             if turn is not None:
-                owner = threading.current_thread()
                 return self._finish(turn, owner, self._held_by(owner))
-        return self._wait(timeout, cancel)
-
-    acquire.__doc__ = QueuedLock.acquire.__doc__
+        return super()._wait(timeout, cancel, value)
 
     def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Any:
         self.session.client.check_process()
         self._engine.start_worker()
+        options.update(value=self._engine.identity(UNDECLARED), owner=ref(owner), where=caller())
         turn = CohortTurn(self._cohort, now(), deadline=until, **options)
         self._waiting.add(ref(turn))
         return turn

@@ -34,6 +34,7 @@ class Releasable(ABC):
     """What is held, until it is released or lost."""
 
     released = False
+    _is_entered = False  # by ``with`` of the lock itself, which ends it
     _kept_in: tuple[list[Any], ...] = ()
 
     def __init__(self, session: Session) -> None:
@@ -60,9 +61,19 @@ class Releasable(ABC):
                 self._release_once(pending)
             raise
 
-    def release(self) -> None:
-        """Give it back."""
-        self._release_once([threading.current_thread()])
+    def release(self, *, wait: bool = True) -> None:
+        """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
+
+        Where etcd does not answer, the session goes on trying. A next one of this process holds at once; then, and
+        where it is not to `wait`, this returns as soon as the deletion is ordered. So it does not tell that the key was
+        deleted from elsewhere before (that is logged instead), nor that the lock is free for others already.
+
+        Raises:
+            NotHeld: it was released before.
+            LockLost: the lock was lost before, so it was not ours up to this moment.
+            EtcdUnavailable: the client was closed before.
+        """
+        self._release_once([threading.current_thread()], wait=wait)
 
     def _release_once(self, pending: list[threading.Thread], **options: Any) -> None:
         self._session.client.check_process()
@@ -77,7 +88,7 @@ class Releasable(ABC):
         run_uninterrupted(release)
 
     @abstractmethod
-    def _release(self, owner: threading.Thread) -> None:
+    def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
         """Give it back on behalf of this thread."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -137,6 +148,7 @@ class HeldKey(Releasable):
     @property
     def lost(self) -> threading.Event:
         """Set as soon as it is known that the lock is not ours any more."""
+        self._session.client.check_process()
         return run_uninterrupted(self._engine.lost_event, self._ticket)
 
     def _add_listener(self, listener: Callable[[], object]) -> bool:
@@ -193,20 +205,6 @@ class HeldKey(Releasable):
         self._session.client.check_process()
         return bool(self._engine.tell(self._engine.core.contended, self._ticket))
 
-    def release(self, *, wait: bool = True) -> None:
-        """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
-
-        Where etcd does not answer, the session goes on trying. A next one of this process holds at once; then, and
-        where it is not to `wait`, this returns as soon as the deletion is ordered. So it does not tell that the key was
-        deleted from elsewhere before (that is logged instead), nor that the lock is free for others already.
-
-        Raises:
-            NotHeld: it was released before.
-            LockLost: the lock was lost before, so it was not ours up to this moment.
-            EtcdUnavailable: the client was closed before.
-        """
-        self._release_once([threading.current_thread()], wait=wait)
-
     def _end(self, owner: object) -> Ticket | None:
         """It counts as released from now on; the ticket to release, None where it is held on."""
         self._session.client.check_process()
@@ -238,13 +236,15 @@ class HeldKey(Releasable):
 
     def _release(self, owner: object, *, wait: bool = True) -> None:
         ticket = self._end(owner)
-        if ticket is not None:
-            self._release_ticket(ticket, wait)
-
-    def _release_ticket(self, ticket: Ticket, wait: bool) -> None:
+        if ticket is None:
+            self._go_on()
+            return
         failures = release_all(self._engine, [ticket], wait=wait)
         if failures:
             raise failures[0]
+
+    def _go_on(self) -> None:
+        """The key is held on, by another turn or for another entry."""
 
     def _pass_on(self, kind: type[HeldT]) -> HeldT:
         """The same key as another hold, while this one counts as released."""

@@ -16,13 +16,14 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lock.core.messages import MOST
 from lock.core.names import queue_prefix
 from lock.core.queue import Ticket
-from lock.core.together import MOST, Together
+from lock.core.together import Together
 from lock.errors import InvalidName, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
-from lock.recipes.cancellation import CancelToken
+from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
 from lock.recipes.queued_lock import Acquirable
@@ -51,10 +52,9 @@ class MultiLock(Acquirable["MultiHold"]):
         super().__init__(session, f"locks {', '.join(self.names)}")
         self.mutexes = [Mutex(session, name) for name in self.names]
 
-    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
+    def _wait(self, timeout: float | None, cancel: CancelToken | None) -> MultiHold:
+        check_token(cancel)
         return self._acquire(cancel, deadline(timeout), explains=True)  # type: ignore[return-value]  # or it raises
-
-    acquire.__doc__ = Acquirable.acquire.__doc__
 
     def try_acquire(self) -> MultiHold | None:
         """All of the locks if they are free at this moment, else None; raises as `Mutex.try_acquire`."""
@@ -162,10 +162,6 @@ class MultiHold(Releasable):
     def _add_listener(self, listener: Callable[[], object]) -> bool:
         return run_uninterrupted(self._loss._add_listener, listener)
 
-    def release(self, *, wait: bool = True) -> None:
-        """Free all of them; `wait` is that of `Hold.release`, which raises the same, here when all are done with."""
-        self._release_once([threading.current_thread()], wait=wait)
-
     def _end(self) -> list[Hold]:
         """It counts as released from now on; the holds to release."""
         self._session.client.check_process()
@@ -235,7 +231,10 @@ def give_up_all(holds: list[Hold]) -> None:
 def _in_order(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise InvalidName(f"MultiLock takes a list of names; for the one name {names!r} there is Mutex")
-    ordered = sorted(set(names))
+    names = set(names)
+    for name in names:
+        queue_prefix(name)  # refuses what is none
+    ordered = sorted(names)
     if not ordered:
         raise InvalidName("MultiLock needs a name at least")
     for outer in ordered:

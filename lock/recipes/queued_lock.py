@@ -18,7 +18,7 @@ from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, Declaration
-from lock.recipes.cancellation import CancelToken
+from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Hold, Releasable
 from lock.runtime.clock import check_number, deadline, now
@@ -44,7 +44,6 @@ class Acquirable(ABC, Generic[HeldT]):
         self._label = label
         self._held: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
 
-    @abstractmethod
     def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
         """Wait for the lock; use the result in ``with``, or release it, or the lock: see `release`.
 
@@ -65,6 +64,11 @@ class Acquirable(ABC, Generic[HeldT]):
             EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
+        return self._wait(timeout, cancel)
+
+    @abstractmethod
+    def _wait(self, timeout: float | None, cancel: CancelToken | None) -> HeldT:
+        """As `acquire`."""
 
     def release(self) -> None:
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
@@ -77,6 +81,7 @@ class Acquirable(ABC, Generic[HeldT]):
         Raises:
             NotHeld: this thread has none.
         """
+        self.session.client.check_process()
         return self._last_of(threading.current_thread())
 
     def synchronized(self, *, timeout: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -103,11 +108,13 @@ class Acquirable(ABC, Generic[HeldT]):
         return decorate
 
     def __enter__(self) -> HeldT:
-        return self.acquire()
+        held = self.acquire()
+        held._is_entered = True
+        return held
 
     def __exit__(self, *exc_info: object) -> None:
         try:
-            held = self._last_of(threading.current_thread())
+            held = self._last_of(threading.current_thread(), entered=True)
         except NotHeld:
             if exc_info[0] is None:  # the error of the body matters more
                 raise
@@ -116,10 +123,11 @@ class Acquirable(ABC, Generic[HeldT]):
 
     def _held_by(self, owner: object) -> list[HeldT]:
         """What a thread or task has acquired and not released. They live as long as it does, and no longer."""
-        return self._held.setdefault(owner, [])
+        return [] if owner is None else self._held.setdefault(owner, [])
 
-    def _last_of(self, owner: object) -> HeldT:
-        holds = self._held_by(owner)
+    def _last_of(self, owner: object, *, entered: bool = False) -> HeldT:
+        """Its last hold; that ``with`` has acquired, where it was `entered`: its body may have acquired more."""
+        holds = [held for held in self._held_by(owner) if held._is_entered or not entered]
         if not holds:
             caller = "thread" if isinstance(owner, threading.Thread) else "task"
             raise NotHeld(f"this {caller} holds {self._label} by no acquisition of this object")
@@ -146,13 +154,9 @@ class QueuedLock(Acquirable[HoldT]):
         self._max_hold = max_hold
         self._waiting: set[ref[Any]] = set()
 
-    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
-        return self._wait(timeout, cancel)
-
-    acquire.__doc__ = Acquirable.acquire.__doc__
-
     def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> HoldT:
-        """Acquire it; `value` is what the key says, if not who we are."""
+        """As `acquire`; `value` is what the key says, if not who we are."""
+        check_token(cancel)
         until, owner = deadline(timeout), threading.current_thread()
         options = {"value": value, "tries": timeout == 0, "explains": True}  # so that it holds, or raises
         return self._enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]
@@ -188,7 +192,7 @@ class QueuedLock(Acquirable[HoldT]):
 
     def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
         """An acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
-        engine, where = self._engine, _caller()
+        engine, where = self._engine, caller()
         value = engine.identity(self._terms.declared) if value is None else value
 
         def begin() -> Acquisition:
@@ -296,7 +300,7 @@ def contenders_of(client: Client, prefix: str, rule: Admission) -> list[Contende
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
 
 
-def _caller() -> str:
+def caller() -> str:
     """The line of the program that called this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):

@@ -18,7 +18,7 @@ from lock.core.admission import Admission
 from lock.model import Declaration, KeyValue, declaration
 from lock.recipes.hold import HeldKey
 from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.clock import check_number
+from lock.runtime.clock import check_number, is_whole
 from lock.session.session import Session
 
 _KIND = "permit"
@@ -64,6 +64,6 @@ class Semaphore(QueuedLock[Permit]):
     """
 
     def __init__(self, session: Session, name: str, limit: int, *, max_hold: float | None = None) -> None:
-        check_number(limit, lambda n: isinstance(n, int) and n >= 1, "limit is a whole number, 1 or more")
+        check_number(limit, is_whole, "limit is a whole number, 1 or more")
         self.limit = limit
         super().__init__(session, name, Permit, terms=Terms(UpTo(limit), Declaration(_KIND, limit)), max_hold=max_hold)

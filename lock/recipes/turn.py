@@ -49,20 +49,16 @@ class Turn(HeldKey):
     def __init__(self, mutex: CohortMutex, turn: CohortTurn) -> None:
         ticket = turn.ticket
         assert ticket is not None
-        assert ticket.created is not None
-        self._session = mutex.session
-        self._engine = mutex._engine
-        self._ticket = ticket
+        super().__init__(mutex.session, mutex.name, ticket)
         self._mutex = mutex
         self._turn = turn
         self._lost: threading.Event | None = None
-        self._create_revision = self._written_at = ticket.created
-        self.name, self.key = mutex.name, ticket.key
-        self.token = CohortToken(ticket.created, turn.number)
+        self.token = CohortToken(self._create_revision, turn.number)
 
     @property
     def lost(self) -> threading.Event:
         """Set as soon as it is known that the lock is not ours any more; what comes after the turn is not its loss."""
+        self._session.client.check_process()
         if self._lost is None:
             self._lost = threading.Event() if self.released else self._engine.lost_event(self._ticket)
         return self._lost
@@ -83,11 +79,8 @@ class Turn(HeldKey):
     def _fence(self, moment: float) -> None:
         self._turn.fence(moment)
 
-    def _release(self, owner: object, *, wait: bool = True) -> None:
-        ticket = self._end(owner)
-        if ticket is not None:
-            self._release_ticket(ticket, wait)
-        elif self._mutex.together:
+    def _go_on(self) -> None:
+        if self._mutex.together:
             self._mutex.stay_away()
 
 

@@ -23,6 +23,11 @@ def deadline(timeout: float | None) -> float:
     return now() + timeout
 
 
+def is_whole(number: float) -> bool:
+    """Whether it is 1, 2, 3 and so on, for `check_number`."""
+    return isinstance(number, int) and number >= 1
+
+
 def check_number(value: object, is_right: Callable[[float], bool], rule: str) -> None:
     """Refuse what is not a number with a TypeError, and what is not right with a ValueError; both say the rule."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):

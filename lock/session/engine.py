@@ -31,11 +31,10 @@ from typing import Any
 
 from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
-from lock.core.admission import EXCLUSIVE
 from lock.core.cohort import CohortTurn
 from lock.core.core import Core
 from lock.core.deletions import Deletions
-from lock.core.queue import Stage, Ticket
+from lock.core.queue import Ticket
 from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
@@ -117,23 +116,18 @@ class Engine:
             if woken is None:
                 woken = InterruptSafeEvent()
                 acquisition.wakes.wake = woken.set
-                if isinstance(acquisition, Acquisition):
-                    self._warn_of_itself(acquisition)
+                self._warn_of_itself(acquisition)
                 continue  # its turn may have come before there was something to wake
             woken.wait(step.until - now())
             woken.clear()
 
-    def _warn_of_itself(self, acquisition: Acquisition) -> None:
-        """Log a wait for a hold of the same thread, which nothing but that thread can end."""
-        mine = acquisition.ticket
+    def _warn_of_itself(self, acquisition: Acquisition | CohortTurn) -> None:
         with self.lock:
-            tickets = list(mine.queue.tickets.values()) if mine.rule == EXCLUSIVE else []
-        others = [each for each in tickets if each is not mine]  # it may have come to its turn by now
-        held = [each.where for each in others if each.stage is Stage.HELD and each.owner is mine.owner]
-        if held:
+            held_at = acquisition.waits_for_itself()
+        if held_at is not None:
             logger.warning(
                 "lock %r: a thread that holds it, acquired at %s, acquires it again at %s and waits for itself",
-                acquisition.name, held[0], mine.where,
+                acquisition.name, held_at, acquisition.wakes.where,
             )  # fmt: skip
 
     def advance(self, acquisition: Acquisition | CohortTurn) -> Wait | None:

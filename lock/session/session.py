@@ -40,10 +40,10 @@ class Session:
         name: as given, or made.
         lease_id: the lease in etcd.
         ttl: seconds that the server granted.
-        lost: set when the lease is gone or has to be taken for gone.
 
     Raises:
-        ValueError: `ttl` is not a positive whole number; TypeError: it is not a number, or `client` is none.
+        ValueError: `ttl` is not a positive whole number.
+        TypeError: it is not a number, `client` is none, or `name` is no text.
         EtcdUnavailable: no endpoint answered in time.
     """
 
@@ -51,6 +51,8 @@ class Session:
         if not isinstance(client, Client):
             raise TypeError(f"a Session takes the client that connect() makes; got {client!r}")
         check_number(ttl, _is_ttl, "ttl is a whole number of seconds, 1 or more")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"name is a text, or None; got {name!r}")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._ending = threading.Lock()
@@ -58,7 +60,7 @@ class Session:
         try:
             run_uninterrupted(self._open, ttl)
             core = self._engine.core
-            self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
+            self.lease_id, self.ttl = core.lease_id, core.ttl
         except BaseException:  # an interrupt: etcd may not have answered yet
             self._is_abandoned = True
             if self in _open:
@@ -79,8 +81,15 @@ class Session:
             self.close()
 
     @property
+    def lost(self) -> threading.Event:
+        """Set when the lease is gone or has to be taken for gone."""
+        self.client.check_process()
+        return self._engine.lost
+
+    @property
     def draining(self) -> bool:
         """Whether `cancel_waiters` was called."""
+        self.client.check_process()
         return self._engine.core.draining
 
     def remaining(self) -> float:

@@ -291,7 +291,7 @@ class Process:
         bounds = Bounds(
             world.chance.choice([1, 3]), world.chance.choice([0.0, 0.05]), world.chance.choice(world.linger)
         )
-        self.cohort = Cohort(self.core, "shop", "mutex/", bounds, lambda: b"{}", TIMEOUT_S)
+        self.cohort = Cohort(self.core, "shop", "mutex/", bounds, TIMEOUT_S)
         self._watches = {}
         core = self.core
         world.at(ttl / 3, lambda: self.renew(core))
@@ -645,7 +645,7 @@ class Actor:
             "explains": kind == "zero",
         }
         if self._takes_turns and self.name == "mutex/":
-            self._acquisition = CohortTurn(process.cohort, now, **ways)  # type: ignore[arg-type]
+            self._acquisition = CohortTurn(process.cohort, now, value=b"{}", **ways)  # type: ignore[arg-type]
             process.turns.append(self._acquisition)
             self.start(f"a turn of process {process.core.lease_id}", f"{kind} for {timeout} s")
             return

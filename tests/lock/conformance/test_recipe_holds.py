@@ -18,7 +18,7 @@ import redis
 
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, LockCancelled, LockLost, Mutex, NotHeld, ReadWriteLock, Session, SessionLost, connect
-from tests.lock.conformance.recipes import MULTI, MUTEX, REENTRANT, Face, Loop, Make, Recipe, every
+from tests.lock.conformance.recipes import MULTI, MUTEX, RECIPES, REENTRANT, Face, Loop, Make, Recipe, every
 from tests.support.lock import ROOT, WAIT_S, Script, await_keys, delete, keys, lock_threads, queue_up
 from tests.support.waiting import assert_goes_on, assert_raises, freeze, in_thread, wait_until
 
@@ -162,6 +162,29 @@ def test_o_with_never_runs_its_body_on_a_hold_that_is_over(face: Face, client: C
         pytest.fail("the body ran unlocked")
     assert held.released
     face.turn(lambda again: again.ensure())
+
+
+@pytest.mark.parametrize("tasks", [False, True], ids=["threads", "tasks"])
+@pytest.mark.parametrize("recipe", [each for each in RECIPES if each.together > 1], ids=lambda recipe: recipe.name)
+def test_o_with_ends_the_hold_that_it_began(
+    session: Session, name: str, loop: Loop, recipe: Recipe, tasks: bool
+) -> None:
+    """What its body acquires beside it, for another thread or task, goes on."""
+    face = Face(recipe, tasks, session, name, loop)
+
+    async def nested() -> list[Any]:
+        async with face.lock as mine:
+            return [mine, await face.lock.acquire()]
+
+    if tasks:
+        mine, other = loop.run(nested())
+    else:
+        with face.lock as mine:
+            other = face.lock.acquire(timeout=WAIT_S)
+    assert (mine.released, other.released) == (True, False)
+    other.ensure()
+    face.release_last()
+    assert other.released
 
 
 def test_o_a_hold_is_one_object(face: Face) -> None:

@@ -128,6 +128,20 @@ def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., 
     assert client.get_prefix("client/bytes/").keys == []
 
 
+def test_the_empty_prefix_is_all_keys(client: Client, theirs: Mutex) -> None:
+    """Listed and watched; the client's other watches go on beside it, so a wait hears of its turn."""
+    hold = theirs.acquire(timeout=WAIT_S)
+    assert hold.key in [kv.key for kv in client.get_prefix("").keys]
+    changes = client.watch("")
+    assert changes.next(WAIT_S) == []
+    with Session(client) as session:
+        waiting = queue_up(client, Mutex(session, hold.name))
+        hold.release()
+        waiting.result(WAIT_S).release()
+    assert all(event.kv.key.startswith(hold.name) for event in changes.next(WAIT_S) or [])
+    changes.close()
+
+
 def test_the_status_names_the_servers_version(client: Client, etcdctl: Callable[..., str]) -> None:
     """What /readyz asks for; the same as etcdctl shows."""
     assert client.status(timeout=1.0) in etcdctl("endpoint", "status")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from loadtest.stack.servers import Etcd
-from lock import Client, MultiLock
+from lock import Client, MultiLock, connect
 from lock.session.session import Session
 from tests.support.fuzzing import CALL_S, NAMES, TTL_S, overlaps
 from tests.support.lock import ROOT, WAIT_S, keys
@@ -99,8 +99,9 @@ class Careless:
 def test_a_careless_program_breaks_nothing(etcd: Etcd, client: Client, tmp_path: Path, seconds: float) -> None:
     """Never two holders, tokens that rise, no call that hangs, spins or raises what it should not, and nothing left."""
     seed = int(time.time()) if seconds > 100 else 0
-    careless = Careless(etcd.endpoint, client, tmp_path, seed, seconds)
-    careless.run()
+    with connect(etcd.endpoint, timeout=WAIT_S) as watching:  # beside processes that leave etcd little time
+        careless = Careless(etcd.endpoint, watching, tmp_path, seed, seconds)
+        careless.run()
     assert overlaps(careless.spans) == []
     holds = len(careless.spans.read_text().splitlines())
     print(f"seed {seed}: {holds} holds, {dict(careless.blows)}")

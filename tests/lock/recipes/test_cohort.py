@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
+import sys
 import threading
 import time
 import warnings
@@ -214,7 +215,7 @@ def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(mutex: CohortMute
 
 
 @pytest.mark.parametrize(
-    "bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}, {"linger": -1}]
+    "bounds", [{"batch": 0}, {"batch": 2.5}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}, {"linger": -1}]
 )
 def test_bounds_that_mean_nothing_are_refused(make: Make, bounds: dict[str, Any]) -> None:
     """`batch` below one and a negative `slice` or `linger` are errors at once."""
@@ -234,6 +235,20 @@ def keep(make: Make, client: Client, *, linger: float = WAIT_S) -> CohortMutex:
 
     wait_until(is_kept)
     return mutex
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_turn_names_its_own_thread_and_line(
+    make: Make, client: Client, is_kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the key that it queues with, and in the log where it is dropped."""
+    mutex = keep(make, client) if is_kept else make()
+    turn, line = mutex.acquire(timeout=WAIT_S), sys._getframe().f_lineno
+    assert "thread MainThread" in mutex.contenders()[0].owner
+    mutex._held_by(threading.current_thread()).clear()  # as when the thread has ended
+    del turn
+    gc.collect()
+    assert f"acquired at {__file__}:{line}, was dropped" in caplog.text
 
 
 def test_a_hold_that_nobody_wants_is_kept(counted: Client, calls: Counter[str], name: str, monkeypatch: Patch) -> None:

@@ -14,7 +14,19 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import CancelToken, Client, MultiLock, Mutex, ReentrantMutex, RuleLock, Semaphore, Session, connect
+from lock import (
+    CancelToken,
+    Client,
+    CohortMutex,
+    Election,
+    MultiLock,
+    Mutex,
+    ReentrantMutex,
+    RuleLock,
+    Semaphore,
+    Session,
+    connect,
+)
 from lock.core.admission import EXCLUSIVE
 from lock.core.queue import Stage
 from lock.errors import EtcdDenied, InvalidName, LockCancelled, LockLost, LockTimeout, NotHeld
@@ -65,6 +77,13 @@ def test_a_mutex_is_used_as_a_threading_lock_is(client: Client, session: Session
         (lambda client, session: RuleLock(session, "a", cast("Any", object()), kind=None), "rule is an Admission"),
         (lambda client, session: RuleLock(session, "a", EXCLUSIVE, kind=cast("Any", 7)), "kind is a text"),
         (lambda client, session: connect(cast("Any", ["127.0.0.1:2379"])), "separated by commas"),
+        (lambda client, session: connect(namespace=cast("Any", 5)), "namespace is a text"),
+        (lambda client, session: Session(client, name=cast("Any", b"shop")), "name is a text"),
+        (lambda client, session: Mutex(session, "a").acquire(cancel=cast("Any", 5)), "cancel is a CancelToken"),
+        (lambda client, session: MultiLock(session, ["a"]).acquire(cancel=cast("Any", 5)), "cancel is a CancelToken"),
+        (lambda client, session: Election(session, "a").campaign(cast("Any", b"x")), "proclaims is a text"),
+        (lambda client, session: client.put("a", None), "a value is bytes, or a text"),
+        (lambda client, session: client.put("a", "b", if_=5), "if_ takes conditions"),
     ],
 )
 def test_a_wrong_type_is_told_where_it_is_given(
@@ -74,8 +93,12 @@ def test_a_wrong_type_is_told_where_it_is_given(
     assert_raises(TypeError, make, client, session, match=message)
 
 
-def test_a_thread_that_waits_for_itself_is_logged(mutex: Mutex, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("make", [Mutex, CohortMutex])
+def test_a_thread_that_waits_for_itself_is_logged(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], caplog: pytest.LogCaptureFixture
+) -> None:
     """With the line that acquired."""
+    mutex = make(session, name)
     with mutex:
         assert_raises(LockTimeout, mutex.acquire, timeout=0.2)
     assert caplog.text.count("waits for itself") == 1
@@ -178,7 +201,7 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
         assert Mutex(other, name).try_acquire() is None
         assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
         put(mutex.session.client, f"{name}/outside", lease_id=other.lease_id)
-        assert client.lease_keys(other.lease_id) == [inner.key]
+        assert client.call(client.requests.list_lease(other.lease_id)).keys == [inner.key]
 
 
 # Cancellation and interrupts

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from lock import Client, LockLost, LockTimeout, Mutex, Session
+from lock import Client, LockLost, LockTimeout, Mutex, NotHeld, Session
 from lock.otel import TracedMutex
 from tests.support.lock import delete
 from tests.support.waiting import wait_until
@@ -53,6 +53,8 @@ def test_a_wait_and_a_hold_are_spans_of_the_caller(seen: Seen) -> None:
     """Both are children of the span that was current, the hold has its token, and both are measured."""
     with seen.tracer.start_as_current_span("buy") as parent, seen.mutex.acquire(timeout=5) as hold:
         assert seen.spans() == [("lock.wait", "held")]
+    with pytest.raises(NotHeld):  # which is no hold, and not measured
+        hold.release()
     assert seen.spans()[:2] == [("lock.wait", "held"), ("lock.hold", "released")]
     wait, held, _ = seen.exporter.get_finished_spans()
     assert {each.parent and each.parent.span_id for each in (wait, held)} == {parent.get_span_context().span_id}

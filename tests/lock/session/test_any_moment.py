@@ -119,8 +119,10 @@ def test_an_error_inside_a_call_leaves_no_ticket(
     Mutex(session, name).acquire(timeout=WAIT_S).release()
 
 
-def test_a_wait_hears_at_once_that_its_client_was_closed(etcd: Etcd, client: Client, theirs: Mutex) -> None:
-    """Not at the end of the lease; a later one is told, too, and the session can be closed."""
+def test_a_wait_hears_at_once_that_its_client_was_closed(
+    etcd: Etcd, client: Client, theirs: Mutex, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not at the end of the lease; a later one is told, too, the session can be closed, and no failure is logged."""
     own = connect(etcd.endpoint, timeout=1)
     session = Session(own, ttl=600)
     try:
@@ -129,6 +131,8 @@ def test_a_wait_hears_at_once_that_its_client_was_closed(etcd: Etcd, client: Cli
             own.close()
             assert_raises(EtcdUnavailable, waiting.result, WAIT_S, match="client was closed")
             assert_raises(EtcdUnavailable, Mutex(session, hold.name).acquire, match="client was closed")
+            assert isinstance(own.send(own.requests.time_to_live(session.lease_id)).exception(WAIT_S), EtcdUnavailable)
+            assert "ERROR" not in caplog.text
     finally:
         session.close()
         client.revoke(session.lease_id)

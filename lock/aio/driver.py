@@ -19,7 +19,7 @@ from lock.core.acquisition import Acquisition, Ask
 from lock.core.cohort import CohortTurn
 from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive
 from lock.core.queue import Ticket
-from lock.core.together import Together, release_together
+from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable, LockError
 from lock.recipes.hold import HeldKey
 from lock.recipes.multi import MultiHold, MultiLock, end_all
@@ -90,7 +90,7 @@ async def release_all(engine: Engine, ended: Sequence[Ticket | None], *, wait: b
         return []
     until, deletions = now() + engine.client.timeout, engine.core.deletions
     failures: list[LockError]
-    groups, attended, failures = engine.tell(partial(release_together, engine.core, tickets, waits=wait))
+    groups, attended, failures = engine.tell(partial(deletions.release_all, tickets, waits=wait))
     woken, answers = _Wakeups(*attended), []
     for request in groups:
         sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))

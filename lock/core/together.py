@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lock.core.acquisition import Acquisition, Ask
-from lock.core.messages import MOST, Create, CreateAll, Delete, Written
-from lock.core.queue import Stage, Ticket
-from lock.errors import EtcdError, EtcdUnavailable, LockCancelled, LockError
+from lock.core.messages import Create, CreateAll, Written
+from lock.core.queue import Stage
+from lock.errors import EtcdError, EtcdUnavailable, LockCancelled
 
 if TYPE_CHECKING:
-    from lock.core.core import Core
+    pass
 
 
 class Together:
@@ -71,26 +71,3 @@ class Together:
         for acquisition, create in zip(self.acquisitions, creates, strict=False):
             assert isinstance(create, Create)
             acquisition.failed(create, error, now)
-
-
-def release_together(
-    core: Core, tickets: Sequence[Ticket], now: float, *, waits: bool
-) -> tuple[list[Delete], list[Ticket], list[LockError]]:
-    """All holds are over: the deletions that the driver sends now, the tickets it waits for, and which were lost."""
-    failures: list[LockError] = []
-    attended: list[Ticket] = []
-    groups: list[Delete] = []
-    for ticket in tickets:
-        try:
-            request = core.release(ticket, now, waits=waits)
-        except LockError as error:
-            failures.append(error)
-            continue
-        if request is None:
-            continue
-        attended.append(ticket)
-        if groups and len(groups[-1].keys) + len(request.keys) <= MOST:
-            last = groups.pop()
-            request = Delete(last.keys + request.keys, last.tickets + request.tickets, last.known)
-        groups.append(request)
-    return groups, attended, failures

@@ -35,5 +35,5 @@ class CancelToken:
 
 def check_token(cancel: object) -> None:
     """Refuse what ends no wait, with a TypeError that says what does."""
-    if cancel is not None and not isinstance(cancel, CancelToken):
+    if not isinstance(cancel, CancelToken):
         raise TypeError(f"cancel is a CancelToken, or None; got {cancel!r}")

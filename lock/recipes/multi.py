@@ -53,7 +53,8 @@ class MultiLock(Acquirable["MultiHold"]):
         self.mutexes = [Mutex(session, name) for name in self.names]
 
     def _wait(self, timeout: float | None, cancel: CancelToken | None) -> MultiHold:
-        check_token(cancel)
+        if cancel is not None:
+            check_token(cancel)
         return self._acquire(cancel, deadline(timeout), explains=True)  # type: ignore[return-value]  # or it raises
 
     def try_acquire(self) -> MultiHold | None:

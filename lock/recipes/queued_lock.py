@@ -156,7 +156,8 @@ class QueuedLock(Acquirable[HoldT]):
 
     def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> HoldT:
         """As `acquire`; `value` is what the key says, if not who we are."""
-        check_token(cancel)
+        if cancel is not None:
+            check_token(cancel)
         until, owner = deadline(timeout), threading.current_thread()
         options = {"value": value, "tries": timeout == 0, "explains": True}  # so that it holds, or raises
         return self._enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]

@@ -40,6 +40,7 @@ class Session:
         name: as given, or made.
         lease_id: the lease in etcd.
         ttl: seconds that the server granted.
+        lost: set when the lease is gone or has to be taken for gone; never in a forked child.
 
     Raises:
         ValueError: `ttl` is not a positive whole number.
@@ -60,7 +61,7 @@ class Session:
         try:
             run_uninterrupted(self._open, ttl)
             core = self._engine.core
-            self.lease_id, self.ttl = core.lease_id, core.ttl
+            self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
         except BaseException:  # an interrupt: etcd may not have answered yet
             self._is_abandoned = True
             if self in _open:
@@ -79,12 +80,6 @@ class Session:
     def __exit__(self, *exc_info: object) -> None:
         if not self.client.forked():  # a child that leaves its parent's `with`, by sys.exit() for example
             self.close()
-
-    @property
-    def lost(self) -> threading.Event:
-        """Set when the lease is gone or has to be taken for gone."""
-        self.client.check_process()
-        return self._engine.lost
 
     @property
     def draining(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from lock.core.queue import Ticket
-from lock.core.together import Together, release_together
+from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LockError, LockLost
 from lock.etcd.grpc_errors import CLOSED
 from lock.runtime.clock import now
@@ -35,7 +35,7 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
     next holder is of this session.
     """
     until, deletions = now() + engine.client.timeout, engine.core.deletions
-    groups, attended, failures = engine.tell_here(partial(release_together, engine.core, tickets, waits=wait))
+    groups, attended, failures = engine.tell_here(partial(deletions.release_all, tickets, waits=wait))
     for request in groups:
         call, unanswered = engine.call_of(request), partial(deletions.doubt, request)
         engine.exchange(deletions, request, partial(engine.client.call, call, unanswered=unanswered))

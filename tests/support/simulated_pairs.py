@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lock.core.acquisition import Acquisition, Terms
 from lock.core.queue import Ticket
-from lock.core.together import Together, release_together
+from lock.core.together import Together
 from lock.errors import LockError
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ class Pair:
         for ticket in tickets:
             process.over(ticket)
         waits = self.world.chance.random() < 0.7
-        groups, _, _ = release_together(core, tickets, process.now(), waits=waits)
+        deletions = core.deletions
+        groups, _, _ = deletions.release_all(tickets, process.now(), waits=waits)
         for request in groups:
             tell = lambda told, what, request=request: told(request, what, process.now())  # noqa: E731
-            deletions = core.deletions
             answered, failed = partial(tell, deletions.answered), partial(tell, deletions.failed)
             process.send(request, answered, failed, partial(deletions.doubt, request))
         self.later()

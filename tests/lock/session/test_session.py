@@ -130,7 +130,7 @@ for each in (hold, holds, turn, inner): calls += [each.ensure, each.release, eac
 for each in (session, hold, holds, turn, inner): calls.append(lambda each=each: each.on_lost(print))
 for each in (mutex, both, nested): calls.append(each.try_acquire)
 for each in (hold, holds, inner): calls.append(each.is_owner)
-for each in (session, hold, turn): calls.append(lambda each=each: each.lost)  # nothing would ever set it
+for each in (hold, turn): calls.append(lambda each=each: each.lost)  # nothing would ever set it
 calls += [nested.current, lambda: session.draining]
 with session:
     child = os.fork()

@@ -8,7 +8,6 @@ import gc
 import random
 import threading
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec
@@ -73,7 +72,9 @@ def test_hundreds_of_tasks_wait_without_a_thread(client: Client, session: Sessio
 
 
 @in_a_loop
-async def test_a_task_may_be_cancelled_at_any_moment(client: Client, session: Session, name: str) -> None:
+async def test_a_task_may_be_cancelled_at_any_moment(
+    client: Client, session: Session, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Before its key is written, while it waits, when its turn comes, in the release: no key and no hold is left."""
     chance = random.Random(3)
 
@@ -81,19 +82,34 @@ async def test_a_task_may_be_cancelled_at_any_moment(client: Client, session: Se
         async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
             await asyncio.sleep(chance.uniform(0, 0.002))
 
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for _ in range(60):
-            tasks = [asyncio.create_task(work()) for _ in range(6)]
-            for task in tasks:
-                await asyncio.sleep(chance.uniform(0, 0.004))
-                task.cancel()
-            await asyncio.wait(tasks)
-        gc.collect()
-    assert [str(each.message) for each in told if name in str(each.message)] == []  # no hold was merely dropped
+    for _ in range(60):
+        tasks = [asyncio.create_task(work()) for _ in range(6)]
+        for task in tasks:
+            await asyncio.sleep(chance.uniform(0, 0.004))
+            task.cancel()
+        await asyncio.wait(tasks)
+    del tasks, task
+    gc.collect()
+    assert "without a release" not in caplog.text  # no hold was merely dropped
     async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
         pass
     await queued(client, name, 0)
+
+
+@in_a_loop
+async def test_a_hold_that_its_task_has_left_behind_is_logged(
+    session: Session, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the line that acquired it, when the task has ended and nobody else has it."""
+    mutex = aio.Mutex(session, name)
+
+    async def take() -> None:
+        await mutex.acquire(timeout=WAIT_S)
+
+    await asyncio.create_task(take())
+    gc.collect()
+    assert "test_aio.py:" in caplog.text
+    assert caplog.text.count("without a release") == 1
 
 
 @in_a_loop

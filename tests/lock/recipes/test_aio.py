@@ -107,6 +107,7 @@ async def test_a_hold_that_its_task_has_left_behind_is_logged(
         await mutex.acquire(timeout=WAIT_S)
 
     await asyncio.create_task(take())
+    await asyncio.sleep(0)  # until here the loop still has it
     gc.collect()
     assert "test_aio.py:" in caplog.text
     assert caplog.text.count("without a release") == 1

@@ -56,7 +56,7 @@ class Child:
         self._control.sendall(f"{json.dumps(order)}\n".encode())
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to it and its children, unless it comes from the keyboard and has reached them already."""
+        """Pass a signal on, unless it comes from the keyboard and has reached the command already."""
         if number not in (signal.SIGINT, signal.SIGQUIT) or not _in_foreground():
             self._tell("signal", number)
 

@@ -12,13 +12,13 @@ from types import FrameType
 
 import click
 
+from lock.cli.guardian import ENDING, PASSED_ON
 from lock.cli.output import quoted
 from lock.errors import EtcdDenied, EtcdUnavailable, LockError, LockLost, LockTimeout
 from lock.runtime.clock import now
 
 _POLL_S = 0.1
 _CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd does not answer
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Exit(enum.IntEnum):
@@ -72,9 +72,11 @@ class Stopped(BaseException):
 
 
 class Signals:
-    """Handles the ending signals; by default they raise `Stopped` in the main thread, but not while that cleans up.
+    """Handles signals; by default they end this process from its main thread, but not while that cleans up.
 
-    Signals that were ignored when this process started (``nohup``) stay ignored.
+    Those that ask it to end raise `Stopped`. Those that a command is to get, where there is none yet, raise SystemExit:
+    nothing is left behind, but it ends with 128+N even where `Stopped` is success. Signals that were ignored when this
+    process started (``nohup``) stay ignored.
     """
 
     def __init__(self) -> None:
@@ -84,7 +86,7 @@ class Signals:
     @contextlib.contextmanager
     def handled(self) -> Iterator[Signals]:
         """Handle them inside, end with 128+N at `Stopped`, and restore what was there before."""
-        numbers = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+        numbers = [number for number in (*ENDING, *PASSED_ON) if signal.getsignal(number) != signal.SIG_IGN]
         before = {number: signal.signal(number, self._receive) for number in numbers}
         try:
             yield self
@@ -113,4 +115,4 @@ class Signals:
     def _stop(self, number: int) -> None:
         if now() >= self._deaf_until:
             self._deaf_until = now() + _CLEANUP_S
-            raise Stopped(number)
+            raise Stopped(number) if number in ENDING else SystemExit(Exit.SIGNALLED + number)

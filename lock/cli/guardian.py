@@ -34,7 +34,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # for the command and its children
+PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)  # for the command alone: its children would die of them
+SIGNALS = (*ENDING, *PASSED_ON, signal.SIGTSTP)
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # which the interpreter ignores, and the command should not
 _POLL_S = 0.02
 _SILENCE_S = 1.0  # a keeper that runs speaks ten times as often
@@ -64,7 +66,7 @@ def main(control: socket.socket) -> None:
     _close_all_but(control.fileno())
     ended = threading.Event()
     threading.Thread(target=_reap, args=(pid, control, ended), daemon=True).start()
-    until = _follow(messages, control, grace, clock, until)
+    until = _follow(messages, control, pid, grace, clock, until)
     if not ended.is_set():
         _tell(control, "ending", 0)  # before the command's own end, which would look as if it had ended by itself
         end_descendants(min(grace, max(until - time.clock_gettime(clock), 0.0)))
@@ -89,17 +91,17 @@ def end_descendants(grace: float) -> None:
         time.sleep(_POLL_S)
 
 
-def signal_descendants(number: int) -> bool:
-    """Send a signal to all processes below this one; whether there was one that may be sent it."""
+def signal_descendants(number: int, *, only: int | None = None) -> bool:
+    """Send a signal to all processes below this one, or to one; whether there was one that may be sent it."""
     reached = False
-    for pid in _descendants():
+    for pid in [each for each in _descendants() if only in (None, each)]:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
             reached = True
     return reached
 
 
-def _follow(messages: Iterator[str], control: socket.socket, grace: float, clock: int, until: float) -> float:
+def _follow(messages: Iterator[str], control: socket.socket, pid: int, grace: float, clock: int, until: float) -> float:
     """Do what the keeper says, until it is time to end the command; when its lease ends, as it has said last."""
 
     def wait() -> None:
@@ -111,7 +113,7 @@ def _follow(messages: Iterator[str], control: socket.socket, grace: float, clock
         for line in messages:
             what, value = json.loads(line)
             if what == "signal":
-                signal_descendants(value)
+                signal_descendants(value, only=pid if value in PASSED_ON else None)
             else:
                 until = value
             wait()

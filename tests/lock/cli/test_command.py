@@ -64,16 +64,18 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip("\n")
 
 
-@pytest.mark.parametrize("is_election", [False, True], ids=["hold", "elect"])
-def test_it_holds_until_a_signal(client: Client, start: Start, name: str, is_election: bool) -> None:
-    """A lock prints key and token, an election key and value; at a signal exit 0, no key and no lease are left."""
+@pytest.mark.parametrize(
+    ("is_election", "number"), [(False, signal.SIGTERM), (True, signal.SIGTERM), (False, signal.SIGUSR1)]
+)
+def test_it_holds_until_a_signal(client: Client, start: Start, name: str, is_election: bool, number: int) -> None:
+    """A lock prints key and token, an election key and value; a signal leaves no key, no lease, and 0 if it asks to."""
     process = start("elect", name, "10.0.0.1") if is_election else start(name)
     key, printed = line(process), line(process)
     [kv] = client.get_prefix(f"{name}/").keys
     assert (kv.key, "10.0.0.1" if is_election else str(kv.create_revision)) == (key, printed)
     assert not is_election or kv.value == b"10.0.0.1"
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(WAIT_S) == 0
+    process.send_signal(number)
+    assert process.wait(WAIT_S) == (0 if number == signal.SIGTERM else 128 + number)
     assert keys(client, name) == []
     assert client.time_to_live(kv.lease_id).ttl == -1
 
@@ -131,15 +133,24 @@ def test_the_child_gets_arguments_and_standard_input(run: Run, tmp_path: Path) -
         assert run("command/arguments", "--", *arguments, stdin=given).stdout == "through,--ttl,x y,--,--help,,"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
 def test_signals_are_passed_on_to_the_child(client: Client, start: Start, number: int) -> None:
     """The child gets the signal, may answer it in its own time, and its exit code is ours (pitfall 22)."""
-    script = "trap 'exit 42' INT TERM HUP; echo up; while :; do sleep 0.05; done"
+    script = "trap 'exit 42' INT TERM HUP USR1 USR2; echo up; while :; do sleep 0.05; done"
     process = start("command/forward", "--", "bash", "-c", script)
     assert line(process) == "up"
     process.send_signal(number)
     assert process.wait(WAIT_S) == 42
     assert keys(client, "command/forward") == []
+
+
+def test_a_users_signal_reaches_the_child_alone(start: Start) -> None:
+    """SIGUSR1 does not end a process that the child has started, and that has no use for it."""
+    script = "sleep 1000 & trap 'kill $! && echo it lives; exit' USR1; echo up; while :; do wait; done"
+    process = start("command/user", "--", "bash", "-c", script)
+    assert line(process) == "up"
+    process.send_signal(signal.SIGUSR1)
+    assert process.communicate(timeout=WAIT_S) == ("it lives\n", "")
 
 
 def test_an_ignored_signal_stays_ignored(start: Start) -> None:

@@ -19,13 +19,26 @@ from lock.model import printable
 
 
 class _NameOrCommand(click.Group):
-    """Takes ``NAME ...`` for ``hold NAME ...``, also if NAME is a subcommand's and ``--`` follows."""
+    """Takes ``NAME ...`` for ``hold NAME ...``, also if NAME is a subcommand's and ``--`` follows.
+
+    Options may stand in front of either: they are the subcommand's.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        names_subcommand = args[:1] and args[0] in self.commands and args[1:2] != ["--"]
-        if args and args != ["--help"] and not names_subcommand:
+        options, words = self._split(args)
+        if words and words[0] in self.commands and words[1:2] != ["--"] and "--" not in options:
+            args = [words[0], *options, *words[1:]]
+        elif args and args != ["--help"]:
             args = ["hold", *args]
         return super().parse_args(ctx, args)
+
+    def _split(self, args: list[str]) -> tuple[list[str], list[str]]:
+        """The options in front, of any subcommand and with their values, and what follows from the first word on."""
+        params = [each for command in self.commands.values() for each in command.params]
+        options = {each.name: each for each in params if isinstance(each, click.Option)}
+        reader = click.Command(None, params=[*options.values()])
+        rest = reader.make_context(None, [*args], resilient_parsing=True, allow_interspersed_args=False).args
+        return args[: len(args) - len(rest)], rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Tell each error on one line; those of the library have exit codes."""

@@ -218,6 +218,9 @@ def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> Non
         (("name", "--cacert", "/no/such/file"), "/no/such/file"),
         (("name", "--password", "secret"), "user"),
         (("contenders",), "NAME"),
+        (("--ttl", "5", "contenders"), "--ttl"),
+        (("--no-such-option", "contenders", "x"), "--no-such-option"),
+        (("--", "contenders", "x"), "NAME"),
         (("elect", "name"), "VALUE"),
         (("elect", "name", "value", "--listen"), "VALUE"),
     ],
@@ -230,10 +233,20 @@ def test_wrong_usage_says_what_to_do(args: tuple[str, ...], message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "args", [("hold", "trace"), ("trace",), ("--ttl", "5", "elect"), ("hold",), ("--try", "another")], ids=" ".join
+    "args",
+    [
+        ("hold", "trace"),
+        ("trace",),
+        ("--ttl", "5", "elect"),
+        ("--ttl=5", "hold", "elect"),
+        ("--user", "trace:contenders", "--try", "hold"),
+        ("hold",),
+        ("--try", "another"),
+    ],
+    ids=" ".join,
 )
 def test_a_name_like_a_subcommand_can_be_locked(monkeypatch: Patch, args: tuple[str, ...]) -> None:
-    """`hold NAME` and `NAME --` lock whatever the name is."""
+    """`hold NAME` and `NAME --` lock whatever the name is, options in front or not."""
     locked: list[str] = []
     monkeypatch.setattr(hold, "callback", lambda *, name, **_: locked.append(name))
     assert CliRunner().invoke(main, [*args, "--", "echo", "in"]).exit_code == 0
@@ -257,8 +270,11 @@ def test_contenders_lists_the_queue(client: Client, session: Session, stranger: 
 
 
 def test_options_win_over_the_environment(invoke: Invoke, etcd: Etcd) -> None:
-    """Where etcd is said by option and variable, the option counts; without etcd it is exit 69."""
-    assert invoke("contenders", "x", "--endpoints", etcd.endpoint, ETCDCTL_ENDPOINTS="127.0.0.1:9").exit_code == 0
+    """Where etcd is said by option, also in front, and by variable, the option counts; without etcd it is exit 69."""
+    words = ("contenders", "x", "--endpoints", etcd.endpoint)
+    for args in (words, (*words[2:], *words[:2])):
+        assert invoke(*args, ETCDCTL_ENDPOINTS="127.0.0.1:9").stdout == "x is free: no holder, no waiter\n"
+    assert "Usage: main contenders " in invoke(*words[2:], "contenders", "--help").stdout
     done = invoke("contenders", "x", ETCDCTL_ENDPOINTS="127.0.0.1:9")
     assert (done.exit_code, "127.0.0.1:9" in done.stderr.splitlines()[-1]) == (Exit.UNAVAILABLE, True)
 

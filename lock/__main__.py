@@ -74,7 +74,8 @@ def main() -> None:
 
     It waits in the same queue as `etcdctl lock NAME` and Go's concurrency.Mutex: first come, first served. A lock can
     be lost while COMMAND runs. Then COMMAND and its children are ended; but what it has sent may still arrive, so let
-    whatever it writes to refuse a LOCK_TOKEN lower than the highest it has seen.
+    whatever it writes to refuse a LOCK_TOKEN lower than the highest it has seen. When COMMAND ends by itself, the lock
+    is free, and children that it leaves in the background run on.
 
     A key, name or value that cannot be printed on one line is printed as a Python literal.
 

@@ -25,8 +25,7 @@ def contenders(connection: Connection, *, name: str) -> None:
     Of readers and of permits several hold. It joins no queue and writes nothing.
     """
     with connection.open() as client:
-        prefix = queue_prefix(name)
-        queue = contenders_of(client, prefix, _rule_of(client.get_prefix(prefix).keys[:1]))
+        queue = contenders_of(client, queue_prefix(name), _rule_of)
     if not queue:
         click.echo(f"{quoted(name)} is free: no holder, no waiter")
         return
@@ -36,12 +35,12 @@ def contenders(connection: Connection, *, name: str) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _rule_of(first: list[KeyValue]) -> Admission:
+def _rule_of(keys: list[KeyValue]) -> Admission:
     """The rule that the queue goes by, as far as its first key tells."""
-    declared = declaration(first[0]) if first else UNDECLARED
+    declared = declaration(keys[0]) if keys else UNDECLARED
     if declared.limit is not None and declared.limit > 0:
         return UpTo(declared.limit)
-    return ReadersTogether() if first and ReadersTogether().kind(first[0]) else EXCLUSIVE
+    return ReadersTogether() if keys and ReadersTogether().kind(keys[0]) else EXCLUSIVE
 
 
 def _row(place: int, contender: Contender) -> tuple[str, ...]:

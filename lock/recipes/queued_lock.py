@@ -17,7 +17,7 @@ from lock.core.admission import Admission, Frontier
 from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
-from lock.model import Contender, Declaration
+from lock.model import Contender, Declaration, KeyValue
 from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Hold, Releasable
@@ -185,7 +185,7 @@ class QueuedLock(Acquirable[HoldT]):
 
     def contenders(self) -> list[Contender]:
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""
-        return contenders_of(self.session.client, self._prefix, self._terms.rule)
+        return contenders_of(self.session.client, self._prefix, lambda _: self._terms.rule)
 
     def _enter_again(self, owner: object) -> HoldT | None:
         """What this thread or task holds already, entered again; None where it has to queue."""
@@ -283,8 +283,8 @@ class RuleLock(QueuedLock[Hold]):
         super().__init__(session, name, Hold, terms=Terms(rule, Declaration(kind)), max_hold=max_hold)
 
 
-def contenders_of(client: Client, prefix: str, rule: Admission) -> list[Contender]:
-    """The queue under a prefix, holders by this rule first, with the seconds that the leases have left; asks etcd.
+def contenders_of(client: Client, prefix: str, rule_of: Callable[[list[KeyValue]], Admission]) -> list[Contender]:
+    """The queue under a prefix, holders by the rule of its keys first, with the seconds left of the leases; asks etcd.
 
     Takes no longer than one call may, so leases at the end of a long queue may go unasked; and of a lease with keys
     that the user may not read etcd says nothing (3.5.9 and later).
@@ -296,7 +296,7 @@ def contenders_of(client: Client, prefix: str, rule: Admission) -> list[Contende
         for lease in dict.fromkeys(kv.lease_id for kv in keys if kv.lease_id):
             with contextlib.suppress(EtcdDenied):
                 ttls[lease] = client.time_to_live(lease, timeout=until - now()).ttl
-    frontier = Frontier(rule, keys)
+    frontier = Frontier(rule_of(keys), keys)
     frontier.advance()
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -254,11 +255,13 @@ def test_a_name_like_a_subcommand_can_be_locked(monkeypatch: Patch, args: tuple[
 
 
 def test_contenders_lists_the_queue(client: Client, session: Session, stranger: Session, invoke: Invoke) -> None:
-    """The holder, then the waiters, with token, TTL, key and readable owner; another client's escapes do nothing."""
+    """Holder and waiters of one state, with token, TTL, key and readable owner; another client's escapes do nothing."""
     hold = Mutex(session, "command/queue").acquire(timeout=WAIT_S)
     waiting = queue_up(client, Mutex(stranger, "command/queue"))
     by_hand = put(client, "command/queue/\x1b[2J", value=b"\x1b[31m")
-    shown = invoke("contenders", "command/queue").stdout
+    with mock.patch.object(Client, "get_prefix", autospec=True, side_effect=Client.get_prefix) as get_prefix:
+        shown = invoke("contenders", "command/queue").stdout
+    assert get_prefix.call_count == 1
     _, first, second, third = shown.splitlines()
     assert re.match(rf"holds +{hold.token} +\d+\.\d s +\d+ s +{hold.key} +ours \(host .*\)$", first)
     assert re.match(r"waits, 1\. +\d+ .* stranger \(host .*\)$", second)

@@ -25,6 +25,7 @@ from loadtest.shop_client.shops import SaleError, Shops, hosts_of
 
 LOST = "The rush was stopped before its end: no verdict, this machine is too slow or its workers went down."
 _PAGE_WAITS_S = 1.0  # for the shop's list of guards
+_LOOK_FOR_MASTER_S = 1.0
 
 
 class LocustHooks:
@@ -52,6 +53,7 @@ class LocustHooks:
         self._may_interrupt = False  # whether Locust expects Ctrl-C now: not while it waits for its workers
         self._made_in = os.getpid()
         signal.signal(signal.SIGINT, self._exit)
+        os.register_at_fork(after_in_child=lambda: gevent.spawn(self._end_with_master))
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         events.report_to_master.add_listener(_count_no_users)
@@ -81,11 +83,21 @@ class LocustHooks:
             LocustWebExtension(environment, self._conductor, self._look_for_guards)
 
     def _exit(self, *_: object) -> NoReturn:
-        """Ctrl-C while Locust is still being set up."""
-        if os.getpid() != self._made_in:  # a worker that was just forked, where an exception may be ignored
+        """Ctrl-C while Locust is still being set up; not by an exception, which is ignored where Python forks."""
+        if os.getpid() == self._made_in:
+            self._terminal.stopped()
+        os._exit(NO_RESULT)
+
+    def _end_with_master(self) -> None:
+        """In a worker: end soon after its master; Locust itself may let it look for its master for five minutes.
+
+        Ctrl-C may have ended the master alone: Python forgets a signal that a process gets as it is forked.
+        """
+        while os.getppid() == self._made_in:
+            gevent.sleep(_LOOK_FOR_MASTER_S)
+        if self._environment is None:  # it never met its master
             os._exit(NO_RESULT)
-        self._terminal.stopped()
-        sys.exit(NO_RESULT)
+        self._environment.runner.quit()
 
     def _interrupt(self) -> None:
         """Ctrl-C: end Locust's main greenlet.

@@ -29,7 +29,7 @@ from loadtest.stack.stack import Stack
 from tests.loadtest.rush.test_barrier import Runner
 from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment
 from tests.support.selling import open_sale
-from tests.support.waiting import wait_until
+from tests.support.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 
@@ -259,3 +259,34 @@ def test_ctrl_c_is_no_traceback(stack: Stack, processes: list[str]) -> None:
         assert "Stopped before the first verdict." in printed.splitlines()
         assert "Traceback" not in told + logged
         assert "KeyboardInterrupt" not in told + logged
+
+
+CTRL_C_AS_IT_FORKS = """
+import os, signal
+from loadtest.locustfile import *
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))
+"""
+
+
+def test_ctrl_c_in_the_moment_of_a_fork_ends_all_processes(stack: Stack, tmp_path: Path) -> None:
+    """Python ignores an exception there, and may forget the worker's signal: there is one line, and none runs on."""
+    (file := tmp_path / "locustfile.py").write_text(CTRL_C_AS_IT_FORKS)
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--locustfile", str(file), "--processes=2")
+    assert (rush.code, rush.printed) == (2, "Stopped before the first verdict.\n")
+    assert "Traceback" not in rush.logged
+
+
+@pytest.mark.parametrize("is_selling", [False, True], ids=["as they start", "in the rush"])
+def test_workers_end_with_their_master(stack: Stack, is_selling: bool) -> None:
+    """Whether or not they have met it, they do not wait for it as long as Locust would, a minute or five."""
+    ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]
+    with subprocess.Popen(
+        [*LOCUST, "--guards=etcd", "--hold-ms=30", *SMALL, *ports, "--processes=2"], cwd=REPOSITORY,
+        env=environment(stack), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as locust:  # fmt: skip
+        wait_until(lambda: len(psutil.Process(locust.pid).children()) == 2)
+        workers = psutil.Process(locust.pid).children()
+        if is_selling:
+            wait_until(lambda: any(map(in_progress, stack.urls)))
+        locust.kill()
+    wait_until(lambda: all(map(has_ended, workers)))

@@ -19,27 +19,11 @@ WORDS = {
     "replica": "replica",
     "not open": "not[ _-]?open(?!e)",
     "opens in": "opens?[ _-]in(?![a-z])",
-    "busy": r"(?<![a-z])busy(?![a-z])",
 }
 # Where a word has another meaning.
 EXCEPTIONS = {
     ("transfer", "app/web/access.py"): "a header of HTTP",
     ("replica", "app/sales/redis_client.py"): "a refusal of Redis",
-    ("busy", "app/sales/redis_client.py"): "a refusal of Redis",
-    ("busy", "app/board/sources/instances.py"): "an instance on the board, all of whose threads sell",
-    ("busy", "app/server/heartbeat.py"): "the same",
-    ("busy", "app/board/web/controls.py"): "Locust, while a rush is running",
-    ("busy", "app/board/static/texts.js"): "the same",
-    ("busy", "app/board/static/controls.js"): "the same",
-    ("busy", "app/board/static/main.js"): "the same",
-    ("busy", "app/board/sources/locust.py"): "the same",
-    ("busy", "loadtest/rush/locust_page.py"): "the same",
-    ("busy", "loadtest/rush/conductor.py"): "the machine",
-    ("busy", "loadtest/stack/process.py"): "the same",
-    ("busy", "loadtest/shop_client/shops.py"): "instances that still sell",
-    ("busy", "loadtest/report/charts/lanes.py"): "a lane of a chart",
-    ("busy", "lock/runtime/interrupts.py"): "a thread",
-    ("busy", "lock/core/cohort.py"): "a cohort, one of whose threads has its turn",
 }
 
 

@@ -27,6 +27,7 @@ from tests.loadtest.results.test_audit import sale, section
 from tests.support.parsed import Page
 
 DATA = Path(__file__).parents[2] / "data"
+RECORD = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
 GUARDS = ("none", "etcd")
 MARKUP = '<img src="x" onerror="alert(1)">&amp;'
 
@@ -242,10 +243,19 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
         ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
         ('{"format": "stock-flash-sale/record", "version": 9}', "is not a stock-flash-sale/record of version 1"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
+        *(
+            (json.dumps({**RECORD, place: value}), f"is damaged: {message}")
+            for place, value, message in (
+                ("stock", True, "Expected `int`, got `bool` - at `$.stock`"),
+                ("sections", [{**RECORD["sections"][0], "pid": "x"}], "Expected `int`, got `str` - at `$.sections[0]"),
+                ("answers", [{"buyer": "ada"}], "Object missing required field `outcome` - at `$.answers[0]`"),
+                ("verdict", {}, "Object missing required field `"),
+            )
+        ),
     ],
 )
 def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:
-    """A file that is not a result, or damaged, is named with the reason; no page is written."""
+    """A file that is not a result, or damaged, is named with the first thing that is wrong; no page is written."""
     file = tmp_path / "result.json"
     file.write_bytes(content.encode(errors="surrogateescape"))
     done = make(file)

@@ -8,35 +8,17 @@ from hypothesis import strategies as st
 from app.contract.orders import Token
 from loadtest.results.fence import past_fence
 from loadtest.results.record import CriticalSection, Point
+from tests.loadtest.results.test_audit import section as section_of_audit
 
 
 def section(
-    buyer: str,
-    token: Token | None,
-    *,
-    read: float | None,
-    write: float | None,
-    outcome: str | None = "sold",
-    **more: str,
+    buyer: str, token: Token | None, *, read: float | None, write: float | None, **changes: object
 ) -> CriticalSection:
     """A section in which the stock was known at `read` and the write sent at `write`; a script has no `read`."""
-    points = [("read", read)] if read is not None else [("wrote", None if write is None else write + 1)]
-    return CriticalSection(
-        order=f"order-{buyer}",
-        buyer=buyer,
-        instance="shop-a",
-        pid=1,
-        thread="t",
-        guard="etcd",
-        token=token,
-        entered_ms=0.0,
-        read_ms=read,
-        commit_ms=write,
-        left_ms=100.0,
-        outcome=outcome,
-        points=tuple(Point(name, 1, at_ms) for name, at_ms in points if at_ms is not None),
-        **more,  # type: ignore[arg-type]
-    )
+    name, at_ms = ("read", read) if read is not None else ("wrote", None if write is None else write + 1)
+    points = () if at_ms is None else (Point(name, 1, at_ms),)
+    told = {"buyer": buyer, "token": token, "read_ms": read, "commit_ms": write, "points": points}
+    return section_of_audit(0, 0.0, 100.0, **told, **changes)
 
 
 def found(*sections: CriticalSection) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""How all tests run. Fixtures are in the conftest.py of the folders that use them."""
+"""How all tests run, and their servers. Other fixtures are in the conftest.py of the folders that use them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.server_fixtures import etcd, fresh_etcd, fresh_redis, redis_server
 
 
 def pytest_configure(config: pytest.Config) -> None:

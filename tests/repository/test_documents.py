@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,12 +20,14 @@ from loadtest.results.comparison import DEMO_GUARDS, Comparison, GuardRun
 from loadtest.results.verdict import judge_rush
 from loadtest.terminal import comparison_table
 from tests.support.labs import needs_labs
+from tests.support.modules import module_of
 from tests.support.terminal import printed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[2]
+README_SCRIPT = module_of(ROOT / "scripts/readme.py")  # which writes the generated parts
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [
     ROOT / "README.md",
@@ -52,9 +53,9 @@ def a_run(guard: str) -> GuardRun:
     return run if run.promise != Promise.NONE else replace(run, findings={"oversold": 200})
 
 
-def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
+def test_the_demo_is_shown_as_it_prints_today() -> None:
     """README's run has today's default guards, columns, verdicts and last lines; only the figures are its own."""
-    shown = [words(line) for line in readme_script.part("demo", README).splitlines()]
+    shown = [words(line) for line in README_SCRIPT.part("demo", README).splitlines()]
     start = next(number for number, line in enumerate(shown) if line.startswith("N buyers, N items"))
     end = next(number for number, line in enumerate(shown) if line.startswith("Every promise was kept."))
     runs = [a_run(guard) for guard in DEMO_GUARDS]
@@ -65,11 +66,11 @@ def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None
     assert shown[1:3] == ["$ make demo", "Ready: etcd, redis, instance-N, instance-N"]
 
 
-def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
+def test_the_table_of_guards_is_generated() -> None:
     """Every guard of the shop has its description and promise; a part that is missing is an error."""
-    assert readme_script.part("guards", page("guards")) == readme_script.guards_table()
+    assert README_SCRIPT.part("guards", page("guards")) == README_SCRIPT.guards_table()
     with pytest.raises(ValueError, match="'weather'"):
-        readme_script.part("weather", README)
+        README_SCRIPT.part("weather", README)
 
 
 def test_every_route_is_described() -> None:

@@ -17,9 +17,9 @@ from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Mutex, Session, connect
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
-    """Three members for the whole run."""
+    """Three members, which end with the module: idle they cost as much as some tests."""
     with EtcdCluster(tmp_path_factory.mktemp("cluster")) as trio:
         yield trio
 

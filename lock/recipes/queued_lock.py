@@ -129,8 +129,8 @@ class Acquirable(ABC, Generic[HeldT]):
         """Its last hold; that ``with`` has acquired, where it was `entered`: its body may have acquired more."""
         holds = [held for held in self._held_by(owner) if held._is_entered or not entered]
         if not holds:
-            caller = "thread" if isinstance(owner, threading.Thread) else "task"
-            raise NotHeld(f"this {caller} holds {self._label} by no acquisition of this object")
+            who = "thread" if isinstance(owner, threading.Thread) else "task"
+            raise NotHeld(f"this {who} holds {self._label} by no acquisition of this object")
         return holds[-1]
 
 

@@ -213,6 +213,7 @@ def test_a_wait_that_was_woken_in_vain_sleeps_again(
     with theirs.acquire(timeout=WAIT_S):
         waiting = queue_up(client, Mutex(session, theirs.name))
         (ticket,) = session._engine.core.tickets.values()
+        wait_until(lambda: ticket.wake is not None)
         monkeypatch.setattr(Acquisition, "next", look)
         assert ticket.wake is not None
         ticket.wake()

@@ -329,6 +329,7 @@ class Fuzz:
             calls += [held.ensure, held.remaining]
         child = os.fork()
         if child == 0:
+            faulthandler.enable()
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(FORK_S)

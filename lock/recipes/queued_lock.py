@@ -123,7 +123,10 @@ class Acquirable(ABC, Generic[HeldT]):
 
     def _held_by(self, owner: object) -> list[HeldT]:
         """What a thread or task has acquired and not released. They live as long as it does, and no longer."""
-        return [] if owner is None else self._held.setdefault(owner, [])
+        try:
+            return self._held[owner]
+        except KeyError:  # its first
+            return self._held.setdefault(owner, [])
 
     def _last_of(self, owner: object, *, entered: bool = False) -> HeldT:
         """Its last hold; that ``with`` has acquired, where it was `entered`: its body may have acquired more."""
@@ -303,7 +306,7 @@ def contenders_of(client: Client, prefix: str, rule_of: Callable[[list[KeyValue]
 
 def caller() -> str:
     """The line of the program that called this package."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(3)  # the nearest that may be: of what calls `acquire`, which calls what calls this
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

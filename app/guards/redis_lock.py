@@ -37,7 +37,8 @@ class RedisLockGuard(Guard):
             if lock.acquire(blocking=False):
                 break
             if self.time_left(purchase) < lock.sleep:
-                raise LockTimeout(f"lock {key!r} was not free within {self.lock_timeout:g} s")
+                limit = f"{self.lock_timeout:g} s"
+                raise LockTimeout(f"lock {key!r} was not free within {limit}")
             time.sleep(lock.sleep)
         try:
             with purchase.critical_section() as section:

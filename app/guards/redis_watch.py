@@ -42,7 +42,8 @@ class RedisWatchGuard(Guard):
                     longest = min(len(self._trying) * PAUSE_S, LONGEST_PAUSE_S)
                     pause = random.uniform(0, longest)
                 if pause > self.time_left(purchase):
-                    raise LockTimeout(f"overtaken again and again for {self.lock_timeout:g} s")
+                    limit = f"{self.lock_timeout:g} s"
+                    raise LockTimeout(f"overtaken again and again for {limit}")
                 time.sleep(pause)
         finally:
             self._trying.discard(purchase.order)

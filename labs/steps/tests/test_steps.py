@@ -81,7 +81,9 @@ def test_a_step_that_queues_waits_behind_the_holder(app: Flask, other: Flask, sa
     token = step(app, first)["token"]
     waits = step(other, second)
     assert (waits["stands"], line_of(waits)[:17]) == (False, "with self.locked(")
-    contenders = services.of(app).sessions.mutex().contenders()
+    mutex = services.of(app).sessions.mutex()
+    wait_until(lambda: len(mutex.contenders()) == 2)
+    contenders = mutex.contenders()
     assert [f"thread steps-{id}" in each.owner for each, id in zip(contenders, (first, second), strict=True)] == [
         True
     ] * 2

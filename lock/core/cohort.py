@@ -389,7 +389,7 @@ class CohortTurn:
             return None
         if self._is_asking:
             return Wait(now + _SLEEP_S)
-        soon = now + _SLEEP_S
+        soon, last = now + _SLEEP_S, max(self.deadline, self._since) + cohort.timeout
         if not self._is_in:
             self._is_in = True
             if self.tries and cohort.is_busy():
@@ -406,12 +406,13 @@ class CohortTurn:
                 self.leave(now)  # a try has found it taken
             if isinstance(step, Ask):
                 self._is_asking, self._asked = True, cohort.acquisition
-            if not isinstance(step, Wait):
-                return step
+                # It asks for all, but in its own time: another goes on.
+                return Ask(step.request, min(step.timeout, max(last - now, FAREWELL_S)))
+            if step is None:
+                return None
             soon = step.until
         if now < self.deadline:
             return Wait(min(self.deadline, soon))
-        last = max(self.deadline, self._since) + cohort.timeout
         if now < last and not cohort.is_settled():
             return Wait(min(last, soon, now + FAREWELL_S))
         return self._time_out(now)

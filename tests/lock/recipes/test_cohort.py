@@ -19,8 +19,10 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from lock import Client, CohortMutex, CohortToken, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
+from lock.core.acquisition import Ask
 from lock.core.cohort import CohortTurn
-from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
+from lock.core.messages import Create
+from lock.errors import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
@@ -156,6 +158,29 @@ def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMute
     turn.release()
     for each in waits:
         assert_raises(LockCancelled, each.result, WAIT_S)
+
+
+def test_a_write_takes_no_longer_than_its_thread_may_wait(client: Client, mutex: CohortMutex) -> None:
+    """The first in line asks for all, and ends in its own time: those behind it wait for its answer little longer."""
+    began = now()
+    turn = CohortTurn(mutex._cohort, began, deadline=began + 1.0)
+
+    def ask(seconds: float) -> Ask:
+        step = mutex._engine.tell(lambda _: turn.next(began + seconds))
+        assert isinstance(step, Ask)
+        return step
+
+    def fail(asked: Ask, seconds: float) -> None:
+        assert isinstance(asked.request, Create)
+        request = asked.request
+        silent = EtcdUnavailable("silent")
+        mutex._engine.tell(lambda _: turn.failed(request, silent, began + seconds))
+
+    assert client.timeout == 2.0
+    fail(first := ask(0.0), 2.0)
+    fail(second := ask(2.5), 3.0)
+    assert [first.timeout, second.timeout] == pytest.approx([2.0, 0.5])
+    assert_raises(EtcdUnavailable, mutex._engine.tell, lambda _: turn.next(began + 3.0), match="no place in the queue")
 
 
 def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:

@@ -148,8 +148,10 @@ class SaleRun:
         return [row | self._film(each) for row, each in zip(self.rows(sections), sections, strict=True)]
 
     def _film(self, each: LoggedSection) -> dict[str, Any]:
-        entered = self.ms(each.entered) or 0.0
-        points = [{"name": name, "line": line, "at_ms": entered + after / 1000} for name, line, after in each.points]
+        entered = self.began_ns if each.entered is None else each.entered
+        points = [
+            {"name": name, "line": line, "at_ms": self.ms(entered + after * 1000)} for name, line, after in each.points
+        ]
         times = {"read_ms": self.ms(each.read_at), "commit_ms": self.ms(each.commit_at)}
         return {**times, "line": each.line, "stock": each.stock, "stock_read": each.stock_read, "points": points}
 

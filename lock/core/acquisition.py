@@ -113,7 +113,10 @@ class Acquisition:
         return self.ticket
 
     def waits_for_itself(self) -> str | None:
-        """Where its thread or task has acquired the lock that it waits for and alone can release; None: it has not."""
+        """Where its thread or task has acquired the lock that it waits for and alone can release; None: it has not.
+
+        At any moment; once it is over, the answer is worth nothing.
+        """
         mine = self.ticket
         for each in mine.queue.tickets.values() if mine.rule == EXCLUSIVE else ():
             if each is not mine and each.stage is Stage.HELD and each.owner is mine.owner:

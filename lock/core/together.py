@@ -8,15 +8,11 @@ of a name above them both keys stand at one place; a view takes whole revisions,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lock.core.acquisition import Acquisition, Ask
 from lock.core.messages import Create, CreateAll, Written
 from lock.core.queue import Stage
 from lock.errors import EtcdError, EtcdUnavailable, LockCancelled
-
-if TYPE_CHECKING:
-    pass
 
 
 class Together:

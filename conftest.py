@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -13,6 +14,8 @@ from tests.support.server_fixtures import etcd, fresh_etcd, fresh_redis, redis_s
 def pytest_configure(config: pytest.Config) -> None:
     """No example has a deadline, and signals are as in a terminal, also if the parent process ignores some.
 
+    Instances run on all CPUs: those of several test workers would crowd the first one.
+
     Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
     """
     for name, same in (("same", True), ("search", False)):
@@ -20,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
             name, deadline=None, derandomize=same, suppress_health_check=[HealthCheck.too_slow], print_blob=True
         )
     settings.load_profile(config.getoption("--hypothesis-profile") or "same")
+    os.environ.setdefault("FLASHSALE_CPU", "")
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import resource
 import signal
 import sys
@@ -66,8 +67,12 @@ logger_class = InstanceLogger
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """Let SIGTERM end a worker that is still starting: the handler inherited from the master would not."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    """Choose the worker's CPU before it has a thread, and let SIGTERM end it while it is still starting."""
+    from app.server.cpu import run_on
+
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler inherited from the master would not end it
+    if settings.cpu is not None:
+        worker.log.info("Worker %s: %s", os.getpid(), run_on(settings.cpu))
 
 
 def post_worker_init(worker: Any) -> None:

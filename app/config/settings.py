@@ -38,6 +38,7 @@ class Settings(EnvironmentSettings):
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the expiry of a lock in Redis.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: number of different items, each with its own stock, ledger and lock.
+        cpu: which of the usable CPUs the instance runs on, counted from 0, modulo their number; None: on all of them.
         section_log: directory of the section log, see `app.contract.section_log`.
         threads: requests that the instance runs at once; its pool has a Redis connection for each.
     """
@@ -63,6 +64,7 @@ class Settings(EnvironmentSettings):
     admin_token_file: env.SecretFile | None = None
     admin_token: SecretStr | None = Field(default_factory=lambda read: read["admin_token_file"])
     threads: int = Field(default=256, ge=1, le=1024)
+    cpu: int | None = Field(default=None, ge=0)
     items: int = Field(default=1, ge=1, le=MOST_KINDS)
     section_log: Path | None = None
 

@@ -8,7 +8,7 @@ Where buyers wait Z between two clicks, some queue from N* = (sum(D) + Z) / max(
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from labs.bench.result import BenchResult, Row
@@ -87,14 +87,14 @@ class Forecast:
 
 
 def demands(result: BenchResult) -> list[Demands]:
-    """Of each guard, at two instances; none where that or the hand-over was not measured.
+    """Of each guard, at two instances on a CPU each; none where that or the hand-over was not measured.
 
     The part "instances" comes before the rush: its other rows were measured in the same minutes.
     """
     if not result.handover_ms:
         return []
     for part in ("instances", "rush"):
-        if rows := [row for row in result.part(part) if row.case.instances == MEASURED_WITH]:
+        if rows := [row for row in _as_run(result.part(part)) if row.case.instances == MEASURED_WITH]:
             return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
     return []
 
@@ -102,9 +102,14 @@ def demands(result: BenchResult) -> list[Demands]:
 def forecasts(result: BenchResult) -> Iterator[Forecast]:
     """The other rows of the part "instances", against those demands and the CPUs that other programs left."""
     by_guard = {each.guard: each for each in demands(result)}
-    for row in result.part("instances"):
+    for row in _as_run(result.part("instances")):
         found = by_guard.get(row.case.guard)
         if found and row.case.instances != MEASURED_WITH:
             cpus = max(result.cpus - row.others_cpus, 0.1)
             ceiling = found.ceiling_on_one_machine(row.case.instances, cpus)
             yield Forecast(row.case.guard, row.case.instances, row.per_s, ceiling)
+
+
+def _as_run(rows: Sequence[Row]) -> list[Row]:
+    """The rows of instances as the local stack runs them: on one CPU each, if that was measured."""
+    return [row for row in rows if row.case.pinned] or list(rows)

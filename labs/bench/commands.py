@@ -26,7 +26,7 @@ from labs.bench.picture import click_picture
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, BareApp, Bench
 from labs.bench.suite import PARTS, parts
-from labs.bench.tables import ResultTable, all_tables, fill_blocks, setting
+from labs.bench.tables import ResultTable, all_tables, fill_blocks, full_setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import PAGE
 from loadtest.results.folders import point_latest, report_under_way
@@ -120,7 +120,7 @@ def _stack_of(part: Part, directory: Path) -> Stack:
 
 
 def _case_name(case: Case) -> str:
-    return ", ".join(filter(None, (case.guard, setting(case))))
+    return ", ".join(filter(None, (case.guard, full_setting(case))))
 
 
 def wide_console() -> Console:
@@ -133,7 +133,7 @@ def terminal_table(table: ResultTable) -> Table:
     """The table for the terminal."""
     shown = Table(title=f"{table.name}: {table.about}", title_justify="left")
     for heading in table.headings:
-        is_text = heading in ("guard", "setting", "verdict", "lock", "bottleneck")
+        is_text = heading in ("guard", "setting", "runs on", "verdict", "lock", "bottleneck")
         shown.add_column(heading, justify="left" if is_text else "right")
     for row in table.rows:
         shown.add_row(*row)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labs.bench.result import BenchResult, Row
-from labs.bench.tables import ResultTable, ceiling_tables, part_tables, setting, share_tables
+from labs.bench.tables import ResultTable, ceiling_tables, full_setting, part_tables, share_tables
 from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, chart_svg, layer, pixels, room
 from loadtest.report.render import render
 
@@ -53,7 +53,7 @@ def _part_context(result: BenchResult, table: ResultTable) -> dict[str, Any]:
 
 
 def _lane(row: Row, is_open: bool) -> Lane:
-    name = ", ".join(filter(None, (row.case.guard, setting(row.case))))
+    name = ", ".join(filter(None, (row.case.guard, full_setting(row.case))))
     if not is_open:
         return Lane(name, row.walls_s, row.wall_s, f"{row.wall_s:.3f} s")
     p50, p99 = row.purchase_ms.p50 or 0.0, row.purchase_ms.p99 or 0.0

@@ -13,7 +13,7 @@ _COLORS = ["#9aa5b1", "#5b8db8", "#d9822b", "#8f6bb1", "#c9b458", "#4a9d6e", "#c
 
 def click_picture(result: BenchResult) -> str | None:
     """An SVG that stands alone, of the clicks with log and board; None where none was sampled, or as `draw`."""
-    rows = [row for row in result.part("click") if row.shares and row.case.observed]
+    rows = [row for row in result.part("click") if row.shares and row.case.observed and row.case.pinned]
     if not rows:
         return None
     text = {"labelColor": _INK, "titleColor": _INK, "labelFontSize": _TEXT, "titleFontSize": _TEXT}

@@ -31,6 +31,7 @@ class Case:
         rate: clicks per second of an open load; 0 for one burst.
         connections: of a closed loop, in which each connection clicks again once it is answered; 0 for a burst.
         observed: with section log and board, as users run it.
+        pinned: each instance on a CPU of its own, as the local stack has them; else on all of them.
         setting: what else differs among the cases of its part.
     """
 
@@ -43,6 +44,7 @@ class Case:
     rate: float = 0.0
     connections: int = 0
     observed: bool = False
+    pinned: bool = False
     setting: str = ""
 
 
@@ -185,9 +187,9 @@ class BenchResult:
     def part(self, name: str) -> list[Row]:
         return [row for row in self.rows if row.case.part == name]
 
-    def ratio(self, row: Row, guard: str) -> float | None:
-        """The row's median wall time as a multiple of that of `guard` in the same setting."""
-        same = replace(row.case, guard=guard)
+    def ratio(self, row: Row, guard: str, *, pinned: bool | None = None) -> float | None:
+        """The row's median wall time as a multiple of that of `guard` in the same setting, or pinned or not."""
+        same = replace(row.case, guard=guard, pinned=row.case.pinned if pinned is None else pinned)
         return next((row.wall_s / other.wall_s for other in self.rows if other.case == same), None)
 
     @property

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
+
+import psutil
 
 from labs.bench.clients import Click, ClientPool, without_garbage_collection
 from labs.bench.meters import Meter
 from labs.bench.profile import NotSampled, sampled, shares
 from labs.bench.result import Case, MeasuredRush, ResourceUsage
-from labs.bench.suite import BARE
+from labs.bench.suite import BARE, PINNED
 from loadtest import REPOSITORY
 from loadtest.ports import free_port
 from loadtest.results.answer import Answer, wall_s
@@ -20,6 +23,7 @@ from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.apps import App, Instance
+from loadtest.stack.process import ManagedProcess
 from loadtest.stack.stack import Stack
 
 logger = logging.getLogger(__name__)
@@ -31,6 +35,7 @@ STACK_SETTINGS = {
     "FLASHSALE_ADMIN_TOKEN": "",
     "FLASHSALE_ADMIN_TOKEN_FILE": "",
     "FLASHSALE_SECTION_LOG": "",
+    "FLASHSALE_CPU": "",  # `Bench.place` chooses it for each case
 }
 
 
@@ -62,6 +67,7 @@ class Bench:
 
     def run(self, case: Case) -> MeasuredRush:
         """One round; raises Unanswered and SaleError."""
+        self.place(case.pinned)
         if case.guard in BARE:
             return self._run_bare(case)
         self.sale.reset(case.stock)
@@ -72,6 +78,15 @@ class Bench:
         ledger, left = self.sale.ledger()
         verdict = judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
         return MeasuredRush(wall_s(answers), answers, verdict.sentence, used)
+
+    def place(self, pinned: bool) -> None:
+        """Have each instance, and the bare app, run on one CPU from now on, or on all that this process may use."""
+        if not PINNED:
+            return
+        usable = sorted(os.sched_getaffinity(0))
+        for number, instance in [*enumerate(self.stack.instances), (0, self.bare)]:
+            for thread in _threads_of(instance) if instance else ():
+                os.sched_setaffinity(thread, {usable[number % len(usable)]} if pinned else usable)
 
     def profile(self, case: Case, folded: Path) -> dict[str, float]:
         """One more round, which counts for nothing else: who has the instance's interpreter; see `shares`."""
@@ -99,6 +114,13 @@ class Bench:
             if case.rate:
                 return self.meter.measure(lambda: clients.stream(clicks, rate=case.rate))
             return self.meter.measure(lambda: clients.burst(clicks))
+
+
+def _threads_of(process: ManagedProcess) -> Iterator[int]:
+    """The threads of all its processes."""
+    parent = psutil.Process(process.pid)
+    for each in (parent, *parent.children(recursive=True)):
+        yield from (thread.id for thread in each.threads())
 
 
 def buyer_click(case: Case, number: int) -> Click:

@@ -5,6 +5,7 @@ Another lab adds parts by ``bench_parts.py`` with `PARTS`, and for each the `COL
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -14,38 +15,50 @@ from labs.bench.result import Case
 
 # Bare Flask apps, by the name that stands where others have their guard: the route of labs.bench.bare.
 BARE = {"flask + DECR": "/decr", "flask alone": "/nothing"}
+PINNED = hasattr(os, "sched_setaffinity")  # as the local stack runs its instances where that is possible
+BOTH_WAYS = (False, True) if PINNED else (False,)
 
 
 def _rush(guards: Sequence[str]) -> Iterator[Part]:
-    """500 buyers at once for 300 items."""
-    yield Part([Case("rush", guard, 500, 300) for guard in guards], rounds=7)
+    """500 buyers at once for 300 items; each instance on one CPU, and on all."""
+    yield Part([Case("rush", guard, 500, 300, pinned=pinned) for pinned in BOTH_WAYS for guard in guards], rounds=7)
 
 
 def _crowd(guards: Sequence[str]) -> Iterator[Part]:
     """5,000 buyers at once for 300 items: nearly every buyer has to be told that all is sold."""
-    yield Part([Case("crowd", guard, 5000, 300) for guard in guards], rounds=3)
+    yield Part([Case("crowd", guard, 5000, 300, pinned=PINNED) for guard in guards], rounds=3)
 
 
 def _open(guards: Sequence[str]) -> Iterator[Part]:
     """100 clicks per second for 20 seconds, whether or not the earlier ones are answered; stock for all."""
-    yield Part([Case("open", guard, 2000, 2000, rate=100.0) for guard in guards], rounds=1, warm_up=False)
+    yield Part(
+        [Case("open", guard, 2000, 2000, rate=100.0, pinned=PINNED) for guard in guards], rounds=1, warm_up=False
+    )
 
 
 def _instances(guards: Sequence[str]) -> Iterator[Part]:
-    """The rush with one instance, two and four."""
-    yield Part([Case("instances", guard, 500, 300, instances=n) for n in (1, 2, 4) for guard in guards], rounds=3)
+    """The rush with one instance, two and four; each on one CPU, and on all."""
+    case = Case("instances", "", 500, 300)
+    settings = [replace(case, instances=n, pinned=pinned) for n in (1, 2, 4) for pinned in BOTH_WAYS]
+    yield Part([replace(each, guard=guard) for each in settings for guard in guards], rounds=3)
 
 
 def _hold(guards: Sequence[str]) -> Iterator[Part]:
     """The rush with 0, 1 and 5 ms of think time inside the critical section."""
-    yield Part([Case("hold", guard, 500, 300, hold_ms=ms) for guard in guards for ms in (0, 1, 5)], rounds=3)
+    yield Part(
+        [Case("hold", guard, 500, 300, hold_ms=ms, pinned=PINNED) for guard in guards for ms in (0, 1, 5)], rounds=3
+    )
 
 
 def _click(guards: Sequence[str]) -> Iterator[Part]:
-    """A closed loop of 32 connections at one instance, beside bare Flask apps under the same gunicorn."""
+    """A closed loop of 32 connections at one instance, beside bare Flask apps under the same gunicorn.
+
+    The instance and the bare apps run on one CPU, and on all.
+    """
     for observed in (True, False):
         case = Case("click", "", 1000, 10_000, instances=1, connections=32, observed=observed)
-        yield Part([replace(case, guard=name) for name in (*guards, *BARE)], rounds=5)
+        settings = [replace(case, pinned=pinned) for pinned in BOTH_WAYS]
+        yield Part([replace(each, guard=name) for each in settings for name in (*guards, *BARE)], rounds=5)
 
 
 PARTS: dict[str, Callable[[Sequence[str]], Iterator[Part]]] = {

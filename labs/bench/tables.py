@@ -18,13 +18,14 @@ INSTANCES = (1, 2, 4, 10, 100, 1000)
 THINK_S = 10.0
 _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 _TIMES = ("wall s", "min-max", "x none")
+_BARE = ("x bare", "x bare on all CPUs")
 _CPU = ("CPU ms instances", "CPU ms etcd", "CPU ms redis")
 COLUMNS = {
-    "rush": ("guard", *_TIMES, "etcd RPCs", "Redis trips", *_CPU, "verdict"),
-    "click": ("guard", "setting", "clicks/s", "x bare", "p50 ms", "p99 ms", "etcd RPCs", "Redis trips", *_CPU),
+    "rush": ("guard", "runs on", *_TIMES, "etcd RPCs", "Redis trips", *_CPU, "verdict"),
+    "click": ("guard", "setting", "runs on", "clicks/s", *_BARE, "p50 ms", "p99 ms", "etcd RPCs", "Redis trips", *_CPU),
     "crowd": ("guard", *_TIMES, "clicks/s", "Redis trips", *_CPU, "verdict"),
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
-    "instances": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
+    "instances": ("guard", "setting", "runs on", "wall s", "min-max", "x none", "clicks/s", "verdict"),
     "hold": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
     **{name: columns for lab in labs.modules("bench_parts") for name, columns in lab.COLUMNS.items()},
 }
@@ -53,7 +54,9 @@ def share_tables(result: BenchResult) -> Iterator[ResultTable]:
         about = (
             "Who has the instance's interpreter, in percent of the samples of one more round; waiting is not sampled."
         )
-        lines = [[row.case.guard, setting(row.case), *(f"{100 * row.shares[p]:.0f}" for p in SHARED)] for row in rows]
+        lines = [
+            [row.case.guard, full_setting(row.case), *(f"{100 * row.shares[p]:.0f}" for p in SHARED)] for row in rows
+        ]
         yield ResultTable("shares", about, ("guard", "setting", *SHARED), lines)
 
 
@@ -110,6 +113,12 @@ def setting(case: Case) -> str:
     return shown.get(case.part, case.setting)
 
 
+def full_setting(case: Case) -> str:
+    """The setting, and where the instances run if that is compared in this part."""
+    where = ("one CPU" if case.pinned else "all CPUs") if "runs on" in COLUMNS[case.part] else ""
+    return ", ".join(filter(None, (setting(case), where)))
+
+
 def _cells(result: BenchResult, row: Row) -> dict[str, str]:
     low, high = min(row.walls_s), max(row.walls_s)
     worst = max(row.verdicts, key=lambda verdict: (verdict != "EXACT", row.verdicts[verdict]))
@@ -119,7 +128,9 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
         "wall s": f"{row.wall_s:.3f}",
         "min-max": f"{low:.2f}-{high:.2f}" if len(row.walls_s) > 1 else "one round",
         "x none": _multiple(result.ratio(row, "none")),
-        "x bare": _multiple(1 / bare if (bare := result.ratio(row, "flask + DECR")) else None),
+        "runs on": "one CPU" if row.case.pinned else "all CPUs",
+        "x bare": _multiple(_speed(result, row, pinned=row.case.pinned)),
+        "x bare on all CPUs": _multiple(_speed(result, row, pinned=False)),
         "clicks/s": f"{row.per_s:.0f}",
         "p50 ms": f"{row.purchase_ms.p50:.0f}",
         "p99 ms": f"{row.purchase_ms.p99:.0f}",
@@ -131,6 +142,12 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
         **{f"CPU ms {name}": f"{ms:.2f}" for name, ms in row.cpu_ms.items()},
         "verdict": worst if len(row.verdicts) == 1 else f"{worst}, ...",
     }
+
+
+def _speed(result: BenchResult, row: Row, *, pinned: bool) -> float | None:
+    """Clicks a second as a multiple of those of bare Flask, which runs on one CPU or on all."""
+    ratio = result.ratio(row, "flask + DECR", pinned=pinned)
+    return 1 / ratio if ratio else None
 
 
 def _multiple(ratio: float | None) -> str:

@@ -17,7 +17,7 @@ from labs.faults.audit_command import audit_records
 from labs.faults.runner import ScenarioRunner
 from labs.faults.scenarios import groups, scenarios
 from labs.faults.screen import results_table
-from loadtest.cli.options import SECONDS, language
+from loadtest.cli.options import SECONDS, language, no_pin
 from loadtest.language import Message
 from loadtest.report.build import make_report
 from loadtest.results.comparison import NO_RESULT
@@ -53,6 +53,7 @@ def _scenario_list() -> str:
 
 
 @click.command(epilog=_scenario_list())
+@no_pin
 @click.argument("names", nargs=-1, type=click.Choice([*scenarios(), *groups()]), metavar="[SCENARIO]...")
 @click.option(
     "--guard",

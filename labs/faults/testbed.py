@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labs.faults.shops import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
 from loadtest.ports import LOOPBACK
-from loadtest.stack.apps import Instance
+from loadtest.stack.apps import Instance, cpu_of
 from loadtest.stack.process import ManagedProcess, Resource
 from loadtest.stack.proxy import Lines, Proxy
 from loadtest.stack.servers import EtcdCluster
@@ -25,9 +25,9 @@ class Testbed(Resource):
         self.redis = setup.redis(directory)
         self._directory = directory
         self._processes: list[ManagedProcess] = [*self.etcd.members, *self.redis.members]
-        self.shops = [self._shop(name) for name in ("shop-a", "shop-b")]
+        self.shops = [self._shop(name, cpu_of(number)) for number, name in enumerate(("shop-a", "shop-b"))]
 
-    def _shop(self, name: str) -> Shop:
+    def _shop(self, name: str, cpu: dict[str, str]) -> Shop:
         nodes = self.redis.members
         to_redis = Lines(Proxy(f"{LOOPBACK}:{node.port}") for node in nodes)
         for line in to_redis:
@@ -45,6 +45,7 @@ class Testbed(Resource):
             "FLASHSALE_LEASE_TTL": str(self.setup.ttl_s),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FLASHSALE_SECTION_LOG": str(self.section_log),
+            **cpu,
             **self.setup.settings,
         }
         instance = Instance(self._directory, env=settings)

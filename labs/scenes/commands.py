@@ -24,6 +24,7 @@ from app.guards import guards
 from labs.scenes.phases import Countdown, Phase, Result, Step
 from labs.scenes.scenes import ITEMS, SCENES
 from labs.scenes.stage import SceneStage, TooSlow
+from loadtest.cli.options import no_pin
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
 from loadtest.terminal import console, wrapped
@@ -35,6 +36,7 @@ _GUARD = len("etcd-unfenced")
 
 @click.command()
 @click.argument("scene", type=click.Choice(list(SCENES)), default="pause")
+@no_pin
 @click.option("--language", type=click.Choice(list(TEXTS)), default="en", show_default=True, help="Of the texts.")
 def scene(scene: str, language: str) -> None:
     """Play a scene phase by phase: pause or kill the holder, kill etcd, wipe Redis.

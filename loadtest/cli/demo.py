@@ -14,6 +14,7 @@ from rich.console import Console
 
 from loadtest.cli.compare import guards_to_compare, rush_options
 from loadtest.cli.locust_process import run_rush
+from loadtest.cli.options import no_pin
 from loadtest.language import text_in
 from loadtest.report.build import make_report
 from loadtest.results.comparison import BASELINE
@@ -27,6 +28,7 @@ _POLL_S = 0.1
 
 @click.command()
 @rush_options
+@no_pin
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
 def demo(**options: Any) -> None:
     """Start a sale, rush under several guards, compare, and stop.

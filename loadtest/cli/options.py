@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import click
@@ -19,6 +20,20 @@ class NumberRange(click.FloatRange):
 
 
 SECONDS = NumberRange(min=0, max=86_400, min_open=True)
+
+
+def _unpin(_ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        os.environ["FLASHSALE_CPU"] = ""
+
+
+no_pin = click.option(
+    "--no-pin",
+    is_flag=True,
+    expose_value=False,
+    callback=_unpin,
+    help="Run each instance on all CPUs. By default each has one, if FLASHSALE_CPU is not set.",
+)
 
 language = click.option(
     "--language", type=click.Choice(LANGUAGES), default=ENGLISH, show_default=True, help="Of the texts."

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from app.contract import labs
+from loadtest.cli.options import no_pin
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import ManagedProcess, scratch_directory
 from loadtest.stack.servers import Etcd
@@ -19,6 +20,7 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 
 
 @click.command()
+@no_pin
 @click.option("--free-ports", is_flag=True, help="Take any free ports instead of the usual six.")
 def up(free_ports: bool, **of_labs: Any) -> None:
     """Run the sale with board and Locust's page, until Ctrl-C.

@@ -10,7 +10,7 @@ from typing import Literal
 
 from loadtest.ports import BOARD_PORT, LOCUST_PORT, LOOPBACK, free_port
 from loadtest.results.folders import REPORTS
-from loadtest.stack.apps import App, Board, Instance, LocustPage
+from loadtest.stack.apps import App, Board, Instance, LocustPage, cpu_of
 from loadtest.stack.control import Control
 from loadtest.stack.process import ManagedProcess, Resource, require_free_ports
 from loadtest.stack.servers import Etcd, Redis, RedisServer
@@ -61,8 +61,8 @@ class Stack(Resource):
             "FLASHSALE_SECTION_LOG": str(self.section_log),
         }
         self.instances = [
-            Instance(directory, port(default), env={**self._services, **(env or {})})
-            for default in INSTANCE_PORTS[:instances]
+            Instance(directory, port(default), env={**self._services, **cpu_of(number), **(env or {})})
+            for number, default in enumerate(INSTANCE_PORTS[:instances])
         ]
         self.locust_port = port(LOCUST_PORT) or free_port()
         watched = {

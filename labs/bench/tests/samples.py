@@ -32,7 +32,7 @@ def benchmark() -> BenchResult:
     for part in PARTS:
         for instances in (2, 4) if part == "instances" else (2,):
             for guard, wall_s in GUARDS.items():
-                case = Case(part, guard, 4, 4, instances=instances, observed=part == "click")
+                case = Case(part, guard, 4, 4, instances=instances, observed=part == "click", pinned=True)
                 rounds = [rush_of(wall_s * n) for n in (1, 2, 3)]
                 made.rows.append(Row.of(case, rounds, shares("buy (app.py:1) 3") if part == "click" else {}))
     return made

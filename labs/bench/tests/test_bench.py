@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import time
 from collections import Counter
@@ -22,8 +23,8 @@ from labs.bench.commands import DOCUMENTS
 from labs.bench.meters import measure_handover_ms
 from labs.bench.part import Part
 from labs.bench.result import BenchResult, Case, Row
-from labs.bench.runner import Bench
-from labs.bench.suite import BARE, PARTS, parts
+from labs.bench.runner import Bench, _threads_of
+from labs.bench.suite import BARE, BOTH_WAYS, PARTS, PINNED, parts
 from labs.bench.tables import COLUMNS, fill_blocks, part_tables
 from labs.bench.tests.samples import benchmark, rush_of
 from loadtest.results.folders import LATEST, REPORTS, new_report, point_latest
@@ -57,10 +58,13 @@ def test_ratios_are_taken_within_one_setting() -> None:
 
 
 def test_rounds_are_interleaved() -> None:
-    """Every guard has its round before any has its next."""
+    """Every guard has its round, on one CPU and on all, before any has its next."""
     (rush,) = parts(["rush"], ["none", "etcd", "redis-lock"], 2)
-    assert [(number, case.guard) for number, case in rush.schedule()] == [
-        (number, guard) for number in (0, 1, 2) for guard in ("none", "etcd", "redis-lock")
+    assert [(number, case.pinned, case.guard) for number, case in rush.schedule()] == [
+        (number, pinned, guard)
+        for number in (0, 1, 2)
+        for pinned in BOTH_WAYS
+        for guard in ("none", "etcd", "redis-lock")
     ]
 
 
@@ -155,7 +159,7 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
         assert text == fill_blocks(old, benchmark())
         around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, old))
         assert around == around_before
-    assert "\n| redis-lua | 0.200 | 0.10-0.30 | 0.50 |" in copies[0].read_text(encoding="utf-8")
+    assert "\n| redis-lua | one CPU | 0.200 | 0.10-0.30 | 0.50 |" in copies[0].read_text(encoding="utf-8")
     assert copies[0].with_name("click.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
@@ -197,6 +201,17 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     assert (done.usage.etcd_puts == 0) is (case.guard == "redis-lua")
     expected = {"etcd": 30, "etcd-cohort": 30, "redis-lua": 0}
     assert len(done.locked_ms()) >= expected.get(case.guard, 1), "each section under the lock has its time"
+
+
+@pytest.mark.skipif(not PINNED, reason="the system keeps no process on a CPU")
+def test_instances_are_placed_for_each_case(bench: Bench) -> None:
+    """All threads of the second instance are on the second CPU for a pinned case, and on all for another."""
+    usable = sorted(os.sched_getaffinity(0))
+    for pinned, expected in ((True, {usable[1 % len(usable)]}), (False, set(usable))):
+        bench.run(Case("rush", "etcd", 4, 4, pinned=pinned))
+        threads = [*_threads_of(bench.stack.instances[1])]
+        assert len(threads) > 16
+        assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset(expected)}
 
 
 def test_buyers_pay_for_their_clicks_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

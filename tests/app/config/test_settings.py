@@ -30,6 +30,7 @@ TAKEN: dict[str, tuple[str, Any]] = {
     "INSTANCE": ("Läden 2", "Läden 2"),
     "LOCK_TIMEOUT": ("2.5", 2.5),
     "ADMIN_TOKEN": ("s3cret", SecretStr("s3cret")),
+    "CPU": ("3", 3),
     "SECTION_LOG": ("/var/section-log", Path("/var/section-log")),
 }
 
@@ -39,7 +40,7 @@ def test_nothing_set_gives_defaults() -> None:
     settings = read({})
     assert (settings.host, settings.port, settings.instance) == ("127.0.0.1", 8080, "127.0.0.1:8080")
     assert (settings.sale, settings.stock, settings.lease_ttl, settings.lock_timeout) == ("demo", 300, 10, 10.0)
-    assert settings.section_log is None
+    assert (settings.section_log, settings.cpu) == (None, None)
     assert read({"FLASHSALE_PORT": "", "FLASHSALE_ADMIN_TOKEN": " "}) == settings
 
 
@@ -77,7 +78,8 @@ def test_the_token_may_be_in_a_file(tmp_path: Path) -> None:
 BAD = {
     "less than or equal to 65535": ["PORT=65536"],
     "greater than or equal to 1": ["PORT=0", "THREADS=0"],
-    "valid integer": ["PORT=abc", "THREADS=1e3"],
+    "greater than or equal to 0": ["CPU=-1"],
+    "valid integer": ["PORT=abc", "THREADS=1e3", "CPU=all", "CPU=0.5"],
     "less than or equal to 3600": ["LOCK_TIMEOUT=nan", "LOCK_TIMEOUT=3601"],
     "greater than or equal to 0.1": ["LOCK_TIMEOUT=0"],
     "without scheme": ["HOST=http://0.0.0.0"],

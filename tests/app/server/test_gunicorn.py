@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 from flask import Flask
 
 from app import services
 from app.config.settings import Settings
 from app.guards import guards as known_guards
+from app.server.cpu import run_on
 from loadtest.stack.apps import Instance
 from lock import Mutex
 from tests.support.waiting import has_ended, wait_until
@@ -137,6 +139,30 @@ def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], s
         os.kill(instance.pid, signal.SIGHUP)
         wait_until(lambda: len(workers(instance)) == 1 and not workers(instance) & before, timeout=30)
         assert buy(instance, "guard=etcd")[0] == 200
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system keeps no process on a CPU")
+def test_all_threads_of_an_instance_run_on_the_cpu_that_is_set(tmp_path: Path, env: dict[str, str]) -> None:
+    """The number counts the usable CPUs and starts anew behind the last; the threads of gRPC are on it, too."""
+    usable = sorted(os.sched_getaffinity(0))
+    number = 2 * len(usable) - 1
+    with Instance(tmp_path, env={**env, "FLASHSALE_THREADS": "4", "FLASHSALE_CPU": str(number)}) as instance:
+        assert buy(instance, "guard=etcd")[0] == 200
+        (worker,) = workers(instance)
+        allowed = {frozenset(os.sched_getaffinity(thread.id)) for thread in psutil.Process(worker).threads()}
+        assert allowed == {frozenset({usable[-1]})}
+        assert f"Worker {worker}: all threads on CPU {usable[-1]} of {len(usable)}" in instance.log.read_text()
+
+
+@pytest.mark.parametrize("refusal", [OSError("not permitted"), AttributeError("no sched_setaffinity")])
+def test_without_affinity_an_instance_runs_on(monkeypatch: pytest.MonkeyPatch, refusal: Exception) -> None:
+    """As on macOS, or where a container may not choose: a line for the log says why."""
+
+    def refuse(*arguments: object) -> None:
+        raise refusal
+
+    monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
+    assert run_on(0) == f"not kept on one CPU, though FLASHSALE_CPU=0: {refusal}"
 
 
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:

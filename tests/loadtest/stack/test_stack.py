@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from app.board.sources.stack_client import START_TIMEOUT
 from app.config.settings import Settings
+from loadtest.cli.options import no_pin
 from loadtest.ports import is_occupied
 from loadtest.stack.control import Control
 from loadtest.stack.process import START_TIMEOUT_S
@@ -41,6 +44,21 @@ def test_default_ports_are_those_of_the_compose_file(tmp_path: Path, monkeypatch
     assert max(leases) < Settings.model_fields["lock_timeout"].default, (
         "with the holder frozen, the others go on before they give up"
     )
+
+
+def test_each_instance_has_its_own_cpu_unless_one_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number that the environment has wins, and so does a blank, which --no-pin sets: the kernel chooses then."""
+    monkeypatch.delenv("FLASHSALE_CPU")
+
+    def numbers() -> list[str]:
+        stack = Stack(tmp_path, ports="free", instances=3)
+        return [instance.environment().get("FLASHSALE_CPU", "") for instance in stack.instances]
+
+    assert numbers() == ["0", "1", "2"]
+    monkeypatch.setenv("FLASHSALE_CPU", "1")
+    assert numbers() == ["1", "1", "1"]
+    CliRunner().invoke(click.command()(no_pin(lambda: None)), ["--no-pin"])
+    assert numbers() == ["", "", ""]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
-from lock.session.together import release_all
+from lock.session.together import finish_release
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
 HeldT = TypeVar("HeldT", bound="HeldKey")
@@ -239,9 +239,9 @@ class HeldKey(Releasable):
         if ticket is None:
             self._go_on()
             return
-        failures = release_all(self._engine, [ticket], wait=wait)
-        if failures:
-            raise failures[0]
+        until = now() + self._engine.client.timeout
+        if not self._engine.release(ticket, wait=wait):
+            finish_release(self._engine, ticket, until)
 
     def _go_on(self) -> None:
         """The key is held on, by another turn or for another entry."""

@@ -13,24 +13,26 @@ if TYPE_CHECKING:
 
 
 class Contention:
-    """Listeners of holds, each called once. The queues of their holds are followed as long as they wait."""
+    """Listeners of holds, each called once. The queues of their holds are followed as long as they wait.
+
+    Attributes:
+        listeners: those that wait; while there is none, there is nothing to look at.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._listeners: list[tuple[Ticket, Callable[[], object]]] = []
+        self.listeners: list[tuple[Ticket, Callable[[], object]]] = []
 
     def add(self, ticket: Ticket, listener: Callable[[], object]) -> None:
         """Call a listener, which is quick and does not raise, once there is a waiter; never where the hold is over."""
         with self._engine.lock:
-            self._listeners.append((ticket, listener))
+            self.listeners.append((ticket, listener))
 
     def look(self) -> None:
         """Call those whose time has come; to be called after each change, and now and then."""
-        if not self._listeners:
-            return
         with self._engine.lock:
-            held = [each for each in self._listeners if each[0].stage is Stage.HELD and each[0].failure is None]
+            held = [each for each in self.listeners if each[0].stage is Stage.HELD and each[0].failure is None]
             due = [each for each in held if self._engine.core.contended(each[0], now())]
-            self._listeners = [each for each in held if each not in due]
+            self.listeners = [each for each in held if each not in due]
         for _, listener in due:
             listener()

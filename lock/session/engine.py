@@ -234,6 +234,19 @@ class Engine:
 
     # Holding
 
+    def release(self, ticket: Ticket, *, wait: bool) -> bool:
+        """Free a lock; whether there is nothing more to wait for or to tell. Raises as `Core.release`.
+
+        Where no interrupt comes.
+        """
+        deletions = self.core.deletions
+        request = self.tell_here(partial(self.core.release, waits=wait), ticket)
+        if request is None:
+            return True
+        ask = partial(self.client.call, self.call_of(request), unanswered=partial(deletions.doubt, request))
+        self.exchange(deletions, request, ask)
+        return ticket.is_gone and ticket.was_there and ticket.failure is None and self.core.remaining(now()) > 0.0
+
     def ensure(self, ticket: Ticket) -> None:
         """Raise where the hold is not surely ours any more."""
         moment = now()
@@ -315,7 +328,8 @@ class Engine:
                 callback()
         if core.failure is not None and not self.lost.is_set():
             self._end()
-        self._contention.look()
+        if self._contention.listeners:
+            self._contention.look()
         if core.orders or core.is_early:
             core.is_early = False
             self._worker.wake()

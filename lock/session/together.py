@@ -39,7 +39,21 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
     for request in groups:
         call, unanswered = engine.call_of(request), partial(deletions.doubt, request)
         engine.exchange(deletions, request, partial(engine.client.call, call, unanswered=unanswered))
-    waiting = [ticket for ticket in attended if not ticket.is_gone]
+    _wait_until_gone(engine, attended, until)
+    return [*failures, *check_all(engine, attended)]
+
+
+def finish_release(engine: Engine, ticket: Ticket, until: float) -> None:
+    """Wait until then for a deletion that was sent and has not freed the lock; raises what went wrong.
+
+    Where no interrupt comes.
+    """
+    _wait_until_gone(engine, [ticket], until)
+    _check(engine, ticket)
+
+
+def _wait_until_gone(engine: Engine, tickets: Sequence[Ticket], until: float) -> None:
+    waiting = [ticket for ticket in tickets if not ticket.is_gone]
     if waiting:
         gone = InterruptSafeEvent()
         for ticket in waiting:
@@ -47,7 +61,6 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
         while not is_over(engine, waiting, until):
             gone.wait(until - now())
             gone.clear()
-    return [*failures, *check_all(engine, attended)]
 
 
 def is_over(engine: Engine, tickets: Sequence[Ticket], until: float) -> bool:

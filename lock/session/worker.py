@@ -30,7 +30,13 @@ _RETRY_S = 0.05
 
 
 class Worker:
-    """The thread ``lock-worker`` of one session."""
+    """The thread ``lock-worker`` of one session.
+
+    Attributes:
+        is_started: whether its thread was started.
+    """
+
+    is_started = False
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -38,17 +44,12 @@ class Worker:
         self._watches: dict[str, Watch] = {}
         self._thread: threading.Thread | None = None
 
-    @property
-    def is_started(self) -> bool:
-        """Whether its thread was started."""
-        return self._thread is not None
-
     def start(self) -> None:
         """Start its thread, once; RuntimeError where the machine is out of threads. With the engine's lock held."""
         if self._thread is None:
             thread = threading.Thread(target=self._work, name="lock-worker", daemon=True)
             thread.start()
-            self._thread = thread
+            self._thread, self.is_started = thread, True
 
     def wake(self) -> None:
         """There is something to do; never waits, and takes no lock."""

@@ -8,7 +8,7 @@ PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they m
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk
 .NOTPARALLEL:
-.PHONY: help demo up test test-core test-slow test-shaken test-browser lint coverage format \
+.PHONY: help demo up test test-core test-slow histories test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -33,6 +33,9 @@ test-core: setup-dev ##3 Run the tests of the core alone
 
 test-slow: setup-dev ##3 Run the tests that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
+
+histories: setup-dev ##3 Try every history of small worlds of the lock's core
+	@$(RUN) -m tests.lock.core.histories $(ARGS)
 
 test-shaken: setup-dev ## Run tests of lock and shop with random pauses and examples
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 --hypothesis-profile search tests/lock tests/app $(ARGS)

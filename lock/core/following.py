@@ -115,7 +115,7 @@ class Following:
         """The queues were listed."""
         for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
             queue = self.followed.get(prefix)
-            if queue is None or queue.epoch != epoch or not queue.is_watched:
+            if queue is None or queue.epoch is not epoch or not queue.is_watched:
                 continue  # it was asked for before the watch that it should follow
             snapshot = lists[prefix]
             was_restored = self._core.meet(snapshot.revision, request.known, now)

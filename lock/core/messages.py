@@ -77,7 +77,7 @@ class ListQueues(NamedTuple):
     """
 
     prefixes: tuple[str, ...]
-    epochs: tuple[int, ...]
+    epochs: tuple[object, ...]
     known: int
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -30,8 +29,6 @@ class Stage(Enum):
     LEAVING = "its key is to be deleted"
     GONE = "its key is deleted, or was never written"
 
-
-_epochs = itertools.count(1)  # of all queues: one that is left and followed anew takes no list of before
 
 WAITING = (Stage.WRITING, Stage.QUEUED)
 OVER = (Stage.LEAVING, Stage.GONE)
@@ -113,9 +110,9 @@ class Queue:
     Attributes:
         tickets: those of this session, by key.
         view: the queue as etcd's lists and events tell it; None while it is not followed.
-        is_watched: whether etcd watches it.
+        is_watched: whether etcd watches it; is_listed: whether it was listed since, so that the view knows all.
         wants_list: whether it has to be listed.
-        epoch: which watch it is followed by; a list that was asked for under another one is ignored.
+        epoch: stands for the watch it is followed by; a list that was asked for under another one is ignored.
         trouble: why the view may be out of date.
         used_at: when a ticket last waited in it.
         keeper: keeps a hold of it that lingers.
@@ -172,7 +169,7 @@ class Queue:
         self.is_watched = self.is_listed = self.wants_list = self._audit = False
         self.late: list[Event] = []
         self._missed: set[str] = set()
-        self.epoch = 0
+        self.epoch = object()  # no number: a queue that is left and followed anew takes no list of before
         self.used_at = self.audited_at = now
         self.asked_at = -math.inf
         self.failures = 0
@@ -180,7 +177,7 @@ class Queue:
     def watching(self) -> None:
         """etcd watches from now on, so it is listed; events come after the list, even if they are told before."""
         self.is_watched, self.is_listed, self.wants_list, self._audit = True, False, True, False
-        self.epoch = next(_epochs)
+        self.epoch = object()
         self.late.clear()
 
     def broken(self) -> None:
@@ -252,7 +249,7 @@ class Queue:
     def is_alone(self, ticket: Ticket) -> bool:
         """Whether the ticket holds, and no other key will stand in the queue without being told of."""
         view = self.view
-        if view is None or not (self.is_watched and self.is_listed) or ticket.stage is not Stage.HELD:
+        if view is None or not self.is_listed or ticket.stage is not Stage.HELD:
             return False
         if not view.has_no_other(ticket.key):
             return False

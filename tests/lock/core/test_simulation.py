@@ -23,7 +23,7 @@ from lock.recipes.read_write import ReadersTogether
 from tests.support.simulation import Violation, simulate
 from tests.support.waiting import Patch
 
-BUDGET_S = 25.0
+BUDGET_S = 8.0
 LONG_S = 3600.0
 ENOUGH = 1000  # histories in which a missing rule has to be found
 
@@ -52,7 +52,7 @@ def simulate_for(seconds: float, first: int) -> None:
             return
 
 
-def test_half_a_minute_of_histories_breaks_no_rule() -> None:
+def test_some_seconds_of_histories_break_no_rule() -> None:
     """Never two holders, tokens rise, waits end, nothing is left, a fence never hands over, no loss is made up."""
     simulate_for(BUDGET_S, 0)
 
@@ -64,7 +64,7 @@ def test_an_hour_of_histories_breaks_no_rule() -> None:
     simulate_for(LONG_S, int(time.time()) // 86_400 * 1_000_000)
 
 
-@pytest.mark.parametrize("seed", [18, 1330, 5001, 6479, 10116, 100123, 7101749, 7102368])
+@pytest.mark.parametrize("seed", [18, 1330, 5001, 6479, 10116, 100123, 201230, 401280, 7101749, 7102368])
 def test_a_history_that_once_broke_a_rule(seed: int) -> None:
     """Seeds that failed while the core was written, or its simulation."""
     simulate(seed)
@@ -132,7 +132,7 @@ def apply_at_once(queue: Queue, events: Any) -> bool:
 def watch_alone(queue: Queue) -> None:
     """A view that was listed once needs no list after a break."""
     assert queue.view is not None
-    queue.epoch += 1
+    queue.epoch = object()
     queue.is_watched, queue.is_listed = True, queue.view.revision > 0
     queue.wants_list = not queue.is_listed
 

@@ -1,0 +1,218 @@
+"""Every history of a small world: each state once, the shortest history to each first.
+
+A state is told by its content, in which times count from now and revisions by their order, so that two histories which
+differ only in when they began meet. (VeriSoft explores the shipping code in this way, TLC models: Godefroid, "Model
+Checking for Programming Languages using VeriSoft", POPL 1997.) A state that was reached is copied, never replayed.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import hashlib
+import io
+import itertools
+import pickle
+import re
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from lock.core.acquisition import Terms
+from lock.core.admission import Admission
+from lock.core.cohort import Bounds
+from tests.lock.core.small_world import Plan, Revision, Time, Violation, World
+
+Move = tuple[Any, ...]
+_WRITTEN, _RANKED = 0x5A5A0000, 0x5B5B0000  # what stands for a revision in a dump: first as it is, then its place
+
+
+def _revision(ranked: int) -> Revision:
+    return Revision(ranked - _RANKED)
+
+
+def _dead() -> None: ...
+
+
+def _reference(target: Any) -> Any:
+    return _dead if target is None else weakref.ref(target)
+
+
+copyreg.pickle(itertools.count, lambda numbers: (itertools.count, (int(repr(numbers)[6:-1]),)))
+
+
+_CONSTANT = {Terms, Bounds, re.Pattern}  # as rules, values that never change: one object serves all copies
+_constants: list[Any] = []
+_places: dict[int, int] = {}
+
+
+def _number_of(value: Any) -> int:
+    if id(value) not in _places:
+        _places[id(value)] = len(_constants)
+        _constants.append(value)
+    return _places[id(value)]
+
+
+def _constant(number: int) -> Any:
+    return _constants[number]
+
+
+class _Pickler(pickle.Pickler):
+    """Writes times as distances from now, and weak references with their target; notes the revisions."""
+
+    def __init__(self, file: io.BytesIO, world: World) -> None:
+        super().__init__(file, 5)
+        self._now = float(world.now)
+        self.revisions: set[int] = set()
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in _CONSTANT or isinstance(value, Admission):
+            return _constant, (_number_of(value),)
+        if kind is Time:
+            return Time, (round(float(value) - self._now, 6),)
+        if kind is Revision:
+            self.revisions.add(int(value))
+            return _revision, (_WRITTEN + int(value),)
+        if kind is weakref.ref:
+            return _reference, (value(),)
+        return NotImplemented
+
+
+def dump(world: World) -> bytes:
+    """The state, as bytes that are equal for equal states."""
+    world.etcd.keys = dict(sorted(world.etcd.keys.items()))
+    world.etcd.watches = dict(sorted(world.etcd.watches.items()))
+    world.etcd.history = []
+    file = io.BytesIO()
+    pickler = _Pickler(file, world)
+    pickler.dump(world)
+    state = file.getvalue()
+    for place, revision in enumerate(sorted(pickler.revisions), 1):  # only their order counts
+        state = state.replace(_integer(_WRITTEN + revision), _integer(_RANKED + place))
+    return state
+
+
+def _integer(number: int) -> bytes:
+    return pickle.BININT + number.to_bytes(4, "little")
+
+
+def load(state: bytes) -> World:
+    world: World = pickle.loads(state)
+    return world
+
+
+@dataclass
+class Found:
+    """What an exploration has found.
+
+    Attributes:
+        states: different ones.
+        histories: paths from the beginning to an end; 0 where they were not counted.
+        is_complete: whether all was tried.
+        violation: the rule that was broken, and the shortest history that does it.
+    """
+
+    states: int = 0
+    ends: int = 0
+    histories: int = 0
+    seconds: float = 0.0
+    is_complete: bool = False
+    violation: str = ""
+    history: list[Move] = field(default_factory=list)
+
+
+class Explorer:
+    """Goes through all states of one world, breadth first."""
+
+    def __init__(self, plan: Plan, faults: int, *, seconds: float = 60.0, most: int = 2_000_000) -> None:
+        self._plan, self._faults = plan, faults
+        self._seconds, self._most = seconds, most
+        self._numbers: dict[bytes, int] = {}
+        self._from: list[tuple[int, Move]] = []
+        self._next: list[list[int]] = []
+
+    def run(self) -> Found:
+        """Try everything until a rule is broken, or the time is over."""
+        began, found = time.monotonic(), Found()
+        waiting: deque[tuple[int, bytes]] = deque()
+        state = dump(World(self._plan, self._faults))
+        self._add(state, -1, ())
+        waiting.append((0, state))
+        number, move = 0, Move()
+        try:
+            while waiting:
+                if time.monotonic() - began > self._seconds or len(self._from) > self._most:
+                    break
+                number, state = waiting.popleft()
+                world = load(state)
+                moves = world.moves()
+                if not [each for each in moves if each[0] != "time" and not is_fault(each)]:
+                    move = ("settle",)
+                    load(state).settle()
+                    found.ends += 1
+                for move in moves:
+                    world.make(move)
+                    after = dump(world)
+                    world = load(state)
+                    place, is_new = self._add(after, number, move)
+                    self._next[number].append(place)
+                    if is_new:
+                        waiting.append((place, after))
+            else:
+                found.is_complete = True
+                found.histories = self._count()
+        except (Violation, AssertionError, KeyError, AttributeError, ValueError, IndexError) as error:
+            found.violation = str(error) or repr(error)
+            found.history = [*self._history(number), *([move] if move != ("settle",) else [])]
+        found.states, found.seconds = len(self._from), time.monotonic() - began
+        return found
+
+    def _add(self, state: bytes, before: int, move: Move) -> tuple[int, bool]:
+        digest = hashlib.blake2b(state, digest_size=16).digest()
+        number = self._numbers.setdefault(digest, len(self._from))
+        is_new = number == len(self._from)
+        if is_new:
+            self._from.append((before, move))
+            self._next.append([])
+        return number, is_new
+
+    def _history(self, number: int) -> list[Move]:
+        moves: list[Move] = []
+        while number > 0:
+            number, move = self._from[number]
+            moves.append(move)
+        return moves[::-1]
+
+    def _count(self) -> int:
+        """The paths from the first state to an end; 0 where the states have a cycle."""
+        paths: dict[int, int] = {}
+        stack, open_states = [(0, iter(self._next[0]))], {0}
+        while stack:
+            number, rest = stack[-1]
+            for after in rest:
+                if after in open_states:
+                    return 0
+                if after not in paths:
+                    stack.append((after, iter(self._next[after])))
+                    open_states.add(after)
+                    break
+            else:
+                stack.pop()
+                open_states.discard(number)
+                paths[number] = sum(paths[after] for after in self._next[number]) or 1
+        return paths[0]
+
+
+def is_fault(move: Move) -> bool:
+    """Whether the move takes one of the faults."""
+    return not hasattr(World, f"_{move[0]}")
+
+
+def replay(plan: Plan, faults: int, history: list[Move]) -> World:
+    """The world after these moves; raises what the last one raises."""
+    world = World(plan, faults)
+    for move in history:
+        world.make(move)
+    return world

@@ -1,0 +1,287 @@
+"""What may go wrong in a small world, one move for each; the name of a move is that of its function."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from lock.core import messages
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdUnavailable, LockCancelled, LockError
+from tests.lock.core.small_world import TTL_S, Flight, Process, Time, World
+
+Move = tuple[Any, ...]
+
+
+def faults_of(world: World) -> list[Move]:
+    """All that may go wrong now, of the kinds that the world has."""
+    found: list[Move] = []
+    for place, flight in enumerate(world.flights):
+        if flight.process.state == "runs" and flight.stage in ("sent", "done"):
+            found.append(("lose", place))
+            if flight.stage == "sent" and isinstance(
+                flight.request, messages.Create | messages.CreateAll | messages.Delete
+            ):
+                found += [("delay", place), ("repeat", place)]
+            if flight.stage == "done" and flight.asker is flight.process.core:
+                found.append(("tell_twice", place))
+    for process in world.processes:
+        if process.state == "runs":
+            found += _faults_of_process(world, process)
+    for (number, prefix), watch in world.etcd.watches.items():
+        if watch.state == "open":
+            found.append(("cut", number, prefix))
+            if any(event.deleted for events in watch.pending[:1] for event in events):
+                found.append(("leave_out", number, prefix))
+    found += [("rob", key) for key in world.etcd.keys]
+    found.append(("restore",) if world.backup else ("back_up",))
+    kinds = world.plan.kinds
+    return [move for move in found if not kinds or move[0] in kinds]
+
+
+def _faults_of_process(world: World, process: Process) -> list[Move]:
+    number, found = process.number, list[Move]()
+    if process.core.failure is None:
+        found += [("pause", number), ("kill", number), ("renew_late", number), ("starve", number), ("drain", number)]
+    for actor in process.actors:
+        if actor.state in ("asks", "waits", "woken") and actor.current is not None:
+            found += [("cancel", number, actor.number), ("abandon", number, actor.number)]
+        turn = actor.holds[-1].turn if actor.holds else None
+        if turn is not None or (actor.current is not None and actor.want.turn):
+            found += [("meddle_with_turn", number, actor.number, what) for what in ("end", "fence", "next")]
+        if turn is not None:
+            found.append(("meddle_with_turn", number, actor.number, "leave"))
+    for key in process.core.tickets:
+        whats = ["contended", "fence", "expire_in", "check"]
+        if not (process.cohort.turn or process.cohort.is_kept or process.cohort.waits):
+            whats += ["release", "leave", "cancel"]  # of a cohort's ticket, callers reach these by their turns
+        found += [("meddle", number, key, what) for what in whats]
+    return found
+
+
+# Calls
+
+
+def lose(world: World, place: int) -> None:
+    """A request that etcd does not get, or an answer that does not come back: the endpoint did not answer."""
+    flight = world.flights.pop(place)
+    _doubt(flight)
+    _fail(flight)
+
+
+def delay(world: World, place: int) -> None:
+    """A write that is given up, and arrives all the same, at any time."""
+    flight = world.flights[place]
+    world.flights[place] = Flight(flight.process, flight.request, None, None, "late")
+    _doubt(flight)
+    _fail(flight)
+
+
+def repeat(world: World, place: int) -> None:
+    """A write that one endpoint did not answer and another one did: the first may yet do it once more."""
+    flight = world.flights[place]
+    world.flights.append(Flight(flight.process, flight.request, None, None, "late"))
+    _doubt(flight)
+
+
+def tell_twice(world: World, place: int) -> None:
+    """An answer that is told once more later."""
+    flight = world.flights[place]
+    again = Flight(flight.process, flight.request, flight.asker, None, "again", copy.copy(flight.answer))
+    world._answer(place)
+    world.flights.append(again)
+
+
+def _doubt(flight: Flight) -> None:
+    if isinstance(flight.request, messages.Delete):
+        flight.process.core.deletions.doubt(flight.request)
+    elif hasattr(flight.asker, "unanswered") and isinstance(flight.request, messages.Create | messages.CreateAll):
+        flight.asker.unanswered()
+
+
+def _fail(flight: Flight) -> None:
+    process = flight.process
+    process.tell(flight, EtcdUnavailable("lost"))
+    process.go_on(flight)
+    process.flush()
+
+
+# Processes
+
+
+def pause(world: World, number: int) -> None:
+    """A process stands still beyond the end of its lease."""
+    world.process(number).state = "paused"
+    world.run_to(world.now + TTL_S + 1)
+
+
+def kill(world: World, number: int) -> None:
+    """kill -9."""
+    process = world.process(number)
+    process.state = "dead"
+    for key in [key for key in world.etcd.watches if key[0] == number]:
+        del world.etcd.watches[key]
+    world.flights = [each for each in world.flights if each.process is not process or each.stage in ("sent", "late")]
+    for flight in world.flights:
+        if flight.process is process:
+            flight.stage, flight.actor = "late", None
+
+
+def renew_late(world: World, number: int) -> None:
+    """A renewal that etcd has done is answered behind the deadline, and only the holder has looked at the clock."""
+    process = world.process(number)
+    sent = Time(process.core.deadline - 1.0)
+    process.renews = False
+    world.run_to(sent)
+    ttl = world.etcd.keep_alive(number, sent)
+    world.run_to(process.core.deadline + 0.5)
+    process.renews = True
+    world.check()  # a holder has asked how long it still holds
+    process.core.renewed(sent, ttl, world.now)
+    process.flush()
+
+
+def starve(world: World, number: int) -> None:
+    """The lease is renewed no more, and soon it ends."""
+    process = world.process(number)
+    process.renews = False
+    world.run_to(process.core.deadline - 0.5)
+
+
+def drain(world: World, number: int) -> None:
+    """The session waits for no lock any more."""
+    process = world.process(number)
+    process.core.drain(world.now)
+    process.flush()
+
+
+# Waits
+
+
+def cancel(world: World, number: int, actor: int) -> None:
+    """Another thread ends the wait."""
+    process, current = world.process(number), world.actor(number, actor).current
+    assert current is not None
+    failure = LockCancelled("cancelled")
+    if hasattr(current, "cancel"):
+        current.cancel(failure, world.now)
+    else:
+        process.core.cancel(current.ticket, failure, world.now)
+    process.flush()
+
+
+def abandon(world: World, number: int, actor: int) -> None:
+    """A task that is cancelled, or an interrupt: the wait is left where it stands."""
+    process, one = world.process(number), world.actor(number, actor)
+    assert one.current is not None
+    one.current.leave(world.now)
+    for flight in world.flights:
+        if flight.actor is one:
+            flight.actor = None  # its answer is told all the same
+    process.release(one)
+    process.flush()
+
+
+# etcd
+
+
+def cut(world: World, number: int, prefix: str) -> None:
+    """A watch breaks; what it has not told it never tells."""
+    watch = world.etcd.watches[number, prefix]
+    watch.state, watch.pending = "cut", []
+
+
+def leave_out(world: World, number: int, prefix: str) -> None:
+    """A watch does not tell a DELETE (etcd issues 17529, 18089)."""
+    watch = world.etcd.watches[number, prefix]
+    watch.pending[0] = [event for event in watch.pending[0] if not event.deleted]
+    if not watch.pending[0]:
+        del watch.pending[0]
+
+
+def rob(world: World, key: str) -> None:
+    """A key is deleted by hand."""
+    kv = world.etcd.keys[key]
+    for process in world.processes:
+        process.robbed.append((key, kv.create_revision))
+        for held in (held for actor in process.actors for held in actor.holds):
+            held.excused = held.excused or (held.ticket.key, held.token[0]) == (key, kv.create_revision)
+    world.etcd.remove([key])
+
+
+def back_up(world: World) -> None:
+    """etcd is saved; the restore is still to come."""
+    world.etcd.back_up()
+    world.backup = True
+    world.faults += 1
+
+
+def restore(world: World) -> None:
+    """etcd goes back to the backup: later keys are gone, and keys that were deleted are there again."""
+    if not world.etcd.restore(world.now):
+        return
+    world.highest.clear()
+    world.fenced.clear()
+    for process in world.processes:
+        process.was_restored = True
+        for held in (held for actor in process.actors for held in actor.holds):
+            held.excused = True
+    for watch in world.etcd.watches.values():
+        watch.state, watch.pending = "cut", []
+
+
+# Any public method, at any moment
+
+
+def meddle(world: World, number: int, key: str, what: str) -> None:
+    """A method of the core, on a ticket in any stage."""
+    process = world.process(number)
+    core, ticket = process.core, process.core.tickets[key]
+    arguments: dict[str, list[Any]] = {"cancel": [LockCancelled("cancelled")], "expire_in": [0.0, "max_hold"]}
+    if what in ("release", "leave"):
+        _over(process, ticket)
+    try:
+        request = getattr(core, what)(ticket, *arguments.get(what, []), world.now)
+    except LockError:
+        request = None
+    if what == "release" and request is not None:
+        process.send(request, core.deletions)
+    if what == "fence" and ticket.is_fence and ticket.stage is Stage.HELD:
+        _note_fence(world, process, ticket)
+    process.flush()
+
+
+def meddle_with_turn(world: World, number: int, actor: int, what: str) -> None:
+    """A method of a turn, called by another than its driver."""
+    process, one = world.process(number), world.actor(number, actor)
+    turn: Any = one.holds[-1].turn if one.holds else one.current
+    try:
+        if what == "fence":
+            turn.fence(world.now)
+            _note_fence(world, process, turn.ticket)
+        elif what == "next":
+            if turn.is_held:
+                turn.next(world.now)
+        else:
+            if turn.cohort.turn is turn:
+                _over(process, turn.ticket)
+            ticket = getattr(turn, what)(world.now)
+            if ticket is not None:
+                process.send(process.core.release(ticket, world.now), process.core.deletions)
+    except LockError:
+        pass
+    process.flush()
+
+
+def _note_fence(world: World, process: Process, ticket: Ticket) -> None:
+    for held in (held for actor in process.actors for held in actor.holds):
+        if held.ticket is ticket and not held.excused and world.is_believed(process, held):
+            world.fenced.append((held.name, ticket.key, held.token))
+            world.check_fence(held.name, ticket, held.token)
+
+
+def _over(process: Process, ticket: Ticket) -> None:
+    """Whoever held it holds it no more."""
+    for actor in process.actors:
+        for held in actor.holds:
+            held.excused = held.excused or held.ticket is ticket

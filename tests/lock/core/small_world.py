@@ -1,0 +1,690 @@
+"""A small world of sessions on the core and the simulated etcd, whose next step is chosen from outside.
+
+Where `tests.support.simulation` draws from a seed, `World.moves` lists all that may happen now, and `World.make` does
+one of them. A world is a plain value: `tests.lock.core.explorer` copies it, and tells equal ones by their content, so
+nothing in here is a closure, and every time and revision says that it is one (`Time`, `Revision`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from lock.core import messages
+from lock.core.acquisition import Acquisition, Ask, Terms, Wait
+from lock.core.cohort import Bounds, Cohort, CohortTurn
+from lock.core.core import Core
+from lock.core.queue import Stage, Ticket
+from lock.core.together import Together
+from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
+from lock.model import Event
+from tests.support.simulated_etcd import SimulatedEtcd
+
+TTL_S = 10
+TIMEOUT_S = 1.0  # of a call
+QUIET_S = 25.0  # within which all ends once nothing goes wrong any more: less than a waiter sleeps unasked
+FREE_TIMES = 4  # that time may run on, one after the other, where nothing else can happen
+
+
+class Violation(AssertionError):
+    """A rule was broken."""
+
+
+class Revision(int):
+    """A revision of etcd."""
+
+    def __add__(self, other: int) -> Revision:
+        return Revision(int(self) + other)
+
+
+class Time(float):
+    """A moment; the difference of two is a plain number."""
+
+    def __add__(self, seconds: float) -> Time:
+        return Time(float(self) + seconds)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: float) -> Any:
+        difference = float(self) - float(other)
+        return difference if isinstance(other, Time) else Time(difference)
+
+
+class NoChance:
+    """The server does nothing by chance."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+@dataclass(frozen=True)
+class Want:
+    """One acquisition of an actor.
+
+    Attributes:
+        names: of the lock; several are taken in one step, or else one after the other.
+        timeout: seconds in the queue.
+        tries: whether it only tries.
+        turn: whether it is a turn of the session's cohort.
+        fence: whether a transaction relies on the hold.
+        max_hold: seconds after which the hold is given up, 0 for never.
+    """
+
+    names: tuple[str, ...] = ("m/",)
+    terms: Terms = field(default_factory=Terms)
+    timeout: float = math.inf
+    tries: bool = False
+    turn: bool = False
+    fence: bool = False
+    waits: bool = True
+    max_hold: float = 0.0
+
+    @property
+    def value(self) -> bytes:
+        """What the key says."""
+        declared = self.terms.declared._asdict()
+        return json.dumps({name: value for name, value in declared.items() if value is not None}).encode()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A world to be tried.
+
+    Attributes:
+        sessions: of each its actors, and of each of those what it acquires, one after the other.
+        times: how often time may run on while something else can happen.
+        linger, batch: of the cohorts.
+        kinds: of faults that this world has; empty: all.
+    """
+
+    sessions: tuple[tuple[tuple[Want, ...], ...], ...]
+    times: int = 0
+    linger: float = 0.0
+    batch: int = 2
+    kinds: tuple[str, ...] = ()
+
+
+class Etcd(SimulatedEtcd):
+    """The server; watches have what they are still to tell, so that it needs no history."""
+
+    def __init__(self) -> None:
+        super().__init__(NoChance())  # type: ignore[arg-type]
+        self.revision: int = Revision(1)
+        self.watches: dict[tuple[int, str], Watch] = {}
+
+    def _changed(self, events: list[Event]) -> None:
+        for (_, prefix), watch in self.watches.items():
+            ours = [event for event in events if event.kv.key.startswith(prefix)]
+            if ours and watch.state == "open":
+                watch.pending.append(ours)
+
+
+class Watch:
+    """A watch of one prefix: asked for, open, or cut."""
+
+    def __init__(self) -> None:
+        self.state = "asked"
+        self.pending: list[list[Event]] = []
+
+
+@dataclass(eq=False)
+class Flight:
+    """A request on its way to etcd, or its answer on the way back.
+
+    Attributes:
+        asker: the part of the core that is told.
+        actor: whose thread waits for it.
+        stage: "sent", "done" (etcd has done it), "late" (given up, and may yet arrive), "again" (told, and once more).
+    """
+
+    process: Process
+    request: Any
+    asker: Any
+    actor: Actor | None = None
+    stage: str = "sent"
+    answer: Any = None
+
+    def __str__(self) -> str:
+        return f"{type(self.request).__name__} of session {self.process.number}"
+
+
+class Actor:
+    """A thread: it acquires, holds and releases what it wants, one thing after the other."""
+
+    def __init__(self, process: Process, number: int, wants: tuple[Want, ...]) -> None:
+        self.process = process
+        self.number = number
+        self.wants = wants
+        self.state = "idle"  # asks, waits, woken, held, releases, done
+        self.names: tuple[str, ...] = ()  # that it has yet to acquire, one after the other
+        self.current: Acquisition | CohortTurn | None = None
+        self.together: Together | None = None
+        self.until: float = math.inf
+        self.holds: list[Hold] = []
+        self.leaving: list[Ticket] = []
+
+    @property
+    def want(self) -> Want:
+        return self.wants[0]
+
+    def wake(self) -> None:
+        """Its ticket has changed."""
+        if self.state == "waits":
+            self.state = "woken"
+
+    def __str__(self) -> str:
+        return f"thread {self.number} of session {self.process.number}"
+
+
+@dataclass(eq=False)
+class Hold:
+    """What a thread believes to hold; `excused`: a hand or a restore took the key, so it may be told late."""
+
+    name: str
+    terms: Terms
+    ticket: Ticket
+    turn: CohortTurn | None
+    token: tuple[int, int]
+    excused: bool = False
+    told_lost: bool = False
+
+
+class Process:
+    """One session, and what its driver does."""
+
+    def __init__(self, world: World, number: int, scripts: tuple[tuple[Want, ...], ...]) -> None:
+        plan = world.plan
+        self.world, self.number = world, number
+        self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
+        self.cohort = Cohort(self.core, "m", "m/", Bounds(plan.batch, 1.0, plan.linger), TIMEOUT_S)
+        self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]
+        self.state = "runs"  # paused, dead
+        self.due: float = math.inf
+        self.renews = True  # its lease
+        self.robbed: list[tuple[str, int]] = []
+        self.was_restored = False
+
+    def is_renewed(self) -> bool:
+        return self.state == "runs" and self.renews and self.core.failure is None
+
+    # Driving the core
+
+    def flush(self) -> None:
+        """Wake whose tickets have changed, and carry out what the core orders."""
+        core, world = self.core, self.world
+        for _ in range(50):
+            news, core.news = core.news, []
+            for ticket in news:
+                if isinstance(ticket, Ticket):
+                    self.judge(ticket)
+                if ticket.wake is not None:
+                    ticket.wake()
+            core.is_early = False
+            self.due = core.poll(world.now)
+            orders, core.orders = core.orders, []
+            for order in orders:
+                self.carry_out(order)
+            if not (core.orders or core.is_early or core.news):
+                return
+        raise Violation(f"session {self.number} looks again and again")
+
+    def carry_out(self, order: messages.Order) -> None:
+        etcd, core = self.world.etcd, self.core
+        match order:
+            case messages.Follow() | messages.Reopen():
+                etcd.watches[self.number, order.prefix] = Watch()
+            case messages.Unfollow():
+                etcd.watches.pop((self.number, order.prefix), None)
+            case messages.Renew():
+                core.renewed(self.world.now, etcd.keep_alive(core.lease_id, self.world.now), self.world.now)
+            case _:
+                self.send(order, core)
+
+    def send(self, request: Any, asker: Any, actor: Actor | None = None) -> None:
+        self.world.flights.append(Flight(self, request, asker, actor))
+
+    def judge(self, ticket: Ticket) -> None:
+        """A loss is told only where there was one."""
+        if type(ticket.failure) is LockLost and ticket.created is not None and not self.was_restored:
+            was_lost = ticket.in_doubt and any(key == ticket.key for key, _ in self.robbed)
+            is_there = self.world.etcd.has(ticket.key, ticket.created)
+            require(was_lost or not is_there, f"{ticket.key} is told to be lost, and is there")
+
+    # What threads do
+
+    def begin(self, actor: Actor) -> None:
+        """The next thing that it wants."""
+        want, now = actor.want, self.world.now
+        until = now + (0.0 if want.tries else want.timeout)
+        try:
+            if want.turn:
+                actor.current = CohortTurn(
+                    self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=id_of(actor)
+                )
+            elif len(want.names) > 1:
+                self.begin_together(actor, now)
+                return
+            else:
+                actor.names = want.names[1:]
+                actor.current = self.acquisition(actor, want.names[0], until)
+        except LockError:
+            self.next_want(actor)
+            return
+        actor.state = "woken"
+        self.go(actor)
+
+    def acquisition(self, actor: Actor, name: str, until: float, *, tries: bool = False) -> Acquisition:
+        want = actor.want
+        return Acquisition(
+            self.core, name, name, want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
+            owner=id_of(actor), tries=tries or want.tries,
+        )  # fmt: skip
+
+    def begin_together(self, actor: Actor, now: float) -> None:
+        actor.together = Together()
+        for name in sorted(actor.want.names):
+            actor.together.acquisitions.append(self.acquisition(actor, name, now, tries=True))
+        step = actor.together.begin(now)
+        if step is None:
+            self.one_by_one(actor)
+        else:
+            actor.state = "asks"
+            self.send(step.request, actor.together, actor)
+
+    def told_together(self, actor: Actor) -> None:
+        together, actor.together = actor.together, None
+        assert together is not None
+        try:
+            is_held = together.is_held()
+        except LockError:
+            is_held = False
+        if not is_held:
+            for each in together.acquisitions:
+                each.leave(self.world.now)
+            self.one_by_one(actor)
+            return
+        require(len({each.ticket.created for each in together.acquisitions}) == 1, "names were not taken in one step")
+        for each in together.acquisitions:
+            self.hold(actor, each)
+
+    def one_by_one(self, actor: Actor) -> None:
+        first, *rest = sorted(actor.want.names)
+        actor.names = tuple(rest)
+        try:
+            actor.current = self.acquisition(actor, first, self.world.now + actor.want.timeout)
+        except LockError:
+            self.release(actor)
+            return
+        actor.state = "woken"
+        self.go(actor)
+
+    def go(self, actor: Actor) -> None:
+        """The next step of its acquisition."""
+        current = actor.current
+        assert current is not None
+        try:
+            step = current.next(self.world.now)
+        except LockError:
+            current.leave(self.world.now)
+            self.release(actor)
+            return
+        if isinstance(step, Ask):
+            actor.state = "asks"
+            self.send(step.request, current, actor)
+        elif isinstance(step, Wait):
+            actor.state, actor.until = "waits", step.until
+            current.wakes.wake = actor.wake
+            if actor.until <= self.world.now:
+                actor.state = "woken"
+        elif current.is_held:
+            self.hold(actor, current)
+        else:
+            self.release(actor)
+
+    def hold(self, actor: Actor, acquisition: Acquisition | CohortTurn) -> None:
+        world, core, ticket, want = self.world, self.core, acquisition.ticket, actor.want
+        assert ticket is not None
+        assert ticket.created is not None
+        require(core.remaining(world.now) > 0.0, f"{actor} holds without a lease")
+        turn = acquisition if isinstance(acquisition, CohortTurn) else None
+        is_its_turn = ticket.stage is Stage.HELD and (turn is None or turn.cohort.turn is turn)
+        require(is_its_turn, f"{actor} holds {ticket.key}, whose hold or turn is over")
+        token = ticket.created, turn.number if turn is not None else 0
+        held = Hold(ticket.queue.prefix, want.terms, ticket, turn, token)
+        held.excused = self.was_restored or (ticket.key, ticket.created) in self.robbed
+        ticket.waiter = None
+        actor.holds.append(held)
+        actor.current = None
+        world.begins(held)
+        if want.fence:
+            self.fence(held)
+        if want.max_hold and turn is None:
+            core.expire_in(ticket, want.max_hold, "max_hold", world.now)
+        if actor.names:
+            first, *rest = actor.names
+            actor.names = tuple(rest)
+            actor.current = self.acquisition(actor, first, world.now + want.timeout)
+            actor.state = "woken"
+            self.go(actor)
+        else:
+            actor.state = "held"
+
+    def fence(self, held: Hold) -> None:
+        """A transaction relies on the hold from now on."""
+        try:
+            held.turn.fence(self.world.now) if held.turn is not None else self.core.fence(held.ticket, self.world.now)
+        except LockError:
+            return
+        if not held.excused:
+            self.world.fenced.append((held.name, held.ticket.key, held.token))
+            self.world.check_fence(held.name, held.ticket, held.token)
+
+    def release(self, actor: Actor) -> None:
+        """It gives up what it holds, and goes on when that is over."""
+        holds, actor.holds, actor.current = actor.holds, [], None
+        actor.names, actor.until = (), math.inf
+        tickets = []
+        for held in holds:
+            ticket: Ticket | None = held.ticket
+            if held.turn is not None:
+                try:
+                    ticket = held.turn.end(self.world.now)
+                except LockError:
+                    ticket = None
+            if ticket is not None:
+                tickets.append(ticket)
+        if not tickets:
+            self.next_want(actor)
+            return
+        groups, actor.leaving, _ = self.core.deletions.release_all(tickets, self.world.now, waits=actor.want.waits)
+        for request in groups:
+            self.send(request, self.core.deletions, actor)
+        actor.state = "releases"
+        if not groups:
+            self.next_want(actor)
+
+    def next_want(self, actor: Actor) -> None:
+        actor.wants, actor.leaving = actor.wants[1:], []
+        actor.state = "idle" if actor.wants else "done"
+
+    def tell(self, flight: Flight, error: Exception | None = None) -> None:
+        """A request was answered, or was not."""
+        if error is None and isinstance(flight.answer, LeaseNotFound):
+            error = flight.answer
+        tell = flight.asker.answered if error is None else flight.asker.failed
+        tell(flight.request, flight.answer if error is None else error, self.world.now)
+
+    def go_on(self, flight: Flight) -> None:
+        """The thread that waited for the answer."""
+        actor = flight.actor
+        if actor is None or flight.stage == "again":
+            return
+        if actor.state == "asks" and flight.asker is actor.together:
+            self.told_together(actor)
+        elif actor.state == "asks" and flight.asker is actor.current:
+            self.go(actor)
+        elif actor.state == "releases" and flight.asker is self.core.deletions:
+            self.next_want(actor)
+
+
+class World:
+    """All there is; `faults` may still happen."""
+
+    def __init__(self, plan: Plan, faults: int) -> None:
+        self.plan = plan
+        self.now: float = Time(0.0)
+        self.faults = faults
+        self.times = plan.times
+        self.free_times = 0
+        self.etcd = Etcd()
+        self.flights: list[Flight] = []
+        self.fenced: list[tuple[str, str, tuple[int, int]]] = []
+        self.highest: dict[str, tuple[int, int]] = {}
+        self.backup: Any = None
+        self.processes = [Process(self, number, scripts) for number, scripts in enumerate(plan.sessions, 1)]
+        for process in self.processes:
+            self.etcd.grant(process.number, TTL_S, self.now)
+            process.flush()
+
+    # Rules
+
+    def believed(self, name: str) -> list[Hold]:
+        """The holds of a name that their threads may rely on."""
+        return [
+            held
+            for process in self.processes if process.state != "dead"
+            for actor in process.actors for held in actor.holds
+            if held.name == name and not held.excused and self.is_believed(process, held)
+        ]  # fmt: skip
+
+    def is_believed(self, process: Process, held: Hold) -> bool:
+        return process.core.remaining(self.now) > 0.0 and held.ticket.failure is None
+
+    def begins(self, held: Hold) -> None:
+        """A hold begins: its token rises, and no fence stands."""
+        if held.excused or held.terms.rule != Terms().rule:
+            return
+        require(held.token > self.highest.get(held.name, (0, 0)), f"the token of {held.name} does not rise")
+        self.highest[held.name] = held.token
+        for name, key, token in self.fenced:
+            is_open = name == held.name and token != held.token and self.etcd.has(key, token[0])
+            require(not is_open, f"{key} is a fence, and still there, and another one holds")
+
+    def check_fence(self, name: str, ticket: Ticket, token: tuple[int, int]) -> None:
+        others = [held for held in self.believed(name) if held.token != token and held.terms.rule == Terms().rule]
+        require(not others, f"{ticket.key} gives a condition for {token}, and another one holds {name}")
+
+    def check(self) -> None:
+        """The rules that are to hold at any moment."""
+        for name in {held.name: None for process in self.processes for a in process.actors for held in a.holds}:
+            holds = sorted(self.believed(name), key=lambda held: held.token)
+            kinds = [held.terms.declared.kind for held in holds]
+            for place, kind in enumerate(kinds):
+                ahead = Counter(each for each in kinds[:place] if each is not None)
+                is_shared = kind is not None and kind != "write" and not {None, "write"} & set(kinds[:place])
+                fits = not place or (is_shared and holds[0].terms.rule.admits(kind or "", ahead))
+                require(fits, f"two hold {name}: {[held.ticket.key for held in holds]}")
+        for process in self.processes:
+            watch = self.etcd.watches.get((process.number, "m/"))
+            is_followed = watch is not None and watch.state != "asked"
+            require(
+                is_followed or not process.cohort.is_kept, f"session {process.number} lingers, and no watch tells it"
+            )
+            for held in (held for actor in process.actors for held in actor.holds):
+                is_lost = process.core.remaining(self.now) <= 0.0 or held.ticket.failure is not None
+                require(is_lost or not held.told_lost, f"the loss of {held.ticket.key} is taken back")
+                held.told_lost = held.told_lost or (is_lost and process.state == "runs")
+
+    # Moves
+
+    def moves(self) -> list[tuple[Any, ...]]:
+        """All that may happen now; each a tuple of names and numbers. Time runs on if nothing else can, or it may."""
+        found: list[tuple[Any, ...]] = []
+        for process in self.processes:
+            if process.state == "runs":
+                found += self._moves_of(process)
+            elif process.state == "paused":
+                found.append(("thaw", process.number))
+        for (number, prefix), watch in self.etcd.watches.items():
+            if self.processes[number - 1].state == "runs" and (watch.state != "open" or watch.pending):
+                found.append(("hear", number, prefix))
+        for place, flight in enumerate(self.flights):
+            if flight.stage in ("sent", "late"):
+                found.append(("arrive", place))
+            elif flight.process.state == "runs":
+                found.append(("answer", place))
+        may_wait = self.times or (not found and self.free_times < FREE_TIMES)
+        if may_wait and not self.is_over() and self.next_time() < math.inf:
+            found.append(("time",))
+        if self.faults:
+            from tests.lock.core.faults import faults_of
+
+            found += faults_of(self)
+        return found
+
+    def _moves_of(self, process: Process) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        if process.due <= self.now:
+            found.append(("look", process.number))
+        if not process.renews and process.core.deadline > self.now:
+            found.append(("lapse", process.number))
+        for actor in process.actors:
+            if actor.state == "idle":
+                found.append(("begin", process.number, actor.number))
+            elif actor.state == "woken":
+                found.append(("go", process.number, actor.number))
+            elif actor.state == "held":
+                found.append(("release", process.number, actor.number))
+        return found
+
+    def make(self, move: tuple[Any, ...]) -> None:
+        """Do it; raises `Violation`."""
+        kind, *where = move
+        if kind != "time":
+            self.free_times = 0
+        step = getattr(self, f"_{kind}", None)
+        if step is None:
+            from tests.lock.core import faults
+
+            self.faults -= 1
+            step = getattr(faults, kind)
+            step(self, *where)
+        else:
+            step(*where)
+        self.check()
+
+    def is_over(self) -> bool:
+        """Whether every thread is done, and no key is left."""
+        alive = [process for process in self.processes if process.state != "dead"]
+        is_left = self.flights or self.etcd.keys or any(process.core.tickets for process in alive)
+        return not is_left and all(actor.state == "done" for process in alive for actor in process.actors)
+
+    def process(self, number: int) -> Process:
+        return self.processes[number - 1]
+
+    def actor(self, number: int, actor: int) -> Actor:
+        return self.processes[number - 1].actors[actor - 1]
+
+    def _begin(self, number: int, actor: int) -> None:
+        self.process(number).begin(self.actor(number, actor))
+        self.process(number).flush()
+
+    def _go(self, number: int, actor: int) -> None:
+        self.process(number).go(self.actor(number, actor))
+        self.process(number).flush()
+
+    def _release(self, number: int, actor: int) -> None:
+        self.process(number).release(self.actor(number, actor))
+        self.process(number).flush()
+
+    def _hear(self, number: int, prefix: str) -> None:
+        """What a watch tells next."""
+        watch, process = self.etcd.watches[number, prefix], self.process(number)
+        told: Any = []
+        if watch.state == "cut":
+            told, watch.state = EtcdUnavailable("cut"), "asked"
+        elif watch.state == "asked":
+            watch.state = "open"  # at the server a moment before; what it tells comes later in any case
+        else:
+            told = watch.pending.pop(0)
+        process.core.following.told(prefix, told, self.now)
+        process.flush()
+
+    def _arrive(self, place: int) -> None:
+        """etcd does what it is asked."""
+        flight = self.flights[place]
+        try:
+            flight.answer = self.serve(flight)
+        except LeaseNotFound as error:
+            flight.answer = error
+        if flight.stage == "late":
+            self.flights.remove(flight)
+        else:
+            flight.stage = "done"
+
+    def serve(self, flight: Flight) -> Any:
+        """etcd's answer."""
+        match flight.request:
+            case messages.ListLease():
+                return self.etcd.lease_keys(flight.process.core.lease_id)
+            case messages.TimeToLive():
+                return self.etcd.leases.get(flight.request.lease_id, (-1, 0.0))[0]
+        return self.etcd.serve(flight.request)
+
+    def _answer(self, place: int) -> None:
+        flight = self.flights.pop(place)
+        flight.process.tell(flight)
+        flight.process.go_on(flight)
+        flight.process.flush()
+
+    def _thaw(self, number: int) -> None:
+        self.process(number).state = "runs"
+
+    def _lapse(self, number: int) -> None:
+        """The lease that is renewed no more ends, as far as its session counts."""
+        self.run_to(self.process(number).core.deadline)
+
+    def _look(self, number: int) -> None:
+        """The session's worker: what is due is done, later than it could be."""
+        self.process(number).flush()
+
+    # Time
+
+    def next_time(self) -> float:
+        """When something is due that was not before."""
+        times: list[float] = []
+        for process in self.processes:
+            if process.state == "runs":
+                times += [process.due, *(a.until for a in process.actors if a.state == "waits")]
+            if not process.is_renewed() and process.number in self.etcd.leases:
+                times.append(self.etcd.leases[process.number][1])
+        return min((each for each in times if each > self.now), default=math.inf)
+
+    def _time(self) -> None:
+        if self.times:
+            self.times -= 1
+        self.free_times += 1
+        self.run_to(self.next_time())
+
+    def run_to(self, moment: float) -> None:
+        """Time runs on; leases of those that run are renewed."""
+        self.now = Time(moment)
+        for process in self.processes:
+            if process.is_renewed():
+                process.core.deadline = Time(self.now + TTL_S)  # as by renewals on the way
+                process.core.renewed(self.now, self.etcd.keep_alive(process.number, self.now), self.now)
+            for actor in process.actors:
+                if actor.state == "waits" and actor.until <= self.now:
+                    actor.state = "woken"
+        self.etcd.expire(self.now)
+
+    def settle(self) -> None:
+        """Nothing goes wrong any more: all ends soon, and nothing is left; raises `Violation`."""
+        self.faults = self.times = 0
+        until = self.now + QUIET_S
+        while self.now < until:
+            self.free_times = 0
+            moves = self.moves()
+            if not moves:
+                break
+            self.make(moves[0])
+        for process in self.processes:
+            if process.state != "dead":
+                stuck = [str(actor) for actor in process.actors if actor.state != "done"]
+                require(not stuck, f"waits for ever: {', '.join(stuck)}")
+                require(not process.core.tickets, f"tickets are left: {list(process.core.tickets)}")
+        require(not self.etcd.keys, f"keys are left: {list(self.etcd.keys)}")
+
+
+def require(is_right: bool, text: str) -> None:
+    """Raise `Violation` with this text if it is not so."""
+    if not is_right:
+        raise Violation(text)
+
+
+def id_of(actor: Actor) -> int:
+    """Who acquires, as a number that is one object everywhere."""
+    return 100 + actor.number

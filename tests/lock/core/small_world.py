@@ -299,6 +299,8 @@ class Process:
         assert together is not None
         try:
             is_held = together.is_held()
+            if is_held:
+                self.core.ensure(self.world.now)  # as MultiLock does with each of its holds
         except LockError:
             is_held = False
         if not is_held:

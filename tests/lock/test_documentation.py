@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -11,20 +12,22 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import Future
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import redis
+import sqlalchemy
 
 import lock
 from loadtest.ports import free_port
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, EtcdDenied, Mutex, Session, connect
-from tests.support.lock import ROOT, delete, shell
+from tests.support.lock import ROOT, WAIT_S, delete, keys, shell
 from tests.support.secured import Certificates, SecuredEtcd
-from tests.support.waiting import wait_until
+from tests.support.waiting import in_thread, wait_until
 
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
@@ -113,18 +116,56 @@ def test_the_secured_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[
             Mutex(session, "elsewhere/stock").acquire(timeout=5)
 
 
+@pytest.mark.parametrize("is_wrong", [False, True], ids=["as written", "lock inside the transaction"])
+def test_the_transaction_ends_inside_the_hold(tmp_path: Path, client: Client, session: Session, is_wrong: bool) -> None:
+    """Two buy the last pen: as the recipe is written one gets it, but both if the lock is taken in the transaction."""
+    [code] = [code for code in blocks("python", RECIPES) if "sqlalchemy" in code]
+    locks, database = "pens.acquire(timeout=5) as hold", "orm.Session(engine) as database, database.begin()"
+    assert f"{locks}, {database}:" in code
+    if is_wrong:
+        code = code.replace(f"{locks}, {database}:", f"{database}, {locks}:")
+    shop: dict[str, Any] = {"session": session}
+    exec(code.replace("shop.db", str(tmp_path / "shop.db")), shop)
+    engine = shop["engine"]
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE stock AS SELECT 1 AS pens"))
+    reads: list[str] = []
+    others: list[Future[bool]] = []
+
+    def commit_late(_: object) -> None:
+        """The other buyer reads the stock before this commit, if the lock lets it."""
+        if not others:
+            others.append(in_thread(shop["buy"]))
+            wait_until(lambda: len(reads) == 2 or len(keys(client, "docs/pens")) == 2)
+
+    sqlalchemy.event.listen(engine, "commit", commit_late)
+    sqlalchemy.event.listen(
+        engine, "after_cursor_execute", lambda *args: reads.append(args[2]) if args[2].startswith("SELECT") else None
+    )
+    assert [shop["buy"](), others[0].result(WAIT_S)] == [True, is_wrong]
+    engine.dispose()
+
+
 def test_the_example_for_django_runs_in_a_new_project(tmp_path: Path, etcd: Etcd, client: Client) -> None:
-    """Under runserver, whose autoreload runs it in a child, the view answers under the lock, and 503 without it."""
+    """Under runserver, whose autoreload runs it in a child, and ATOMIC_REQUESTS, a rush sells each pen once.
+
+    Without the lock the view answers 503, and where it would run in a transaction, 500.
+    """
     django = [sys.executable, "-m", "django"]
     subprocess.run([*django, "startproject", "shop", str(tmp_path)], check=True, timeout=60)
+    with (tmp_path / "shop/settings.py").open("a") as settings:
+        settings.write("DATABASES['default']['ATOMIC_REQUESTS'] = True\n")
+    with contextlib.closing(sqlite3.connect(tmp_path / "db.sqlite3")) as database:
+        database.execute("CREATE TABLE stock AS SELECT 3 AS pens")
     [helper] = [code for code in blocks("python", RECIPES) if "def live_session" in code]
     (tmp_path / "shop/locks.py").write_text(helper.replace("127.0.0.1:2379", etcd.endpoint))
     [urls] = [code for code in blocks("python", RECIPES) if DJANGO in code]
-    (tmp_path / "shop/urls.py").write_text(urls.replace("timeout=5", "timeout=0.1"))
+    urls += "\n\ndef late(request):\n    return buy(request)\n\n\nurlpatterns.append(path('late', late))\n"
+    (tmp_path / "shop/urls.py").write_text(urls.replace("timeout=5", "timeout=2"))
     port = free_port()
     command = [sys.executable, "manage.py", "runserver", f"127.0.0.1:{port}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    url = f"http://127.0.0.1:{port}/import"
+    url = f"http://127.0.0.1:{port}"
     with subprocess.Popen(
         command,
         cwd=tmp_path,
@@ -134,23 +175,27 @@ def test_the_example_for_django_runs_in_a_new_project(tmp_path: Path, etcd: Etcd
         start_new_session=True,
     ) as server:
         try:
-            wait_until(lambda: status_of(url) == 200)
-            with Session(client) as session, Mutex(session, "docs/import").acquire(timeout=5):
-                assert status_of(url) == 503
+            wait_until(lambda: answer_of(f"{url}/none")[0] == 404)
+            rush = [in_thread(answer_of, f"{url}/buy") for _ in range(6)]
+            answers = [each.result(WAIT_S) for each in rush]
+            assert sorted(answers) == [(200, "sold")] * 3 + [(200, "sold out")] * 3
+            with Session(client) as session, Mutex(session, "docs/pens").acquire(timeout=5):
+                assert answer_of(f"{url}/buy")[0] == 503
+            assert answer_of(f"{url}/late")[0] == 500
         finally:
             os.killpg(server.pid, signal.SIGTERM)  # which closes the session, as any exit of Python does
     wait_until(lambda: client.get_prefix("docs/").keys == [])
 
 
-def status_of(url: str) -> int | None:
-    """Of the answer; None if there is none."""
+def answer_of(url: str) -> tuple[int | None, str]:
+    """Status and text; no status if there is no answer."""
     try:
         with urllib.request.urlopen(url, timeout=10) as response:
-            return int(response.status)
+            return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code
+        return error.code, error.reason
     except OSError:
-        return None
+        return None, ""
 
 
 def test_the_quickstart_runs(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import lock as sync
 from lock.aio import driver
+from lock.aio.cancelling import CancelOnLost
 from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Turn, WriteHold
 from lock.core.messages import MOST
 from lock.recipes.decorated import check_runs_when_awaited
@@ -31,25 +32,40 @@ Wrap = Callable[[Any], AsyncHoldT]
 class Acquiring(Generic[AsyncHoldT]):
     """A wait: ``await`` it once for a hold, or use it in ``async with``, which releases."""
 
-    def __init__(self, steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]], name: str) -> None:
+    def __init__(
+        self, steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]], name: str, *, cancel_on_lost: bool = False
+    ) -> None:
         self._steps = steps
         self._name = name
+        self._cancel_on_lost = cancel_on_lost
         self._is_awaited = False
         self._hold: AsyncHoldT | None = None
+        self._cancelling: CancelOnLost | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncHoldT]:
-        if self._is_awaited:
-            raise RuntimeError(f"this acquisition of {self._name} was awaited before: call acquire() for each hold")
-        self._is_awaited = True
-        return self._steps().__await__()
+        if self._cancel_on_lost:
+            self._is_awaited = True
+            raise TypeError("cancel_on_lost cancels the body of an `async with`: write that instead of `await`")
+        return self._begin().__await__()
 
     async def __aenter__(self) -> AsyncHoldT:
-        self._hold = await self
+        self._hold = await self._begin()
+        if self._cancel_on_lost:
+            self._cancelling = CancelOnLost(self._hold)
         return self._hold
 
     async def __aexit__(self, *exc_info: object) -> None:
         assert self._hold is not None
+        lost = self._cancelling and self._cancelling.end(exc_info[1])
         await self._hold.__aexit__(*exc_info)
+        if lost:
+            raise lost
+
+    def _begin(self) -> Coroutine[Any, Any, AsyncHoldT]:
+        if self._is_awaited:
+            raise RuntimeError(f"this acquisition of {self._name} was awaited before: call acquire() for each hold")
+        self._is_awaited = True
+        return self._steps()
 
     def __del__(self) -> None:
         if not getattr(self, "_is_awaited", True):
@@ -65,12 +81,15 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
         self._wrap = wrap
         self._label = recipe._label
 
-    def acquire(self, *, timeout: float | None = None) -> Acquiring[AsyncHoldT]:
+    def acquire(self, *, timeout: float | None = None, cancel_on_lost: bool = False) -> Acquiring[AsyncHoldT]:
         """Wait for the lock: ``async with x.acquire(timeout=5) as hold``, or ``hold = await x.acquire()``.
 
         ``async with x as hold`` waits without an end. `timeout` and errors are those of `lock.Mutex.acquire`.
+
+        With `cancel_on_lost` the body of the ``async with`` is cancelled when the lock is lost, and `LockLost` leaves
+        the ``async with``. As with `asyncio.timeout`, a cancellation from elsewhere remains one.
         """
-        return self._acquire(timeout)
+        return self._acquire(timeout, cancel_on_lost)
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
@@ -139,13 +158,13 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
         owner = owner or driver.calling_task()
         await driver.release_held(self._recipe._last_of(owner), owner)
 
-    def _acquire(self, timeout: float | None, **options: Any) -> Acquiring[Any]:
+    def _acquire(self, timeout: float | None, cancel_on_lost: bool, **options: Any) -> Acquiring[Any]:
         owner, until = driver.calling_task(), deadline(timeout)
 
         def steps() -> Coroutine[Any, Any, AsyncHoldT | None]:
             return self._take(owner or driver.calling_task(), until, tries=timeout == 0, explains=True, **options)
 
-        return Acquiring(steps, self._label)
+        return Acquiring(steps, self._label, cancel_on_lost=cancel_on_lost)
 
     async def _take(self, owner: Any, until: float, **options: Any) -> AsyncHoldT | None:
         """The hold, for this task; `options` are those of `Acquisition`."""
@@ -258,9 +277,11 @@ class Election:
         candidates = QueuedLock(session, name, sync.Leadership)
         self._candidates = AsyncLock[sync.Leadership, Leadership](candidates, Leadership)
 
-    def campaign(self, value: str, *, timeout: float | None = None) -> Acquiring[Leadership]:
+    def campaign(
+        self, value: str, *, timeout: float | None = None, cancel_on_lost: bool = False
+    ) -> Acquiring[Leadership]:
         """Wait until elected, and proclaim `value`; as `AsyncLock.acquire`."""
-        return self._candidates._acquire(timeout, value=encode(value))
+        return self._candidates._acquire(timeout, cancel_on_lost, value=encode(value))
 
     def cancel(self) -> None:
         """As `AsyncLock.cancel`, for campaigns."""

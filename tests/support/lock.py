@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, ParamSpec
 
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, Mutex, Session
@@ -17,8 +21,20 @@ from lock.model import KeyValue
 from tests.support.waiting import in_thread, wait_until
 
 ROOT = Path(__file__).parents[2]
+P = ParamSpec("P")
+
 WAIT_S = 20.0  # far more than anything here takes
 AT_ONCE_S = 4.0  # what "at once" may take on a busy machine: less than an audit or a usual TTL could explain
+
+
+def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Runs a test that is a coroutine, in asyncio's debug mode."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **options: P.kwargs) -> None:
+        asyncio.run(test(*args, **options), debug=True)
+
+    return run
 
 
 def keys(client: Client, name: str) -> list[str]:

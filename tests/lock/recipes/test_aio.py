@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import gc
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ParamSpec
+from typing import Any
 
 import pytest
 
@@ -19,20 +18,8 @@ from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LockTimeout, Mutex, NotHeld, Session, UpgradeRefused, aio, connect
 from lock.aio import driver
 from lock.etcd import transport
-from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads
+from tests.support.lock import WAIT_S, await_keys, delete, in_a_loop, keys, lock_threads
 from tests.support.waiting import Patch, out_of_threads, wait_until
-
-P = ParamSpec("P")
-
-
-def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Runs a test that is a coroutine, in asyncio's debug mode."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **options: P.kwargs) -> None:
-        asyncio.run(test(*args, **options), debug=True)
-
-    return run
 
 
 async def queued(client: Client, name: str, number: int) -> None:

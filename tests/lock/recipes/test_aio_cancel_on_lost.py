@@ -1,0 +1,155 @@
+"""`acquire(cancel_on_lost=True)`: the body of a task ends when its lock is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from lock import Client, HoldExpired, LockError, LockLost, NotHeld, Session, SessionLost, aio
+from tests.support.lock import WAIT_S, await_keys, delete, in_a_loop, keys
+
+Body = Callable[[aio.AsyncHold[Any]], Awaitable[object]]
+
+counted = pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks count cancellations from Python 3.11 on")
+
+
+async def forever(_: object) -> None:
+    await asyncio.wait_for(asyncio.Event().wait(), WAIT_S)
+
+
+def requests() -> int:
+    """Cancellations of this task that are not dealt with."""
+    return int(getattr(asyncio.current_task(), "cancelling", int)())
+
+
+async def error_of(acquiring: aio.Acquiring[Any], body: Body) -> type[BaseException] | None:
+    """What leaves the ``async with``; the task can go on."""
+    try:
+        async with acquiring as hold:
+            await body(hold)
+    except (LockError, ValueError) as error:
+        await asyncio.sleep(0)
+        assert requests() == 0
+        return type(error)
+    return None
+
+
+@in_a_loop
+async def test_a_loss_ends_the_body_of_each_recipe(client: Client, session: Session, name: str) -> None:
+    """The holder's key is deleted by hand: the body is cancelled where it waits, and `LockLost` leaves."""
+    acquisitions: list[aio.Acquiring[Any]] = [
+        aio.Mutex(session, f"{name}-1").acquire(cancel_on_lost=True),
+        aio.MultiLock(session, [f"{name}-2", f"{name}-3"]).acquire(cancel_on_lost=True),
+        aio.CohortMutex(session, f"{name}-4").acquire(cancel_on_lost=True),
+        aio.Election(session, f"{name}-5").campaign("me", cancel_on_lost=True),
+    ]
+    bodies = [asyncio.create_task(error_of(each, forever)) for each in acquisitions]
+    for number in (1, 3, 4, 5):
+        await asyncio.to_thread(await_keys, client, f"{name}-{number}", 1)
+        await asyncio.to_thread(delete, client, keys(client, f"{name}-{number}")[0])
+    assert await asyncio.gather(*bodies) == [LockLost] * 4
+    await asyncio.to_thread(await_keys, client, f"{name}-2", 0)
+
+
+@in_a_loop
+async def test_the_error_is_that_of_the_loss(client: Client, session: Session, name: str) -> None:
+    """`HoldExpired` after `max_hold`; `SessionLost` when the lease ends, also if the body then releases by itself."""
+
+    async def revoke(hold: aio.AsyncHold[Any]) -> None:
+        await asyncio.to_thread(client.revoke, session.lease_id)
+        try:
+            await forever(hold)
+        finally:
+            with suppress(LockLost):
+                await hold.release()
+
+    expiring = aio.Mutex(session, name, max_hold=0.01).acquire(cancel_on_lost=True)
+    assert await error_of(expiring, forever) is HoldExpired
+    assert await error_of(aio.Mutex(session, name).acquire(cancel_on_lost=True), revoke) is SessionLost
+
+
+@counted
+@pytest.mark.parametrize("max_hold", [None, 0.01], ids=["no loss", "loss"])
+@in_a_loop
+async def test_another_cancellation_remains_one(
+    client: Client, session: Session, name: str, max_hold: float | None
+) -> None:
+    """The task is cancelled from elsewhere, perhaps after a loss: `CancelledError` leaves it, not `LockLost`."""
+    ready = asyncio.Event()
+
+    async def body(hold: aio.AsyncHold[Any]) -> None:
+        if max_hold:
+            with suppress(asyncio.CancelledError):
+                await forever(hold)
+        ready.set()
+        await forever(hold)
+
+    mutex = aio.Mutex(session, name, max_hold=max_hold)
+    task = asyncio.create_task(error_of(mutex.acquire(cancel_on_lost=True), body))
+    await ready.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.to_thread(await_keys, client, name, 0)
+
+
+@in_a_loop
+async def test_an_error_of_the_body_leaves(session: Session, name: str) -> None:
+    """Where the body turns its cancellation into its own error, that one leaves, and the task is not cancelled."""
+
+    async def body(hold: aio.AsyncHold[Any]) -> None:
+        try:
+            await forever(hold)
+        except asyncio.CancelledError:
+            raise ValueError("half done") from None
+
+    expiring = aio.Mutex(session, name, max_hold=0.01).acquire(cancel_on_lost=True)
+    assert await error_of(expiring, body) is ValueError
+
+
+@in_a_loop
+async def test_what_has_ended_is_not_cancelled(session: Session, name: str) -> None:
+    """A body that has released, or has ended, before the loop hears of the loss goes on to its end."""
+    steps: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: steps.append(context["message"]))
+
+    async def end(hold: aio.AsyncHold[Any]) -> None:
+        assert hold._held.lost.wait(WAIT_S)  # blocks the loop, which has not heard of it
+
+    async def release(hold: aio.AsyncHold[Any]) -> None:
+        await end(hold)
+        with suppress(LockLost):
+            await hold.release()
+        heard = asyncio.Event()
+        asyncio.get_running_loop().call_soon(heard.set)
+        await heard.wait()
+        steps.append("went on")
+
+    mutex = aio.Mutex(session, name, max_hold=0.01)
+    assert await error_of(mutex.acquire(cancel_on_lost=True), end) is HoldExpired
+    assert await error_of(mutex.acquire(cancel_on_lost=True), release) is NotHeld  # as always after two releases
+    assert steps == ["went on"]
+
+
+@in_a_loop
+async def test_a_hold_that_is_lost_at_once(session: Session, name: str) -> None:
+    """Where the loss comes before the body, the body ends at its first wait."""
+
+    async def take_late() -> aio.AsyncHold[Any]:
+        hold = await aio.Mutex(session, name, max_hold=0.01).acquire()
+        assert hold._held.lost.wait(WAIT_S)
+        return hold
+
+    assert await error_of(aio.Acquiring(take_late, name, cancel_on_lost=True), forever) is HoldExpired
+
+
+@in_a_loop
+async def test_there_is_a_body_to_cancel(session: Session, name: str) -> None:
+    """A hold that is merely awaited has none: `TypeError` says to write ``async with``."""
+    with pytest.raises(TypeError, match="async with"):
+        await aio.Mutex(session, name).acquire(cancel_on_lost=True)

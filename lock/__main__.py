@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
+from lock.cli.break_lock import break_lock
 from lock.cli.contenders import contenders
 from lock.cli.elect import elect
 from lock.cli.exit_codes import code_of
 from lock.cli.hold import hold
+from lock.cli.list_locks import list_locks
 from lock.cli.output import Warnings, say
 from lock.cli.trace import trace
 from lock.errors import LockError
@@ -59,7 +61,7 @@ class _NameOrCommand(click.Group):
     cls=_NameOrCommand,
     context_settings={"help_option_names": ["--help"], "max_content_width": 100},
     subcommand_metavar="NAME [-- COMMAND [ARG ...]]  |  SUBCOMMAND ...",
-    commands=[hold, contenders, elect, trace],
+    commands=[hold, list_locks, contenders, break_lock, elect, trace],
     no_args_is_help=True,
 )
 def main() -> None:
@@ -68,7 +70,9 @@ def main() -> None:
     \b
     etcd-lock NAME                  hold NAME until Ctrl-C; print its key and token
     etcd-lock NAME -- COMMAND ...   run COMMAND while NAME is held
+    etcd-lock list [PREFIX]         show all locks, with their holders
     etcd-lock contenders NAME       show holder and waiters of NAME
+    etcd-lock break NAME            take NAME away from its holder
     etcd-lock elect NAME VALUE      lead NAME, and let others read VALUE
     etcd-lock trace NAME            one lock cycle, operation by operation
 

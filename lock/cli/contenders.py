@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lock.cli.options import Connection, connection_options, name_argument
-from lock.cli.output import cell, quoted
+from lock.cli.output import cell, quoted, seconds, table
 from lock.core.admission import EXCLUSIVE, Admission
 from lock.core.names import queue_prefix
 from lock.model import UNDECLARED, Contender, KeyValue, declaration
@@ -25,17 +25,14 @@ def contenders(connection: Connection, *, name: str) -> None:
     Of readers and of permits several hold. It joins no queue and writes nothing.
     """
     with connection.open() as client:
-        queue = contenders_of(client, queue_prefix(name), _rule_of)
+        queue = contenders_of(client, queue_prefix(name), rule_of)
     if not queue:
         click.echo(f"{quoted(name)} is free: no holder, no waiter")
         return
-    rows = [_HEADINGS, *(_row(place, contender) for place, contender in enumerate(queue))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    table(_HEADINGS, [_row(place, contender) for place, contender in enumerate(queue)])
 
 
-def _rule_of(keys: list[KeyValue]) -> Admission:
+def rule_of(keys: list[KeyValue]) -> Admission:
     """The rule that the queue goes by, as far as its first key tells."""
     declared = declaration(keys[0]) if keys else UNDECLARED
     if declared.limit is not None and declared.limit > 0:
@@ -47,6 +44,4 @@ def _row(place: int, contender: Contender) -> tuple[str, ...]:
     role = "holds" if contender.holds else f"waits, {place}."
     if contender.kind is not None:
         role += f" ({cell(contender.kind)})"
-    queued = "" if contender.queued_s is None else f"{contender.queued_s:.1f} s"
-    ttl = "" if contender.ttl_s is None else f"{max(contender.ttl_s, 0)} s"
-    return role, str(contender.token), queued, ttl, cell(contender.key), contender.owner
+    return role, str(contender.token), *seconds(contender), cell(contender.key), contender.owner

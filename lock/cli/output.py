@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 import click
 
-from lock.model import cut, printable
+from lock.model import Contender, cut, printable
 
 
 def quoted(text: str) -> str:
@@ -17,6 +18,21 @@ def quoted(text: str) -> str:
 def cell(text: str) -> str:
     """The beginning of a text, for a table: quoted where a space could pass for the end of the column."""
     return repr(cut(text)) if " " in text else quoted(cut(text))
+
+
+def seconds(contender: Contender) -> tuple[str, str]:
+    """For a table: since when it is in the queue, and what is left of its lease."""
+    queued = "" if contender.queued_s is None else f"{contender.queued_s:.1f} s"
+    ttl = "" if contender.ttl_s is None else f"{max(contender.ttl_s, 0)} s"
+    return queued, ttl
+
+
+def table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    """Print rows of cells, in columns."""
+    lines = [headings, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        click.echo("  ".join(each.ljust(width) for each, width in zip(line, widths, strict=True)).rstrip())
 
 
 def say(message: str) -> None:

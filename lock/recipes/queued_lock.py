@@ -294,12 +294,22 @@ def contenders_of(client: Client, prefix: str, rule_of: Callable[[list[KeyValue]
     """
     until = now() + client.timeout
     keys = client.get_prefix(prefix).keys
+    return in_order(keys, rule_of(keys), ttls_of(client, keys, until))
+
+
+def ttls_of(client: Client, keys: list[KeyValue], until: float) -> dict[int, int]:
+    """The seconds left of the leases of these keys, as far as etcd answers until then."""
     ttls: dict[int, int] = {}
     with contextlib.suppress(EtcdUnavailable):
         for lease in dict.fromkeys(kv.lease_id for kv in keys if kv.lease_id):
             with contextlib.suppress(EtcdDenied):
                 ttls[lease] = client.time_to_live(lease, timeout=until - now()).ttl
-    frontier = Frontier(rule_of(keys), keys)
+    return ttls
+
+
+def in_order(keys: list[KeyValue], rule: Admission, ttls: dict[int, int]) -> list[Contender]:
+    """The contenders of a queue, holders by its rule first."""
+    frontier = Frontier(rule, keys)
     frontier.advance()
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
 

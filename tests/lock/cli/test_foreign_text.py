@@ -114,7 +114,8 @@ def test_a_foreign_name_is_printed_as_text(
     assert process.wait(WAIT_S) == 0
     process = start(name)
     assert next_lines(process, 2)[0] == repr(keys(client, name)[0])
-    delete(client, keys(client, name)[0])
+    assert len(lines(invoke("list", name).stdout)) == 2
+    assert len(lines(invoke("break", name, "--yes").stdout)) == 4
     _, errors = process.communicate(timeout=WAIT_S)
     assert (process.returncode, "was deleted from elsewhere" in lines(errors)[-1]) == (Exit.LOST, True)
     process = start(name, "--", "sh", "-c", 'printf %s "$ETCD_LOCK_KEY"; read _')

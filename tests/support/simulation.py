@@ -28,7 +28,7 @@ from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError
 from lock.model import Declaration
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
-from tests.support.simulated_etcd import SimulatedEtcd
+from tests.support.failing_etcd import ForgetfulEtcd
 from tests.support.simulated_pairs import Pair, add_pairs
 
 TIMEOUT_S = 1.0  # of a call that an acquisition waits for
@@ -80,7 +80,7 @@ class World:
         self.time = 0.0
         self.trouble = True
         self.log: list[str] = []
-        self.etcd = SimulatedEtcd(self.chance)
+        self.etcd = ForgetfulEtcd(self.chance)
         self.held: dict[str, list[Held]] = {}
         self.fenced: dict[str, list[tuple[str, tuple[int, int]]]] = {}
         self.highest: dict[str, tuple[int, int]] = {}
@@ -377,7 +377,7 @@ class Process:
             case messages.Renew():
                 self.renew(core, again=False)
             case messages.ListLease():
-                ask = lambda: self.world.etcd.lease_keys(core.lease_id)  # noqa: E731
+                ask = lambda: self.world.etcd.list_lease(core.lease_id)  # noqa: E731
                 answered = lambda answer: core.answered(order, answer, self.now())  # noqa: E731
                 self.call(type(order), ask, answered, self.failing(core.failed, order), timeout=self.world.timeout)
             case messages.Delete() | messages.ListQueues() | messages.ReadKeys():

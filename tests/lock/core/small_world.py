@@ -21,7 +21,7 @@ from lock.core.queue import Stage, Ticket
 from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
 from lock.model import Event
-from tests.support.simulated_etcd import SimulatedEtcd
+from tests.support.failing_etcd import RestorableEtcd
 
 TTL_S = 10
 TIMEOUT_S = 1.0  # of a call
@@ -51,13 +51,6 @@ class Time(float):
     def __sub__(self, other: float) -> Any:
         difference = float(self) - float(other)
         return difference if isinstance(other, Time) else Time(difference)
-
-
-class NoChance:
-    """The server does nothing by chance."""
-
-    def random(self) -> float:
-        return 0.5
 
 
 @dataclass(frozen=True)
@@ -107,11 +100,11 @@ class Plan:
     kinds: tuple[str, ...] = ()
 
 
-class Etcd(SimulatedEtcd):
+class Etcd(RestorableEtcd):
     """The server; watches have what they are still to tell, so that it needs no history."""
 
     def __init__(self) -> None:
-        super().__init__(NoChance())  # type: ignore[arg-type]
+        super().__init__()
         self.revision: int = Revision(1)
         self.watches: dict[tuple[int, str], Watch] = {}
 
@@ -611,7 +604,7 @@ class World:
         """etcd's answer."""
         match flight.request:
             case messages.ListLease():
-                return self.etcd.lease_keys(flight.process.core.lease_id)
+                return self.etcd.list_lease(flight.process.core.lease_id)
             case messages.TimeToLive():
                 return self.etcd.leases.get(flight.request.lease_id, (-1, 0.0))[0]
         return self.etcd.serve(flight.request)

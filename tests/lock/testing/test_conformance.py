@@ -1,0 +1,129 @@
+"""Conformance of every recipe on an etcd in memory, for threads and for tasks: the cases of a real one, as they are.
+
+Those that need a network, a process or another client are here with what the etcd in memory has in their place.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from lock import EtcdUnavailable, LockLost, Session, SessionLost
+from lock.testing import MemoryEtcd
+from tests.lock.conformance import test_recipe_holds
+from tests.lock.conformance.recipes import USES, Face, Loop, every
+from tests.lock.conformance.test_recipe_holds import (  # noqa: F401
+    test_m_a_draining_session_cancels_its_waits,
+    test_m_cancel_ends_the_waits_and_no_hold,
+    test_m_one_wait_is_cancelled,
+    test_n_never_more_are_inside_than_may,
+    test_o_a_hold_is_one_object,
+    test_o_a_lost_hold_says_so_in_every_way,
+    test_o_leaving_with_tells_of_a_loss,
+    test_o_with_ends_the_hold_that_it_began,
+    test_o_with_never_runs_its_body_on_a_hold_that_is_over,
+    test_p_a_discarded_hold_stays_and_the_lock_releases_it,
+    test_p_a_hold_that_nothing_can_release_is_logged,
+)
+from tests.lock.conformance.test_recipes import (  # noqa: F401
+    test_a_only_a_hold_is_released_and_once,
+    test_b_others_follow_in_order,
+    test_c_of_five_that_try_at_once_no_more_hold_than_may,
+    test_d_a_waiter_in_the_middle_ends,
+    test_f_a_timeout_that_means_nothing_is_refused,
+    test_f_a_wait_has_an_end,
+    test_g_a_session_that_ends_frees_at_once,
+    test_k_names_what_stands_below,
+)
+from tests.support.lock import WAIT_S, lock_threads
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+
+
+@pytest.fixture(autouse=True)
+def _deleted_by_command(etcd_lock: MemoryEtcd, monkeypatch: Patch) -> None:
+    """A key that is deleted by hand is told at once, where a real etcd's session looks every two seconds."""
+    monkeypatch.setattr(test_recipe_holds, "delete", lambda _, key: etcd_lock.delete(key))
+
+
+def test_g_what_is_cut_off_blocks_for_the_ttl(etcd_lock: MemoryEtcd, stranger: Session, name: str, loop: Loop) -> None:
+    """What waits behind the holds of a lease that is renewed no more holds when the TTL is over, and not before."""
+    client = etcd_lock.connect()
+    lease = client.grant(20)
+    rivals = [face.rival(stranger) for face in every(stranger, name, loop)]
+    for face in rivals:
+        assert client.create(f"{face.name}/dead", b"", lease.id)
+    waits = [in_thread(rival.turn) for rival in rivals]
+    wait_until(lambda: len(etcd_lock.list_keys(name)) == 2 * len(rivals), timeout=WAIT_S)
+    for _ in range(3):
+        etcd_lock.clock.advance(6)
+    assert not any(each.done() for each in waits)
+    etcd_lock.clock.advance(3)
+    for each in waits:
+        each.result(WAIT_S)
+
+
+def test_h_holds_outlive_their_ttl(etcd_lock: MemoryEtcd, session: Session, name: str, loop: Loop) -> None:
+    """Held for three times the TTL, in steps in which its lease is renewed, each recipe is still held."""
+    holds = [face.acquire() for face in every(session, name, loop)]
+    before = etcd_lock.list_keys(name)
+    for _ in range(6):
+        etcd_lock.clock.advance(session.ttl / 2)
+    for held in holds:
+        held.ensure()
+    assert etcd_lock.list_keys(name) == before
+
+
+def test_i_a_silent_etcd_ends_every_wait(etcd_lock: MemoryEtcd, session: Session, name: str, loop: Loop) -> None:
+    """EtcdUnavailable with the lock's name; a timeout would claim that the lock is held, and so would a try's None."""
+    faces = every(session, name, loop)
+    etcd_lock.silence()
+    for attempt in [in_thread(face.attempt) for face in faces if face.can_try()]:
+        assert_raises(EtcdUnavailable, attempt.result, WAIT_S)
+    for face, waiting in [(face, in_thread(face.acquire, 0.1)) for face in faces]:
+        assert_raises(EtcdUnavailable, waiting.result, WAIT_S, match=face.name)
+
+
+def test_j_waits_outlive_a_silence(
+    etcd_lock: MemoryEtcd, session: Session, stranger: Session, name: str, loop: Loop
+) -> None:
+    """Each goes on when etcd answers again."""
+    faces = every(session, name, loop)
+    holds = [face.rival(stranger).acquire() for face in faces]
+    waits = [in_thread(face.turn) for face in faces]
+    wait_until(lambda: len(etcd_lock.list_keys(name)) == 2 * len(faces), timeout=WAIT_S)
+    etcd_lock.silence()
+    etcd_lock.clock.advance(4)
+    assert not any(each.done() for each in waits)
+    etcd_lock.resume()
+    for held in holds:
+        held.release()
+    for each in waits:
+        each.result(WAIT_S)
+
+
+def test_l_one_queue(etcd_lock: MemoryEtcd, session: Session, stranger: Session, name: str, loop: Loop) -> None:
+    """Locks of all recipes exclude each other: first come, first served."""
+    order, waits = list[int](), []
+    with Face(*USES[0], stranger, name).acquire():
+        for number, use in enumerate(USES):
+            face = Face(*use, (session, stranger)[number % 2], name, loop)
+            waits.append(in_thread(face.turn, lambda _, number=number: order.append(number)))
+            wait_until(lambda: len(etcd_lock.list_keys(name)) == len(waits) + 1, timeout=WAIT_S)
+    for each in waits:
+        each.result(WAIT_S)
+    assert order == list(range(len(USES)))
+
+
+def test_p_nothing_is_left(name: str, loop: Loop) -> None:
+    """After it is closed, while each recipe holds or waits: no key, no lease and no thread."""
+    before = set(lock_threads())
+    with MemoryEtcd() as etcd:
+        session = etcd.session()
+        faces = every(session, name, loop)
+        holds = [face.acquire() for face in faces]
+        waits = [in_thread(face.rival(session).acquire) for face in faces]
+        wait_until(lambda: len(etcd.list_keys()) == 2 * len(faces), timeout=WAIT_S)
+    for waiting, held in zip(waits, holds, strict=True):
+        assert isinstance(waiting.exception(WAIT_S), SessionLost)
+        assert_raises(LockLost, held.release)
+    assert (etcd.list_keys(), etcd._server.etcd.leases) == ([], {})
+    wait_until(lambda: set(lock_threads()) <= before)

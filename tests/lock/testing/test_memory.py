@@ -1,0 +1,264 @@
+"""`lock.testing`: an etcd in memory, whose time is moved and whose losses come on command."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+import lock
+from lock import (
+    Election,
+    EtcdUnavailable,
+    HoldExpired,
+    LeaseNotFound,
+    LockLost,
+    LockTimeout,
+    Mutex,
+    Session,
+    SessionLost,
+    aio,
+    connect,
+)
+from lock.runtime.clock import CLOCK, now
+from lock.testing import MemoryEtcd
+from tests.support.lock import ROOT, WAIT_S
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+
+
+def test_a_lease_ends_at_once_when_time_is_moved(etcd_lock: MemoryEtcd, name: str) -> None:
+    """When `advance` returns, hold and session are lost and the key is gone; a new session's token is higher."""
+    hold = Mutex(etcd_lock.session(ttl=10), name).acquire()
+    etcd_lock.clock.advance(11)
+    assert hold.lost.is_set()
+    assert etcd_lock.list_keys() == []
+    assert_raises(SessionLost, hold.ensure)
+    assert Mutex(etcd_lock.session(), name).acquire().token > hold.token
+
+
+def test_a_lease_is_renewed_while_time_is_moved(etcd_lock: MemoryEtcd, name: str) -> None:
+    """In steps shorter than the TTL nothing is lost, as in a process that is not paused."""
+    hold = Mutex(etcd_lock.session(ttl=10), name).acquire()
+    for _ in range(5):
+        etcd_lock.clock.advance(9)
+    hold.ensure()
+    assert hold.remaining() > 9
+
+
+def test_a_paused_renewal_does_not_extend_a_lease_that_has_ended(etcd_lock: MemoryEtcd, name: str) -> None:
+    """etcd looks at the clock before it serves a call."""
+    client = etcd_lock.connect()
+    lease = client.grant(10)
+    assert client.create(name, b"", lease.id)
+    etcd_lock.clock._look = lambda: None
+    etcd_lock.clock.advance(11)
+    assert client.keep_alive(lease.id) == 0
+    assert client.get(name) is None
+    assert_raises(LeaseNotFound, client.put, name, "value", lease_id=lease.id)
+
+
+@pytest.mark.parametrize("kit", ["Mutex", "CohortMutex"])
+def test_a_wait_ends_when_time_is_moved(etcd_lock: MemoryEtcd, name: str, kit: str) -> None:
+    """A timeout of an hour is over at once, in a thread."""
+    ours, theirs = etcd_lock.session(ttl=9000), etcd_lock.session(ttl=9000)
+    with Mutex(theirs, name).acquire() as hold:
+        contended = threading.Event()
+        hold.on_contended(contended.set)
+        waiting = in_thread(getattr(lock, kit)(ours, name).acquire, timeout=3600)
+        assert contended.wait(WAIT_S)
+        etcd_lock.clock.advance(3601)
+        assert_raises(LockTimeout, waiting.result, WAIT_S, match="held by session 2")
+
+
+def test_a_wait_of_a_task_ends_when_time_is_moved(etcd_lock: MemoryEtcd, name: str) -> None:
+    """Likewise in an event loop, whose own timers go by the machine's time."""
+
+    async def wait() -> None:
+        ours, theirs = (aio.Mutex(etcd_lock.session(ttl=9000), name) for _ in range(2))
+        async with theirs.acquire() as hold:
+            contended = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            hold.on_contended(lambda: loop.call_soon_threadsafe(contended.set))
+            waiting = asyncio.ensure_future(asyncio.wait_for(ours.acquire(timeout=3600), WAIT_S))
+            await contended.wait()
+            etcd_lock.clock.advance(3601)
+            with pytest.raises(LockTimeout):
+                await waiting
+
+    asyncio.run(wait())
+
+
+def test_a_hold_expires_when_time_is_moved(etcd_lock: MemoryEtcd, name: str) -> None:
+    """`max_hold` goes by the clock of the test, while the lease lives on."""
+    hold = Mutex(etcd_lock.session(), name, max_hold=5).acquire()
+    etcd_lock.clock.advance(5)
+    assert hold.lost.is_set()
+    assert_raises(HoldExpired, hold.ensure)
+    hold._session.ensure()
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, math.inf, "5", True])
+def test_time_goes_only_on(etcd_lock: MemoryEtcd, seconds: float) -> None:
+    """The error says what `advance` takes."""
+    with pytest.raises((TypeError, ValueError), match="advance takes seconds, 0 or more"):
+        etcd_lock.clock.advance(seconds)
+
+
+def test_the_clock_is_put_back() -> None:
+    """When the last etcd in memory is closed, the library reads the machine's clock again, at no cost."""
+    with MemoryEtcd() as first:
+        first.clock.advance(1000)
+        with MemoryEtcd() as second:
+            second.clock.advance(500)
+            assert now() - time.clock_gettime(CLOCK) > 1499
+        assert 999 < now() - time.clock_gettime(CLOCK) < 1001
+    assert now.func is time.clock_gettime  # type: ignore[attr-defined]
+    assert now() - time.clock_gettime(CLOCK) < 1
+
+
+def test_one_session_expires_on_command(etcd_lock: MemoryEtcd, name: str) -> None:
+    """It knows when `expire` returns; the others go on, and one that waits holds."""
+    ours, theirs = etcd_lock.session(), etcd_lock.session()
+    hold = Mutex(ours, name).acquire()
+    waiting = in_thread(Mutex(theirs, name).acquire)
+    wait_until(lambda: len(etcd_lock.list_keys(f"{name}/")) == 2, timeout=WAIT_S)
+    ours.expire()
+    assert (hold.lost.is_set(), ours.lost.is_set(), theirs.lost.is_set()) == (True, True, False)
+    waiting.result(WAIT_S).ensure()
+
+
+def test_a_key_is_deleted_on_command(etcd_lock: MemoryEtcd, name: str) -> None:
+    """Its hold is lost when `delete` returns; a key that is not there is an error that names those that are."""
+    session = etcd_lock.session()
+    hold, other = Mutex(session, name).acquire(), Mutex(session, f"{name}-other").acquire()
+    etcd_lock.delete(hold.key)
+    assert (hold.lost.is_set(), other.lost.is_set()) == (True, False)
+    assert_raises(LockLost, hold.release, match="deleted from elsewhere")
+    assert_raises(ValueError, etcd_lock.delete, hold.key, match=other.key)
+
+
+def test_a_silent_etcd_loses_holds_when_the_lease_is_over(etcd_lock: MemoryEtcd, name: str) -> None:
+    """Before, a hold is ours, and trouble is told; and what nothing tells of, a deleted key, is not known."""
+    session, left = etcd_lock.session(ttl=10), list[float]()
+    session.on_trouble(left.append)
+    hold, other = Mutex(session, name).acquire(), Mutex(session, f"{name}-other").acquire()
+    etcd_lock.silence()
+    etcd_lock.delete(other.key)
+    etcd_lock.clock.advance(6)
+    wait_until(lambda: len(left) == 1)
+    assert left[0] <= 4
+    hold.ensure()
+    other.ensure()
+    assert_raises(EtcdUnavailable, session.expire)
+    assert_raises(EtcdUnavailable, etcd_lock.session)
+    etcd_lock.clock.advance(5)
+    assert (hold.lost.is_set(), session.lost.is_set()) == (True, True)
+
+
+def test_what_was_released_in_a_silence_is_free_after_it(etcd_lock: MemoryEtcd, name: str) -> None:
+    """The session deletes the key when etcd answers again, and the one that waits holds."""
+    hold = Mutex(etcd_lock.session(), name).acquire()
+    waiting = in_thread(Mutex(etcd_lock.session(), name).acquire)
+    wait_until(lambda: len(etcd_lock.list_keys(f"{name}/")) == 2, timeout=WAIT_S)
+    etcd_lock.silence()
+    hold.release(wait=False)
+    etcd_lock.clock.advance(1)
+    assert hold.key in etcd_lock.list_keys()
+    etcd_lock.resume()
+    waiting.result(WAIT_S).ensure()
+
+
+def test_a_transaction_fails_that_comes_too_late(etcd_lock: MemoryEtcd, name: str) -> None:
+    """`put` and `delete` hold their conditions against the keys in memory."""
+    session = etcd_lock.session()
+    client, late = session.client, Mutex(session, name).acquire()
+    condition = late.is_owner()
+    assert client.put("price", "7", if_=condition)
+    late.release()
+    with Mutex(session, name).acquire() as hold:
+        assert not client.put("price", "8", if_=condition)
+        assert not client.delete("price", if_=[hold.is_owner(), condition])
+        price = client.get("price")
+        assert price is not None
+        assert price.value == b"7"
+        assert client.put("price", "9", if_=hold.is_owner())
+        again = client.get("price")
+        assert again is not None
+        assert (again.value, again.create_revision) == (b"9", price.create_revision)
+        assert again.mod_revision > price.mod_revision
+        assert client.delete("price", if_=hold.is_owner())
+    assert [kv.key for kv in client.get_prefix("", limit=1).keys] == []
+
+
+def test_observers_see_what_a_leader_proclaims(etcd_lock: MemoryEtcd, name: str) -> None:
+    """Watches tell it, through a silence as well."""
+    election = Election(etcd_lock.session(), name)
+    with election.campaign("one") as leadership, election.observe() as observation:
+        assert next(observation).value == "one"
+        leadership.proclaim("two")
+        assert next(observation).value == "two"
+        etcd_lock.silence()
+        etcd_lock.resume()
+        leadership.proclaim("three")
+        assert next(observation).value == "three"
+
+
+def test_code_that_connects_for_itself(etcd_lock: MemoryEtcd, name: str, monkeypatch: Patch) -> None:
+    """`connect` stands in for that of `lock`, and a closed client says so."""
+    monkeypatch.setattr(sys.modules[__name__], "connect", etcd_lock.connect)
+    with connect("etcd-1:2379,etcd-2:2379", timeout=1.0, user="shop", password="secret") as client:
+        with Session(client, ttl=5) as session, Mutex(session, name).acquire():
+            assert len(etcd_lock.list_keys(f"{name}/")) == 1
+        assert client.status() == "in memory"
+    assert_raises(EtcdUnavailable, client.get, name, match="closed")
+
+
+def test_no_channel_and_no_socket(name: str, monkeypatch: Patch) -> None:
+    """A session holds, waits and is lost where none can be opened."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("was opened")
+
+    for module, attribute in ((grpc, "insecure_channel"), (grpc, "secure_channel"), (socket, "socket")):
+        monkeypatch.setattr(module, attribute, refuse)
+    with MemoryEtcd() as etcd:
+        hold = Mutex(etcd.session(), name).acquire()
+        waiting = in_thread(Mutex(etcd.session(), name).acquire)
+        hold.release()
+        waiting.result(WAIT_S)
+        etcd.clock.advance(11)
+
+
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "lock"], ids=["demo", "library"])
+def test_the_fixture_is_an_entry_of_pytest(folder: Path) -> None:
+    """Both packages name the module that has it."""
+    text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    assert '[project.entry-points.pytest11]\netcd-lock = "lock.testing.plugin"\n' in text
+
+
+def test_the_documented_tests_pass(tmp_path: Path) -> None:
+    """As a user's file, with the fixture of the plugin; without a hold's loss they would fail."""
+    page = (ROOT / "docs/lock.md").read_text(encoding="utf-8")
+    chapter = page.split("\n## Testing your code\n")[1].split("\n## ")[0]
+    blocks: list[str] = re.findall(r"^```python\n(.*?)^```$", chapter, re.MULTILINE | re.DOTALL)
+    (tmp_path / "conftest.py").write_text("from lock.testing.plugin import etcd_lock\n")
+    (tmp_path / "test_shop.py").write_text("\n".join(blocks))
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert re.search(r"^[1-9]\d* passed", ran.stdout, re.MULTILINE), ran.stdout + ran.stderr

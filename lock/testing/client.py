@@ -54,8 +54,9 @@ class Server(Watches):
     def silence(self, is_silent: bool) -> None:
         """Be silent, or answer again."""
         with self.lock:
-            self.is_silent = is_silent
-            self._tell_all(EtcdUnavailable("the test has silenced etcd") if is_silent else [])
+            if is_silent != self.is_silent:
+                self.is_silent = is_silent
+                self._tell_all(EtcdUnavailable("the test has silenced etcd") if is_silent else [])
 
     def close(self) -> None:
         """End all watches, and their thread."""
@@ -123,8 +124,6 @@ class MemoryClient(Client):
                 raise EtcdUnavailable(CLOSED)
             answer.set_result(self._server.answer(call))
         except EtcdError as error:
-            if unanswered is not None and isinstance(error, EtcdUnavailable):
-                unanswered()
             answer.set_exception(error)
         return answer
 

@@ -100,7 +100,7 @@ class MemoryEtcd:
 
 def _rob(core: Core, key: str, moment: float) -> None:
     ticket = core.tickets.get(key)
-    if ticket is not None and ticket.created is not None:
+    if ticket is not None:
         core.rob(ticket, moment)
 
 
@@ -108,4 +108,3 @@ def _poll(core: Core, moment: float) -> None:
     """Do what is due, and wake each wait."""
     core.poll(moment)
     core.news += [*core.tickets.values(), *(turn for cohort in core.cohorts for turn in cohort.waits)]
-    core.is_early = True

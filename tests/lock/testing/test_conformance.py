@@ -114,16 +114,18 @@ def test_l_one_queue(etcd_lock: MemoryEtcd, session: Session, stranger: Session,
 
 
 def test_p_nothing_is_left(name: str, loop: Loop) -> None:
-    """After it is closed, while each recipe holds or waits: no key, no lease and no thread."""
-    before = set(lock_threads())
+    """After it is closed, silent, while each recipe holds or waits: no key, lease, watch and thread."""
+    before = len(lock_threads())
     with MemoryEtcd() as etcd:
         session = etcd.session()
         faces = every(session, name, loop)
         holds = [face.acquire() for face in faces]
         waits = [in_thread(face.rival(session).acquire) for face in faces]
         wait_until(lambda: len(etcd.list_keys()) == 2 * len(faces), timeout=WAIT_S)
+        etcd.silence()
     for waiting, held in zip(waits, holds, strict=True):
         assert isinstance(waiting.exception(WAIT_S), SessionLost)
         assert_raises(LockLost, held.release)
-    assert (etcd.list_keys(), etcd._server.etcd.leases) == ([], {})
-    wait_until(lambda: set(lock_threads()) <= before)
+    server = etcd._server.etcd
+    assert (server.keys, server.leases, server.listeners, session.client.closed) == ({}, {}, {}, True)
+    wait_until(lambda: len(lock_threads()) <= before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 import re
@@ -12,18 +13,22 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
 import lock
 from lock import (
+    Created,
     Election,
     EtcdUnavailable,
+    ForkedError,
     HoldExpired,
     LeaseNotFound,
     LockLost,
     LockTimeout,
+    MultiLock,
     Mutex,
     Session,
     SessionLost,
@@ -67,17 +72,18 @@ def test_a_paused_renewal_does_not_extend_a_lease_that_has_ended(etcd_lock: Memo
     assert_raises(LeaseNotFound, client.put, name, "value", lease_id=lease.id)
 
 
-@pytest.mark.parametrize("kit", ["Mutex", "CohortMutex"])
-def test_a_wait_ends_when_time_is_moved(etcd_lock: MemoryEtcd, name: str, kit: str) -> None:
-    """A timeout of an hour is over at once, in a thread."""
+@pytest.mark.parametrize("kit", [lock.Mutex, lock.CohortMutex], ids=["mutex", "cohort"])
+def test_waits_end_when_time_is_moved(etcd_lock: MemoryEtcd, name: str, kit: Any) -> None:
+    """A timeout of an hour is over at once in each thread, also behind another one of its process."""
     ours, theirs = etcd_lock.session(ttl=9000), etcd_lock.session(ttl=9000)
-    with Mutex(theirs, name).acquire() as hold:
-        contended = threading.Event()
-        hold.on_contended(contended.set)
-        waiting = in_thread(getattr(lock, kit)(ours, name).acquire, timeout=3600)
-        assert contended.wait(WAIT_S)
+    waiting = kit(ours, name)
+    with Mutex(theirs, name).acquire():
+        waits = [in_thread(waiting.acquire, timeout=3600) for _ in range(2)]
+        wait_until(lambda: len(waiting._cohort.waits if kit is lock.CohortMutex else etcd_lock.list_keys()[1:]) == 2)
+        wait_until(lambda: len(etcd_lock.list_keys()) > 1)
         etcd_lock.clock.advance(3601)
-        assert_raises(LockTimeout, waiting.result, WAIT_S, match="held by session 2")
+        for wait in waits:
+            assert_raises(LockTimeout, wait.result, WAIT_S, match="held by session 2")
 
 
 def test_a_wait_of_a_task_ends_when_time_is_moved(etcd_lock: MemoryEtcd, name: str) -> None:
@@ -196,8 +202,14 @@ def test_a_transaction_fails_that_comes_too_late(etcd_lock: MemoryEtcd, name: st
         assert again is not None
         assert (again.value, again.create_revision) == (b"9", price.create_revision)
         assert again.mod_revision > price.mod_revision
+        stale = client.replace(price, b"10")
+        assert stale is not None
+        assert stale.value == b"9"
+        assert not client.put("price", "11", if_=Created(b"price", 0))
+        assert client.put("tax", "1", if_=Created(b"tax", 0))
+        assert [kv.key for kv in client.get_prefix("", limit=1).keys] == ["price"]
         assert client.delete("price", if_=hold.is_owner())
-    assert [kv.key for kv in client.get_prefix("", limit=1).keys] == []
+        assert client.delete("price", if_=hold.is_owner())
 
 
 def test_observers_see_what_a_leader_proclaims(etcd_lock: MemoryEtcd, name: str) -> None:
@@ -211,6 +223,54 @@ def test_observers_see_what_a_leader_proclaims(etcd_lock: MemoryEtcd, name: str)
         etcd_lock.resume()
         leadership.proclaim("three")
         assert next(observation).value == "three"
+
+
+def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:
+    """It says so, tells nothing of what happens then, and stands again after it; a closed one has no more to tell."""
+    client = etcd_lock.connect()
+    client.put("a", "1")
+    client.put("b", "1")
+    watch = client.watch("a")
+    assert watch.next(WAIT_S) == []
+    etcd_lock.silence()
+    assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="silenced")
+    with contextlib.closing(client.watch("b")) as late:
+        etcd_lock.delete("a")
+        etcd_lock.resume()
+        client.put("a", "2")
+        assert (watch.next(WAIT_S), late.next(WAIT_S)) == ([], [])
+        [event] = watch.next(WAIT_S) or []
+        assert (event.deleted, event.kv.value) == (False, b"2")
+    etcd_lock.close()
+    assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="closed")
+
+
+def test_a_removed_watch_is_told_nothing_more() -> None:
+    """Not even what was on its way."""
+    with MemoryEtcd() as etcd:
+        client, told, go_on = etcd.connect(), list[object](), threading.Event()
+        client.watches.add("a", lambda _: go_on.wait(WAIT_S))
+        watch = client.watches.add("a", told.append)
+        client.watches.remove(watch)
+        go_on.set()
+        with contextlib.closing(client.watch("a")) as last:
+            assert last.next(WAIT_S) == []
+        assert told == []
+
+
+def test_a_lease_that_is_gone_takes_no_locks_together(etcd_lock: MemoryEtcd, name: str) -> None:
+    """A session that does not know it yet learns it from a MultiLock."""
+    session = etcd_lock.session()
+    etcd_lock.connect().revoke(session.lease_id)
+    assert_raises(SessionLost, MultiLock(session, [f"{name}-1", f"{name}-2"]).acquire)
+
+
+def test_a_client_belongs_to_its_process(etcd_lock: MemoryEtcd, monkeypatch: Patch) -> None:
+    """As a real one, it is of no use in a forked child."""
+    client = etcd_lock.connect()
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        assert_raises(ForkedError, client.get, "price")
 
 
 def test_code_that_connects_for_itself(etcd_lock: MemoryEtcd, name: str, monkeypatch: Patch) -> None:

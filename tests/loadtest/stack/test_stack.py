@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 import pytest
+import redis
 from click.testing import CliRunner
 
 from app.board.sources.stack_client import START_TIMEOUT
@@ -24,6 +25,7 @@ from loadtest.cli.options import no_pin
 from loadtest.ports import is_occupied
 from loadtest.stack.control import Control
 from loadtest.stack.process import START_TIMEOUT_S
+from loadtest.stack.servers import answers_ok
 from loadtest.stack.stack import Stack, usage_hints
 from tests.loadtest.stack.test_servers import Script
 from tests.support.rushing import Page
@@ -97,6 +99,24 @@ def test_a_killed_instance_starts_at_once(stage: Stack) -> None:
     for action in ("kill", "start"):
         post(f"{stage.board.url}/control/instance", instance=instance.name, action=action)
     assert instance.running
+
+
+def test_an_instance_starts_while_the_sale_is_lost(stage: Stack) -> None:
+    """It runs, refuses purchases as the others do until the sale is reset, and is ready then."""
+    assert stage.board is not None
+    instance, sibling = stage.instances
+    with redis.Redis.from_url(stage.redis.url) as client:
+        client.flushall()
+    for action in ("kill", "start"):
+        post(f"{stage.board.url}/control/instance", instance=instance.name, action=action)
+    for shop in (sibling, instance):
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            post(f"{shop.url}/stock/reduce?guard=etcd")
+        assert "Redis has lost this sale: reset it" in json.load(refusal.value)["detail"]
+        assert not answers_ok(f"{shop.url}/readyz")
+    post(f"{stage.board.url}/control/reset", stock=3)
+    assert post(f"{instance.url}/stock/reduce?guard=etcd")["outcome"] == "sold"
+    assert answers_ok(f"{instance.url}/readyz")
 
 
 def test_the_hint_is_a_line_for_a_shell(stage: Stack) -> None:

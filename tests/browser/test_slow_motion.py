@@ -178,3 +178,40 @@ def test_the_board_plays_what_is_opened_there(look: Look, record: Callable[..., 
         looker.page.wait_for_selector(".slow-dialog", state="detached")
         looker.page.click("#close-record")
         looker.page.click("#toggle-open")
+
+
+TOLD = """
+async (purchases) => {
+  const { storyOf } = await import("/static/slow/explain.js");
+  const { speaker } = await import("/static/slow/texts.js");
+  const sections = purchases.map(([buyer, read, stock_read, wrote]) => {
+    const points = [{ name: "read", at_ms: read }, { name: "wrote", at_ms: wrote }];
+    const sold = { order: buyer, outcome: "sold", stock_read, stock: stock_read - 1, commit_ms: wrote };
+    return { buyer, instance: "shop-a", entered_ms: read, line: 1, points, left_ms: wrote, ...sold };
+  });
+  const { sentences, people } = storyOf({ sections, stock: 300, source: { text: "" } }, speaker());
+  return [people.map(({ buyer }) => buyer), sentences.at(-1)];
+}
+"""
+# Of each purchase: the buyer, when it read what, and when it wrote one less.
+LATE = [("a", 0, 300, 2), ("b", 1, 300, 9), ("c", 3, 299, 4)]
+STORIES = {
+    "one missing": ([("a", 0, 300, 2), ("b", 1, 300, 3)], ["a", "b"], "Both wrote 299: one sale is missing."),
+    "one between": (
+        LATE,
+        ["a", "b", "c"],
+        "Both wrote 299, though Carl had written 298 in between: 2 sales are missing.",
+    ),
+    "a later pair": (
+        [*LATE, ("d", 10, 299, 12), ("e", 11, 299, 13)],
+        ["d", "e"],
+        "Both wrote 298: one more sale is missing.",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_story_counts_as_its_reader_does(look: Look, story: str) -> None:
+    """It shows two that lost one sale; where there are none, it names who wrote between the two."""
+    purchases, people, sentence = STORIES[story]
+    assert look().page.evaluate(TOLD, purchases) == [people, sentence]

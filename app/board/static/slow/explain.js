@@ -7,7 +7,7 @@ import { Stage } from "./stage.js";
 import { speaker } from "./texts.js";
 
 const SHOWN_MS = 10_000;
-const NAMES = ["Ada", "Bob"];
+const NAMES = ["Ada", "Bob", "Carl"];
 
 // { title, who, sentences, frames: [{ said, number, lines }] } of a record, or null if it has neither. In each frame so
 // many sentences are said, and so many moves are over; `lines` are the moves where the two stand.
@@ -15,26 +15,32 @@ export function storyOf(record, t) {
   const film = { ...movesOf(record), stock: record.stock };
   const story = lostUpdate(film, t) ?? inTurn(film, t);
   const who = (section, index) => t("isBuyer", { name: NAMES[index], buyer: section.buyer, instance: section.instance });
-  return story && { ...story, film, who: story.two.map(who).join(" · ") };
+  return story && { ...story, film, who: story.people.map(who).join(" · ") };
 }
 
-// Two that read the same, of whom the second wrote over the first.
+// Two that read the same, of whom the second wrote over the first: the first two that lost one sale. Where each lost
+// more, others had written in between, of whom the last is named.
 function lostUpdate(film, t) {
-  const over = film.moves.find(({ lost }) => lost > 0);
-  const value = over?.section.stock_read;
-  if (value == null || over.section.token != null) return null;
-  const first = film.moves.find((move) => move.sold && move.section.stock_read === value && move !== over);
+  const losses = film.moves.filter(({ lost, section }) => lost > 0 && section.stock_read != null && section.token == null);
+  const over = losses.find(({ lost }) => lost === 1) ?? losses[0];
+  if (!over) return null;
+  const value = over.section.stock_read;
+  const before = film.moves.slice(0, film.moves.indexOf(over)).filter(({ sold }) => sold);
+  const first = before.findLast(({ section }) => section.stock_read === value);
   if (!first) return null;
+  const between = over.lost === 1 ? [] : before.slice(-1);
   const reads = [first, over].map(({ section }) => film.moves.find((move) => move.section === section && move.point === "read"));
   const two = reads.sort((a, b) => a.at - b.at).map(({ section }) => section);
-  const sentences = [...NAMES.map((name) => t("storyRead", { name, value })), t(over.lost === 1 ? "storyBothOne" : "storyBoth", { value: value - 1, count: over.lost })];
+  const both = between.length ? "storyBetween" : over.soFar > 1 ? "storyBothMore" : "storyBoth";
+  const said = { value: value - 1, low: over.was, count: over.lost, name: NAMES[2] };
+  const sentences = [...two.map((_, index) => t("storyRead", { name: NAMES[index], value })), t(both, said)];
   const last = [first, over].sort((a, b) => two.indexOf(a.section) - two.indexOf(b.section));
   const frames = [
     { said: 1, until: reads[0], lines: [reads[0]] },
     { said: 2, until: reads[1], lines: reads },
     { said: 3, until: over, lines: last },
   ];
-  return { kind: "lost", title: t("storyLost"), two, sentences, frames };
+  return { kind: "lost", title: t("storyLost"), people: [...two, ...between.map(({ section }) => section)], sentences, frames };
 }
 
 // The first two holders of the lock, the second of whom entered after the first had left.
@@ -52,7 +58,7 @@ function inTurn(film, t) {
     { said: 2, until: wrote[0], lines: [wrote[0], waits] },
     { said: 4, until: wrote[1], lines: [null, wrote[1]] },
   ];
-  return { kind: "queue", title: t("storyQueue"), two, sentences, frames };
+  return { kind: "queue", title: t("storyQueue"), people: two, sentences, frames };
 }
 
 // Shows the story of a record over the page, until it is over or a key is pressed; whether there is one.

@@ -40,7 +40,8 @@ class Parameters:
         """A whole number from `least` to `most`; the error message adds `why`."""
         value = self._values.get(name, default)
         # str.isdigit also accepts the digits of other scripts, and bool is an int.
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+        is_digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16
+        if is_digits or (isinstance(value, float) and value.is_integer()):  # by JSON Schema, 300.0 is an integer, too
             value = int(value)
         if type(value) is not int or not least <= value <= most:
             raise BadRequest(f"{name} is {_shown(value)}: give a whole number from {least} to {most}{why}.")

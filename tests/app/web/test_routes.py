@@ -37,13 +37,14 @@ def test_parameters_may_be_json(browser: FlaskClient, sale: Sale, buyer: str) ->
 
 
 def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
-    """GET /stock shows counter, ledger and verdict; a reset answers the same, without a number as the settings say."""
+    """GET /stock shows counter, ledger and verdict; a reset answers the same, to 3, 3.0, or as the settings say."""
     browser.post("/stock/reduce?guard=redis-lua")
     told = {"item": "1", "initial": 10, "stock": 9, "lucky": 1, "orders": 1, "lost_updates": 0}
     told |= {"verdict": "EXACT", "kind": "exact", "exact": True}
     assert browser.get("/stock").get_json() == {**told, "instance": "shop-a"}
-    resets = browser.post("/stock/reset", json={"stock": 3}), browser.post("/stock/reset?stock=4")
-    assert [answer.get_json()["stock"] for answer in (*resets, browser.post("/stock/reset"))] == [3, 4, 10]
+    stocks = [browser.post("/stock/reset", json={"stock": stock}).get_json()["stock"] for stock in (3, 3.0)]
+    stocks += [browser.post(f"/stock/reset{query}").get_json()["stock"] for query in ("?stock=4", "")]
+    assert stocks == [3, 3, 4, 10]
 
 
 def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:

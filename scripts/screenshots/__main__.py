@@ -21,7 +21,7 @@ IMAGES = ROOT / "docs/images"
 @click.command()
 @click.option("--every", type=click.Path(path_type=Path), metavar="DIRECTORY", help="All scenes in all sizes.")
 def show(every: Path | None) -> None:
-    """Photograph board, Locust's page and report in dark and light, for the documents."""
+    """Photograph board, Locust's page and report in dark and light, and the board in Chinese, too."""
     with (
         scratch_directory() as directory,
         sync_playwright() as playwright,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from scripts.screenshots.camera import PATIENCE_MS, Camera, View
+from scripts.screenshots.camera import CHINESE, ENGLISH, PATIENCE_MS, Camera, View
 
 HOLD_MS = 10
 MID_RUSH = 120  # items sold when the picture is taken
@@ -27,7 +27,7 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
     """Send the rushes from the board at `url`, which asks Locust's page for them, and then open the record."""
     locust = camera.browser.new_page()
     locust.goto(locust_url)
-    with camera.views(url) as views:
+    with camera.views(url, locales=[ENGLISH, CHINESE]) as views:
         for view in views:
             expect(view.page.locator("#source")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
         first = views[0].page

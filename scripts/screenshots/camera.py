@@ -1,8 +1,9 @@
-"""Photograph a page in several sizes, dark and light."""
+"""Photograph a page in several sizes and languages, dark and light."""
 
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,15 @@ from playwright.sync_api import Browser, Page
 PATIENCE_MS = 60_000
 SIZES = {"small": (1280, 720), "large": (1920, 1080), "phone": (390, 844)}
 Scheme = Literal["dark", "light"]
+ENGLISH, CHINESE = "en", "zh-CN"
 
 
 @dataclass(frozen=True)
 class View:
-    """A page in one size and colour scheme."""
+    """A page in one size, language and colour scheme."""
 
     size: str
+    locale: str
     scheme: Scheme
     page: Page
 
@@ -41,20 +44,21 @@ class Camera:
     every: bool
 
     @contextmanager
-    def views(self, url: str) -> Iterator[list[View]]:
-        """The page at `url`, open in all sizes, or in the one that the documents show."""
+    def views(self, url: str, *, locales: Sequence[str] = (ENGLISH,)) -> Iterator[list[View]]:
+        """The page at `url`, open in all sizes, or in the one that the documents show; the first view is English."""
         sizes = SIZES if self.every else ("small",)
-        views = [View(size, scheme, self._page(size, scheme)) for size in sizes for scheme in get_args(Scheme)]
+        kinds = itertools.product(locales, sizes, get_args(Scheme))
+        views = [View(size, locale, scheme, self._page(size, locale, scheme)) for locale, size, scheme in kinds]
         for view in views:
             view.page.goto(url)
         yield views
         for view in views:
             view.page.close()
 
-    def _page(self, size: str, scheme: Scheme) -> Page:
+    def _page(self, size: str, locale: str, scheme: Scheme) -> Page:
         width, height = SIZES[size]
         page = self.browser.new_page(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+            viewport={"width": width, "height": height}, locale=locale, color_scheme=scheme, reduced_motion="reduce"
         )
         page.set_default_timeout(PATIENCE_MS)
         return page
@@ -63,7 +67,8 @@ class Camera:
         """The file for the picture of a view."""
         self.directory.mkdir(parents=True, exist_ok=True)
         size = f"-{view.size}" if self.every else ""
-        return self.directory / f"{scene}{size}-{view.scheme}.{kind}"
+        language = "" if view.locale == ENGLISH else f".{view.locale}"
+        return self.directory / f"{scene}{size}-{view.scheme}{language}.{kind}"
 
     def shoot(self, views: Sequence[View], scene: str, *, shown: bool = True) -> None:
         """Take a picture of each view; a scene that is not `shown` in the documents only if all are wanted."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page
 
-from scripts.screenshots.camera import Camera
+from scripts.screenshots.camera import CHINESE, ENGLISH, Camera
 
 EVENT_MS, RESULT_MS = 900, 3500  # how long a frame stays, and the last one of a record
 AFTER_RESULT = 1  # events shown after the lost update
@@ -23,7 +23,7 @@ NUMBER = "Number(document.querySelector('.slow .tools output').textContent.match
 
 def film_slow_motion(camera: Camera, url: str, race: Path, locked: Path) -> None:
     """Film both records in the player of the board at `url`."""
-    with camera.views(url) as views:
+    with camera.views(url, locales=[ENGLISH, CHINESE]) as views:
         for view in views:
             _open_player(view.page, race)
             view.page.click(".slow [data-do=lost]")

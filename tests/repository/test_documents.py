@@ -30,8 +30,7 @@ ROOT = Path(__file__).parents[2]
 README_SCRIPT = module_of(ROOT / "scripts/readme.py")  # which writes the generated parts
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
+    *(ROOT / name for name in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md")),
     *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("labs/*/README.md")),
 ]

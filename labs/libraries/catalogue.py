@@ -12,6 +12,7 @@ from labs.libraries.environments import python_of
 from labs.libraries.go import compiled
 from labs.libraries.program import Program
 from labs.libraries.stores.etcd import EtcdStore
+from labs.libraries.stores.files import FileStore
 from labs.libraries.stores.postgresql import PostgreSQLStore
 from labs.libraries.stores.redis import RedisNodes, RedisStore
 from labs.libraries.stores.store import Store
@@ -77,6 +78,9 @@ LIBRARIES = {
         Library("aetcd", "aetcd_lock.py", EtcdStore, "aetcd"),
         Library("etcd3aio", "etcd3aio_lock.py", EtcdStore, "etcd3aio"),
         Library("etcd-client-py", "etcd_client_py.py", EtcdStore, "etcd-client-py"),
+        Library("etcd3gw", "etcd3gw_lock.py", EtcdStore, "tooz"),
+        Library("tooz (etcd3gw)", "tooz_lock.py", EtcdStore, "tooz", env=lambda: {"TOOZ": "etcd3+http"}),
+        Library("tooz (Redis)", "tooz_lock.py", RedisStore, "tooz", env=lambda: {"TOOZ": "redis"}),
         Library("redis-py", "redis_py.py", RedisStore, "redis-py"),
         Library("redis-py asyncio", "redis_py_asyncio.py", RedisStore, "redis-py"),
         Library("python-redis-lock", "python_redis_lock.py", RedisStore, "python-redis-lock"),
@@ -84,5 +88,6 @@ LIBRARIES = {
         Library("sherlock", "sherlock_redis.py", RedisStore, "sherlock"),
         Library("PostgreSQL", "postgresql.py", PostgreSQLStore, "psycopg"),
         Library("kazoo", "kazoo_lock.py", ZooKeeperStore, "kazoo"),
+        Library("filelock", "filelock_lock.py", FileStore, "filelock"),
     )
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from labs.libraries.cases import CASES, COLUMNS
 from labs.libraries.cases.case import CellAnswer
+from labs.libraries.catalogue import ADAPTERS, LIBRARIES
 from labs.libraries.lanes import lane_chart, text_lanes, told_events
 from labs.libraries.promises import note_of, pages_of, promises_of
 from labs.libraries.result import Cell, LibraryRow, LibraryTable
@@ -48,6 +49,9 @@ class Words:
     def event(self, what: str, about: dict[str, Any]) -> str:
         return self._filled("events", what, about)
 
+    def listed(self, names: Sequence[str]) -> str:
+        return self.page("comma").join(names)
+
     def answer(self, observed: str) -> str:
         return str(WORDS["answers"][self.language][observed])
 
@@ -67,6 +71,29 @@ def cell_text(words: Words, library: str, column: str, cell: Cell | None) -> str
         text += f", {run.finding.about['s']:.1f} s"
     promise = promises_of(library).get(column)
     return text if promise is not None and promise.claims else f"({text})"
+
+
+def choices(table: LibraryTable, words: Words) -> Iterator[str]:
+    """The questions of one who chooses, each with the rows whose cells answer it."""
+    tried = [row for row in table.rows if not row.missing]
+
+    def rows(columns: Sequence[str]) -> str:
+        answers = {row.name: {row.cells[column].observed for column in columns if column in row.cells} for row in tried}
+        return words.listed([name for name, observed in answers.items() if observed == {CellAnswer.YES.value}]) or "-"
+
+    def noes(row: LibraryRow) -> int:
+        return sum(has_history(cell) for cell in row.cells.values())
+
+    named = {name: rows(columns) for name, columns in WORDS["choose"]["columns"].items()}
+    servers: dict[str, list[LibraryRow]] = {}
+    for row in sorted(tried, key=noes):
+        servers.setdefault(re.sub(r"^\d+ x | [\d.]+$", "", row.server).replace("Valkey", "Redis"), []).append(row)
+    named["servers"] = words.page("semicolon").join(
+        f"{server}{words.page('colon')}{words.listed([f'{row.name} ({noes(row)})' for row in found])}"
+        for server, found in servers.items()
+    )
+    for text in WORDS["choose"][words.language]:
+        yield str(text.format(**named))
 
 
 def has_history(cell: Cell | None) -> bool:
@@ -94,7 +121,16 @@ def markdown(table: LibraryTable, language: str) -> str:
 def _lines(table: LibraryTable, words: Words) -> Iterator[str]:
     say = words.page
     yield f"# {say('title')}\n\n{say('other')}\n"
-    yield say("lead", day=table.started[:10], machine=about(table.machine)) + "\n\n" + say("legend") + "\n"
+    yield (
+        say("lead", count=len(table.rows), day=table.started[:10], machine=about(table.machine))
+        + "\n\n"
+        + say("legend")
+        + "\n"
+    )
+    yield f"## {say('choose')}\n"
+    for number, answer in enumerate(choices(table, words), 1):
+        yield f"{number}. {answer}"
+    yield f"\n## {say('seen')}\n\n{say('correct')}\n"
     yield from _table(table, words)
     yield f"\n## {say('cases')}\n"
     for column in COLUMNS:
@@ -116,10 +152,16 @@ def _table(table: LibraryTable, words: Words) -> Iterator[str]:
     for row in table.rows:
         if row.missing:
             missing = words.page("missing", reason=row.missing.replace("|", "/"))
-            yield f"| **{row.name}** | {missing} |" + " |" * (len(heads) - 2)
+            yield f"| {_named(row)} | {missing} |" + " |" * (len(heads) - 2)
             continue
         cells = [_linked(words, row, column) for column in COLUMNS]
-        yield "| " + " | ".join([f"**{row.name}**", *cells, row.version, row.server]) + " |"
+        yield "| " + " | ".join([_named(row), *cells, row.version, row.server]) + " |"
+
+
+def _named(row: LibraryRow) -> str:
+    """Its name, which leads to its adapter."""
+    library = LIBRARIES.get(row.name)
+    return f"[**{row.name}**]({ADAPTERS.name}/{library.adapter})" if library else f"**{row.name}**"
 
 
 def _linked(words: Words, row: LibraryRow, column: str) -> str:
@@ -162,6 +204,7 @@ def about(machine: dict[str, Any]) -> str:
 def inline(text: str) -> Markup:
     """A text of ``words.json`` for HTML: its backticks and asterisks become elements."""
     safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    safe = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", safe)
     return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", safe))
 
 
@@ -187,6 +230,7 @@ def html(table: LibraryTable, language: str = ENGLISH) -> str:
         words=words,
         table=table,
         columns=COLUMNS,
+        choices=[inline(answer) for answer in choices(table, words)],
         cell_text=partial(cell_text, words),
         has_history=has_history,
         anchor=anchor,

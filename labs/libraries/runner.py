@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from labs.libraries.cases.case import CellAnswer, LockCase
+from labs.libraries.cases.case import NOT_OFFERED, CellAnswer, LockCase
 from labs.libraries.cases.costs import Waiters
 from labs.libraries.catalogue import Library
 from labs.libraries.environments import CannotInstall
 from labs.libraries.program import ProgramError
 from labs.libraries.result import CaseRun, Cell, LibraryRow
-from labs.libraries.stores.store import Store, StoreMissing
+from labs.libraries.stores.store import NeedsServer, Store, StoreMissing
 from labs.libraries.stores.zookeeper import ZooKeeperStore
 from labs.libraries.trial import CaseFailed, LockTrial
 from loadtest.stack.process import ServerError
@@ -93,6 +93,8 @@ class LibraryRunner:
         for number in range(TIMES):
             try:
                 runs = try_once(case, store, directory, launch)
+            except NeedsServer:
+                runs = [CaseRun(NOT_OFFERED) for _ in cells]
             except (CaseFailed, ProgramError, ServerError) as error:
                 for cell in cells.values():
                     cell.failed = str(error)

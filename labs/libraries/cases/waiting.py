@@ -34,6 +34,8 @@ class Timeout(LockCase):
         began = time.monotonic()
         response = waiter.acquire(timeout=TIMEOUT_S)
         took_s = time.monotonic() - began
+        if response is not None and not response.offered:
+            return {"offered": False}
         zero = last.acquire(timeout=0, within=ZERO_S)
         return {
             "offered": True,

@@ -14,6 +14,10 @@ class StoreMissing(Exception):
     """The server of a library is not on this machine; says what to install."""
 
 
+class NeedsServer(Exception):
+    """A case that breaks a server, or the way to it, cannot be tried: there is none."""
+
+
 class Store(Resource):
     """A server, or several that stand for one.
 

@@ -12,17 +12,39 @@ from labs.libraries import runner
 from labs.libraries.cases import leases
 from labs.libraries.cases.case import LockCase, no, yes
 from labs.libraries.cases.contention import Exclusion
+from labs.libraries.cases.faults import Cut, LostAnswer, Restart
 from labs.libraries.cases.leases import KeyDeleted, Paused, Renewal, TokenRises
 from labs.libraries.cases.waiting import Abandoned, Body, Timeout
 from labs.libraries.catalogue import LIBRARIES, Library
-from labs.libraries.page import html, markdown
+from labs.libraries.page import Words, choices, html, markdown
 from labs.libraries.result import CaseRun, Cell, LibraryRow, LibraryTable
 from labs.libraries.runner import LibraryRunner
+from labs.libraries.stores.files import FileStore
 from labs.libraries.stores.redis import RedisStore
 from loadtest.cli.main import cli
 
 # redis-py is in this environment as well: nothing is installed.
 REDIS_PY = dataclasses.replace(LIBRARIES["redis-py"], requirements="")
+
+# flock of the standard library.
+FILES = """
+import fcntl
+from harness import LockAdapter, serve
+
+class Files(LockAdapter):
+    def __init__(self, address):
+        self.directory = address
+
+    def acquire(self, name, ttl, timeout):
+        file = open(f"{self.directory}/{name}", "w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file
+
+    def release(self, file):
+        file.close()
+
+serve(Files)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +94,27 @@ def test_a_lock_that_is_none_fails(
         assert f'id="none-{column.replace("_", "-")}"' in page
         assert f'id="none-{column.replace("_", "-")}"' in html(table)
     assert f"make libraries ARGS=\"--only 'none' --cases {cases[0].name}\"" in page
+
+
+def test_a_lock_of_one_machine_offers_nothing_that_takes_a_server(tmp_path: Path) -> None:
+    """What breaks the server, or the way to it, is *not offered*; processes of this machine exclude each other."""
+    adapter = tmp_path / "files.py"
+    adapter.write_text(FILES)
+    row = run(Library("files", str(adapter), FileStore), tmp_path, Exclusion(), Restart(), Cut(), LostAnswer())
+    broken = dict.fromkeys(("restart_held", "restart_waiting", "cut", "lost_answer"), "not offered")
+    assert observed(row) == {"exclusion": "yes", **broken}
+
+
+def test_the_questions_are_answered_by_cells() -> None:
+    """A row is named where all cells of a question are *yes*; servers list their rows, the fewest *no* first."""
+    cells = {"token": Cell([CaseRun(yes("rises", tokens="1 2"))]), "woken": Cell([CaseRun(no("never_told"))])}
+    told = {column: Cell([CaseRun(yes("told_before"))]) for column in ("woken", "deleted")}
+    rows = [LibraryRow("one", server="etcd 3.5.1", cells=cells), LibraryRow("two", server="etcd 3.6.0", cells=told)]
+    *_, token, server = choices(LibraryTable("2026-01-01", {}, rows), Words("en"))
+    assert token.endswith(
+        "*token*: one. If not, ask the library before each write; *told on waking* and *deleted* are *yes* for two."
+    )
+    assert server.endswith("etcd: two (0), one (1).")
 
 
 def test_an_unknown_library_is_named() -> None:

@@ -24,7 +24,7 @@ from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import await_done, run_uninterrupted
 
 protobuf_compat.install()
 
@@ -143,7 +143,7 @@ class _LogIn(NamedTuple):
 
     def run(self) -> str:
         try:
-            return self._token().result(max(self.deadline - now(), 0.0))
+            return await_done(self._token(), max(self.deadline - now(), 0.0))
         except FutureTimeoutError:  # not the built-in one before Python 3.11
             raise TimeoutError("logging in took too long") from None
 

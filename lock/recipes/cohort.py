@@ -21,7 +21,7 @@ from lock.recipes.cancellation import CancelToken
 from lock.recipes.queued_lock import QueuedLock, caller
 from lock.recipes.turn import Turn
 from lock.runtime.clock import check_number, deadline, is_whole, now
-from lock.runtime.interrupts import is_interruptible
+from lock.runtime.interrupts import lifted
 from lock.session.session import Session
 
 
@@ -65,7 +65,7 @@ class CohortMutex(QueuedLock[Turn]):
         self._cohort = Cohort(self._engine.core, name, self._prefix, bounds, session.client.timeout)
 
     def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> Turn:
-        if self._cohort.is_kept and cancel is None and not is_interruptible():
+        if self._cohort.is_kept and cancel is None:
             self.session.client.check_process()
             deadline(timeout)  # refuses what is none
             owner = threading.current_thread()
@@ -93,7 +93,8 @@ class CohortMutex(QueuedLock[Turn]):
     def stay_away(self) -> None:
         """For a turn that was ended by a thread: wait until the hold is given up, if another process waits."""
         if self._cohort.is_contended:
-            self._given_up.wait(self._cohort.slice_left(now()))
+            with lifted():
+                self._given_up.wait(self._cohort.slice_left(now()))
 
     def _cancel(self, acquisition: Any, moment: float) -> None:
         acquisition.cancel(LockCancelled(f"the wait for lock {self.name!r} was cancelled"), moment)

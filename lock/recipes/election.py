@@ -22,10 +22,10 @@ from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.watches import WatchIterator
 from lock.model import KeyValue
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Hold
+from lock.recipes.hold import Hold, give_back
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
 
 _POLL_S = 1.0  # how often an observer looks whether an audit is due
@@ -78,7 +78,7 @@ class Election:
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        return self._candidates._wait(timeout, cancel, encode(value))
+        return run_or_undo(give_back, self._candidates._wait, timeout, cancel, encode(value))
 
     def cancel(self) -> None:
         """As `Mutex.cancel`, for campaigns."""

@@ -50,15 +50,15 @@ class Releasable(ABC):
             raise
 
     def __exit__(self, *exc_info: object) -> None:
-        pending = [threading.current_thread()]
+        begun: list[object] = []
         try:
-            self._release_once(pending)
+            run_uninterrupted(self._release_once, begun)
         except LockError:
             if exc_info[0] is None:  # the error of the body matters more
                 raise
         except BaseException:  # an interrupt, which may have come before the release had begun
             with contextlib.suppress(LockError):
-                self._release_once(pending)
+                run_uninterrupted(self._release_once, begun)
             raise
 
     def release(self, *, wait: bool = True) -> None:
@@ -73,19 +73,12 @@ class Releasable(ABC):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        self._release_once([threading.current_thread()], wait=wait)
+        run_uninterrupted(self._release, threading.current_thread(), wait=wait)
 
-    def _release_once(self, pending: list[threading.Thread], **options: Any) -> None:
-        self._session.client.check_process()
-
-        def release() -> None:
-            try:
-                owner = pending.pop()
-            except IndexError:  # it has begun, in a thread that an interrupt does not stop
-                return
-            self._release(owner, **options)
-
-        run_uninterrupted(release)
+    def _release_once(self, begun: list[object]) -> None:
+        if not begun:
+            begun.append(self)
+            self._release(threading.current_thread())
 
     @abstractmethod
     def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
@@ -269,6 +262,13 @@ class HeldKey(Releasable):
                 "lock %r, acquired at %s, was dropped without a release: it stays locked until %s",
                 self.name, ticket.where, until,
             )  # fmt: skip
+
+
+def give_back(held: Releasable | None) -> None:
+    """Release what an interrupt has kept from its caller; does not wait."""
+    if held is not None:
+        with contextlib.suppress(LockError):
+            held.release(wait=False)
 
 
 class Hold(HeldKey):

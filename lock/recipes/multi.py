@@ -24,11 +24,11 @@ from lock.errors import InvalidName, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.recipes.cancellation import CancelToken, check_token
-from lock.recipes.hold import Hold, Releasable
+from lock.recipes.hold import Hold, Releasable, give_back
 from lock.recipes.mutex import Mutex
 from lock.recipes.queued_lock import Acquirable
 from lock.runtime.clock import deadline, now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
 from lock.session.together import attempt, release_all
 
@@ -55,11 +55,14 @@ class MultiLock(Acquirable["MultiHold"]):
     def _wait(self, timeout: float | None, cancel: CancelToken | None) -> MultiHold:
         if cancel is not None:
             check_token(cancel)
-        return self._acquire(cancel, deadline(timeout), explains=True)  # type: ignore[return-value]  # or it raises
+        return self._take(cancel, deadline(timeout), explains=True)  # type: ignore[return-value]  # or it raises
 
     def try_acquire(self) -> MultiHold | None:
         """All of the locks if they are free at this moment, else None; raises as `Mutex.try_acquire`."""
-        return self._acquire(None, now(), explains=False)
+        return run_or_undo(give_back, self._try)
+
+    def _try(self) -> MultiHold | None:
+        return self._take(None, now(), explains=False)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -74,7 +77,7 @@ class MultiLock(Acquirable["MultiHold"]):
         """Holder and waiters of each name, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
         return {mutex.name: mutex.contenders() for mutex in self.mutexes}
 
-    def _acquire(self, cancel: CancelToken | None, until: float, *, explains: bool) -> MultiHold | None:
+    def _take(self, cancel: CancelToken | None, until: float, *, explains: bool) -> MultiHold | None:
         owner, taken = threading.current_thread(), list[Hold]()  # which alone says what this attempt has taken
         kept = self._held_by(owner)
         try:
@@ -84,13 +87,13 @@ class MultiLock(Acquirable["MultiHold"]):
                     tries = now() >= until
                     acquisition = mutex._start(owner, max(until, now()), tries=tries, explains=explains)
                     if mutex._finish_waiting(acquisition, owner, cancel, taken) is None:
-                        run_uninterrupted(release_holds, taken, owner)
+                        release_holds(taken, owner)
                         return None
             return self._finish(list(taken), kept)
         except BaseException:  # an interrupt, too
             for held in [each for each in kept if each._holds_of_all == taken]:
                 held._forget()
-            run_uninterrupted(give_up_all, taken)
+            give_up_all(taken)
             raise
 
     def _take_at_once(self, owner: object, until: float, taken: list[Any]) -> bool:
@@ -98,7 +101,7 @@ class MultiLock(Acquirable["MultiHold"]):
         together = Together()
         try:
             self._start_all(together, owner, until)
-            run_uninterrupted(attempt, self.session._engine, together)
+            attempt(self.session._engine, together)
             return together.is_held() and self._finish_all(together, owner, taken)
         finally:
             self._stop_all(together)
@@ -145,7 +148,7 @@ class MultiHold(Releasable):
         self._loss = _Loss()
         self.lost = self._loss.event
         self._holds_of_all = holds
-        run_uninterrupted(self._listen)
+        self._listen()
 
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""

@@ -20,9 +20,9 @@ from lock.etcd.client import Client
 from lock.model import Contender, Declaration, KeyValue
 from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.decorated import check_runs_when_called
-from lock.recipes.hold import HeldKey, Hold, Releasable
+from lock.recipes.hold import HeldKey, Hold, Releasable, give_back
 from lock.runtime.clock import check_number, deadline, now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -64,7 +64,7 @@ class Acquirable(ABC, Generic[HeldT]):
             EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
-        return self._wait(timeout, cancel)
+        return run_or_undo(give_back, self._wait, timeout, cancel)
 
     @abstractmethod
     def _wait(self, timeout: float | None, cancel: CancelToken | None) -> HeldT:
@@ -108,11 +108,24 @@ class Acquirable(ABC, Generic[HeldT]):
         return decorate
 
     def __enter__(self) -> HeldT:
+        return run_or_undo(give_back, self._enter)
+
+    def __exit__(self, *exc_info: object) -> None:
+        begun: list[object] = []
+        try:
+            run_uninterrupted(self._exit, begun, exc_info)
+        except BaseException:
+            if not begun:  # an interrupt came first
+                run_uninterrupted(self._exit, begun, exc_info)
+            raise
+
+    def _enter(self) -> HeldT:
         held = self.acquire()
         held._is_entered = True
         return held
 
-    def __exit__(self, *exc_info: object) -> None:
+    def _exit(self, begun: list[object], exc_info: tuple[object, ...]) -> None:
+        begun.append(self)
         try:
             held = self._last_of(threading.current_thread(), entered=True)
         except NotHeld:
@@ -174,6 +187,9 @@ class QueuedLock(Acquirable[HoldT]):
             EtcdUnavailable: etcd did not answer in time.
             EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
         """
+        return run_or_undo(give_back, self._try)
+
+    def _try(self) -> HoldT | None:
         owner = threading.current_thread()
         return self._enter_again(owner) or self._queue(owner, now(), None, tries=True)
 
@@ -196,25 +212,21 @@ class QueuedLock(Acquirable[HoldT]):
 
     def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
         """An acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
-        engine, where = self._engine, caller()
-        value = engine.identity(self._terms.declared) if value is None else value
-
-        def begin() -> Acquisition:
-            acquisition = engine.begin(
-                self.name, self._prefix, self._terms, value, deadline=until, owner=ref(owner), **options
-            )
-            acquisition.ticket.where = where
-            self._waiting.add(ref(acquisition))  # weak: an interrupt may come before it is known to its caller
-            return acquisition
-
-        return run_uninterrupted(begin)
+        where = caller()
+        value = self._engine.identity(self._terms.declared) if value is None else value
+        acquisition = self._engine.begin(
+            self.name, self._prefix, self._terms, value, deadline=until, owner=ref(owner), **options
+        )
+        acquisition.ticket.where = where
+        self._waiting.add(ref(acquisition))  # weak: a loop's interrupt may come before it is known to its caller
+        return acquisition
 
     def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
         """The hold of an acquisition that has ended with one; it is kept in `holds`."""
         ticket = acquisition.ticket
         held = self._make(self.session, self.name, ticket, max_hold=self._max_hold)
         held._keep_in(holds)
-        ticket.waiter = None  # last: until here, a hold that an interrupt keeps from its caller is given back
+        ticket.waiter = None  # last: until here, a hold that never comes to its caller is given back
         return held
 
     def _stop(self, acquisition: Acquisition) -> None:
@@ -247,7 +259,7 @@ class QueuedLock(Acquirable[HoldT]):
                 if cancel is not None:
                     cancel._discard(acquisition)
             return self._finish(acquisition, owner, holds) if is_held else None
-        except BaseException:  # KeyboardInterrupt may come after the last step, too
+        except BaseException:  # KeyboardInterrupt, too
             self._abandon(acquisition, holds)
             raise
 

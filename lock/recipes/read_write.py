@@ -19,9 +19,9 @@ from lock.core.acquisition import Acquisition, Terms
 from lock.core.admission import Admission
 from lock.errors import UpgradeRefused
 from lock.model import Contender, Declaration, KeyValue, declaration
-from lock.recipes.hold import Hold
+from lock.recipes.hold import Hold, give_back
 from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import run_or_undo
 from lock.session.session import Session
 
 _READ, _WRITE = "read", "write"
@@ -78,7 +78,7 @@ class WriteHold(Hold):
             NotHeld: it was released.
             EtcdUnavailable: etcd did not answer in time; the hold is given up.
         """
-        return run_uninterrupted(self._downgrade)
+        return run_or_undo(give_back, self._downgrade)
 
     def _begin_downgrade(self) -> ReadHold:
         """The reader, which is still to be made one for others."""

@@ -58,13 +58,8 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
             return None
         hold = holds[0]
         hold.ensure()  # if it is lost, the owner has to leave first
-        entries = hold.entries
-        try:
-            hold.entries += 1
-            return hold
-        except BaseException:  # an interrupt
-            hold.entries = entries
-            raise
+        hold.entries += 1
+        return hold
 
     def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
         hold = super()._finish(acquisition, owner, holds)

@@ -42,7 +42,7 @@ from lock.etcd.transport import Call
 from lock.model import Declaration, LeaseStatus
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
-from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent, await_done, run_uninterrupted
 from lock.session.contention import Contention
 from lock.session.lease_thread import LeaseThread
 from lock.session.trouble import Trouble
@@ -107,10 +107,13 @@ class Engine:
                 self._worker.start()
 
     def acquire(self, acquisition: Acquisition | CohortTurn) -> bool:
-        """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
+        """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing.
+
+        Where no interrupt comes, as all that is called here.
+        """
         woken: InterruptSafeEvent | None = None
         while True:
-            step = run_uninterrupted(self.advance, acquisition)
+            step = self.advance(acquisition)
             if step is None:
                 return acquisition.is_held
             if woken is None:
@@ -131,7 +134,7 @@ class Engine:
             )  # fmt: skip
 
     def advance(self, acquisition: Acquisition | CohortTurn) -> Wait | None:
-        """Do the steps until there is something to wait for, or until it is over. Where no interrupt comes."""
+        """Do the steps until there is something to wait for, or until it is over."""
         step: Ask | Wait | None = self.tell_here(acquisition.next)
         while isinstance(step, Ask):
             ask = partial(self._ask, acquisition, *step)
@@ -154,7 +157,7 @@ class Engine:
             answer = ask()
         except EtcdError as error:
             tell, answer = asker.failed, error
-        except BaseException as error:  # of a machine that is out of memory; nobody knows how far it came
+        except BaseException as error:  # an interrupt, a machine out of memory: nobody knows how far it came
             if isinstance(asker, Acquisition | CohortTurn | Together):
                 asker.unanswered()
             self.tell_here(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
@@ -228,7 +231,7 @@ class Engine:
         if not isinstance(request, messages.TimeToLive):
             return self.client.call(self.call_of(request), timeout, acquisition.unanswered)
         try:
-            return self.time_to_live(request.lease_id).result(timeout).ttl
+            return await_done(self.time_to_live(request.lease_id), timeout).ttl
         except FutureTimeoutError:
             raise EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left") from None
 

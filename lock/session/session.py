@@ -17,7 +17,7 @@ from lock.errors import LockError
 from lock.etcd.client import Client
 from lock.runtime.callbacks import check_callback
 from lock.runtime.clock import check_number, now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import run_apart, run_uninterrupted
 from lock.session.engine import Engine
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Session:
         self._ending = threading.Lock()
         self._is_abandoned = False
         try:
-            run_uninterrupted(self._open, ttl)
+            run_apart(self._open, ttl)
             core = self._engine.core
             self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
         except BaseException:  # an interrupt: etcd may not have answered yet
@@ -127,7 +127,7 @@ class Session:
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
         self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
-        run_uninterrupted(self._close)
+        run_apart(self._close)
 
     def _close(self, until: float = math.inf) -> None:
         until = min(until, now() + self.client.timeout)
@@ -154,6 +154,6 @@ def _close_all() -> None:
         until = ends.setdefault(session.client, now() + session.client.timeout)
         try:
             session.client.check_process()
-            run_uninterrupted(session._close, until)
+            run_apart(session._close, until)
         except LockError as error:
             logger.debug("session %s was not closed at exit: %s", session.name, error)

@@ -163,6 +163,6 @@ def free_lock_table(found: Mapping[str, float]) -> ResultTable:
 
 
 def _in_thread(work: Callable[[], T]) -> T:
-    """What it returns, done by a thread, as in a server: the main thread's calls take a way round."""
+    """What it returns, done by a thread, as in a server: in the main thread each step keeps signal handlers off."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()

@@ -31,7 +31,7 @@ from etcd3 import etcdrpc as rpc  # isort: skip
 _PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
 BURST = "burst"  # one turn each
-IN_MAIN = ("main thread", "linger in main")  # calls of the main thread take a way round, because of Ctrl-C
+IN_MAIN = ("main thread", "linger in main")  # there each step keeps signal handlers off
 Enter = Callable[[], AbstractContextManager[Any]]
 
 

@@ -197,7 +197,6 @@ def test_callbacks_are_called_in_order_whatever_they_raise(client: Client, name:
 
 def test_what_is_closed_leaves_no_thread_in_the_list(etcd: Etcd, name: str) -> None:
     """Not even as a dummy: Python lists threads that it did not start as soon as they ask for themselves."""
-    connect(etcd.endpoint).close()  # the thread that makes the main thread's calls is kept
     Session(client := connect(etcd.endpoint)).close()
     client.close()
     before = set(threading.enumerate())

@@ -194,7 +194,8 @@ class TracedHold(Hold):
     _measured: tuple[Span, Histogram, float]
 
     def _release(self, owner: object, **options: Any) -> None:
-        self._check_held()
+        if self.released:
+            raise self._not_held()
         span, seconds, began = self._measured
         with outcome_of(span, seconds, began) as told:
             super()._release(owner, **options)

@@ -21,8 +21,8 @@ from lock.core.messages import MOST
 from lock.recipes.decorated import check_runs_when_awaited
 from lock.recipes.election import encode
 from lock.recipes.multi import end_all, give_up_all
-from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.clock import deadline, now
+from lock.recipes.queued_lock import QueuedLock, deadline
+from lock.runtime.clock import now
 
 P = ParamSpec("P")
 R = TypeVar("R")

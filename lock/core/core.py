@@ -21,9 +21,8 @@ from lock.core.deletions import Deletions
 from lock.core.expiry import Expiry
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.key_names import KeyNames
 from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
-from lock.core.queue import OVER, WAITING, Queue, Stage, Ticket
+from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.errors import (
     EtcdError,
@@ -135,17 +134,14 @@ class Core:
         self.is_cut_off = True
         self._refuse_all(now)
 
-    def _refusal(self) -> LockError | None:
-        """Why it waits for no lock any more."""
+    def _refusal(self) -> LockError:
+        """Why it waits for no lock any more: it is draining, or cut off."""
         if self.draining:
             return LockCancelled(f"session {self._owner} is shutting down and waits for no lock any more")
-        if self.is_cut_off:
-            return EtcdUnavailable(f"session {self._owner} waits for no lock any more: its etcd client was closed")
-        return None
+        return EtcdUnavailable(f"session {self._owner} waits for no lock any more: its etcd client was closed")
 
     def _refuse_all(self, now: float) -> None:
         refusal = self._refusal()
-        assert refusal is not None
         for ticket in list(self.tickets.values()):
             self.cancel(ticket, refusal, now)
         for cohort in list(self.cohorts):
@@ -157,9 +153,8 @@ class Core:
         """Raise where the session is over or waits for no lock."""
         if now >= self.deadline or self.failure is not None:
             self.ensure(now)
-        refusal = self._refusal()
-        if refusal is not None:
-            raise refusal
+        if self.draining or self.is_cut_off:
+            raise self._refusal()
 
     def begin(self, prefix: str, folder: str, rule: Admission, now: float, *, owner: object = None) -> Ticket:
         """A ticket whose key is still to be written; raises where the session is over or waits for no lock."""
@@ -262,7 +257,8 @@ class Core:
 
         Stage: HELD. Else it raises: `LockLost` where the hold was lost, `NotHeld` where it was given up before.
         """
-        self._check_held(ticket, now)
+        if ticket.stage is not Stage.HELD or now >= self.deadline:
+            self._check_held(ticket, now)
         ticket.stage = Stage.LEAVING
         is_handed_over = not ticket.is_fence and self.grants.hand_over(ticket)
         if waits and not is_handed_over:

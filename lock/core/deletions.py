@@ -89,10 +89,10 @@ class Deletions:
 
     def take(self, ticket: Ticket) -> Delete:
         """The deletion of a ticket's key, with those that gather, to be sent now."""
+        if not self._waiting:
+            return Delete(((ticket.key, ticket.created),), (ticket,), self._core.revision)
+        company = [key for key in self._waiting if key != _key(ticket)][: self._group - 1]
         self._waiting[_key(ticket)] = ticket
-        company = (
-            [key for key in self._waiting if key != _key(ticket)][: self._group - 1] if len(self._waiting) > 1 else []
-        )
         return self._take([_key(ticket), *company])
 
     def poll(self, now: float) -> float:

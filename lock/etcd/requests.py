@@ -109,11 +109,10 @@ class Requests:
 
     def delete_keys(self, wanted: messages.Delete) -> Call[messages.Deleted]:
         """Delete each key; each by a transaction inside the transaction, of which etcd takes up to 127."""
-        deletions = [self._deletion(*key) for key in wanted.keys]
-        if len(deletions) == 1:
-            request = rpc.TxnRequest(**deletions[0])
+        if len(wanted.keys) == 1:
+            request = rpc.TxnRequest(**self._deletion(*wanted.keys[0]))
             return Call(_txn, request, lambda done: messages.Deleted([_deleted(done)], done.header.revision))
-        together = rpc.TxnRequest(success=[{"request_txn": deletion} for deletion in deletions])
+        together = rpc.TxnRequest(success=[{"request_txn": self._deletion(*key)} for key in wanted.keys])
         return Call(_txn, together, _read_deleted)
 
     def list_queues(self, wanted: messages.ListQueues) -> Call[dict[str, Snapshot]]:

@@ -197,8 +197,23 @@ class Transport:
         twice: `unanswered` is called for each endpoint that did not answer, for it may have done it, or may do it yet.
         """
         self.check_process()
-        deadline = now() + (self.timeout if timeout is None else timeout)
-        return run_uninterrupted(self._run, self._attempts(call, deadline, unanswered))
+        return run_uninterrupted(self.call_here, call, timeout, unanswered)
+
+    def call_here(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
+        """As `call`, in the process that made this client, and where no interrupt comes."""
+        attempts = self._attempts(call, now() + (self.timeout if timeout is None else timeout), unanswered)
+        try:
+            step = next(attempts)
+            while True:
+                try:
+                    response = step.run()
+                except Exception as error:
+                    step = attempts.throw(error)
+                else:
+                    step = attempts.send(response)
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
 
     def send(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> Future[T]:
         """As `call`, and returns at once; the future's callbacks run in a thread of gRPC."""
@@ -271,21 +286,6 @@ class Transport:
         """What goes with a call."""
         return (_HAS_LEADER, ("token", token)) if token else _WITHOUT_TOKEN
 
-    @staticmethod
-    def _run(attempts: Generator[_Step | _LogIn, Any, T]) -> T:
-        try:
-            step = next(attempts)
-            while True:
-                try:
-                    response = step.run()
-                except Exception as error:
-                    step = attempts.throw(error)
-                else:
-                    step = attempts.send(response)
-        except StopIteration as done:
-            answer: T = done.value
-            return answer
-
     def _attempts(self, call: Call[T], deadline: float, unanswered: Unanswered) -> Generator[_Step | _LogIn, Any, T]:
         """Ask the endpoints: yields what is to be sent, is sent the responses, and returns the answer."""
         failures = []
@@ -317,7 +317,7 @@ class Transport:
             if login is not None and token is None:
                 token = yield _LogIn(login, endpoint, until)
             sent = now()
-            options = {"timeout": max(until - sent, 0.0), "metadata": self.metadata(token)}
+            options = {"timeout": max(until - sent, 0.0), "metadata": self.metadata(token) if token else _WITHOUT_TOKEN}
             try:
                 response = yield _Step(call.select(endpoint), call.request, options)
                 break

@@ -18,9 +18,9 @@ from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.errors import LockCancelled
 from lock.model import UNDECLARED
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.queued_lock import QueuedLock, caller
+from lock.recipes.queued_lock import QueuedLock, caller, deadline
 from lock.recipes.turn import Turn
-from lock.runtime.clock import check_number, deadline, is_whole, now
+from lock.runtime.clock import check_number, is_whole, now
 from lock.runtime.interrupts import lifted
 from lock.session.session import Session
 

@@ -12,12 +12,14 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 from typing import Any, NoReturn, TypeVar
 
 from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import KeyValue
+from lock.runtime import interrupts
 from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_uninterrupted
@@ -73,7 +75,11 @@ class Releasable(ABC):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        run_uninterrupted(self._release, threading.current_thread(), wait=wait)
+        owner = threading.current_thread()
+        if get_ident() != interrupts.main_thread:
+            self._release(owner, wait=wait)
+        else:
+            run_uninterrupted(self._release, owner, wait=wait)
 
     def _release_once(self, begun: list[object]) -> None:
         if not begun:
@@ -164,7 +170,8 @@ class HeldKey(Releasable):
             NotHeld: it was released.
         """
         self._session.client.check_process()
-        self._check_held()
+        if self.released:
+            raise self._not_held()
         self._engine.ensure(self._ticket)
 
     def is_owner(self) -> Created:
@@ -176,7 +183,8 @@ class HeldKey(Releasable):
         Raises as `ensure` where the lock is not ours any more: then the next hold may have begun already.
         """
         self._session.client.check_process()
-        self._check_held()
+        if self.released:
+            raise self._not_held()
         self._engine.tell(self._fence)
         return self._session.client.requests.created(self.key, self._create_revision)
 
@@ -201,7 +209,8 @@ class HeldKey(Releasable):
     def _end(self, owner: object) -> Ticket | None:
         """It counts as released from now on; the ticket to release, None where it is held on."""
         self._session.client.check_process()
-        self._check_held()
+        if self.released:
+            raise self._not_held()
         self._forget()
         return self._ticket
 
@@ -248,9 +257,8 @@ class HeldKey(Releasable):
             other._keep_in(holds)
         return other
 
-    def _check_held(self) -> None:
-        if self.released:
-            raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
+    def _not_held(self) -> NotHeld:
+        return NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
 
     def __del__(self) -> None:
         ticket: Ticket | None = getattr(self, "_ticket", None)

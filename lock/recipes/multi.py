@@ -26,8 +26,8 @@ from lock.model import Contender
 from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.hold import Hold, Releasable, give_back
 from lock.recipes.mutex import Mutex
-from lock.recipes.queued_lock import Acquirable
-from lock.runtime.clock import deadline, now
+from lock.recipes.queued_lock import Acquirable, deadline
+from lock.runtime.clock import now
 from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
 from lock.session.together import attempt, release_all

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -21,7 +23,8 @@ from lock.model import Contender, Declaration, KeyValue
 from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Hold, Releasable, give_back
-from lock.runtime.clock import check_number, deadline, now
+from lock.runtime import interrupts
+from lock.runtime.clock import check_number, now
 from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
 
@@ -64,6 +67,8 @@ class Acquirable(ABC, Generic[HeldT]):
             EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
+        if get_ident() != interrupts.main_thread:
+            return self._wait(timeout, cancel)
         return run_or_undo(give_back, self._wait, timeout, cancel)
 
     @abstractmethod
@@ -324,6 +329,15 @@ def in_order(keys: list[KeyValue], rule: Admission, ttls: dict[int, int]) -> lis
     frontier = Frontier(rule, keys)
     frontier.advance()
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
+
+
+def deadline(timeout: float | None) -> float:
+    """The time at which `timeout` seconds from now are over, `math.inf` for None; raises as `check_number`."""
+    if timeout is None:
+        return math.inf
+    if not (type(timeout) is float and timeout >= 0):
+        check_number(timeout, lambda seconds: seconds >= 0, "timeout is seconds, 0 or more, or None")
+    return now() + timeout
 
 
 def caller() -> str:

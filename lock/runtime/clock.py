@@ -1,6 +1,5 @@
 """The one clock that decides about leases."""
 
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -13,14 +12,6 @@ else:
 
 # Seconds since boot, suspended time included: a laptop that slept has lost its lease and has to know it.
 now: Callable[[], float] = partial(time.clock_gettime, CLOCK)
-
-
-def deadline(timeout: float | None) -> float:
-    """The time at which `timeout` seconds from now are over, `math.inf` for None; raises as `check_number`."""
-    if timeout is None:
-        return math.inf
-    check_number(timeout, lambda seconds: seconds >= 0, "timeout is seconds, 0 or more, or None")
-    return now() + timeout
 
 
 def is_whole(number: float) -> bool:

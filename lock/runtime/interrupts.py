@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # unknown to typeshed
 import contextlib
+import importlib
 import math
 import os
 import queue
@@ -31,7 +32,16 @@ _WAKE_S = 1.0
 _SIGINT = int(_signal.SIGINT)
 _SIGNALS = sorted(map(int, _signal.valid_signals()), key=_SIGINT.__ne__)  # SIGINT is the first
 
-_main_thread = threading.main_thread().ident
+
+def _is_main_interpreter() -> bool:
+    try:
+        interpreters = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+    except ImportError:  # there is no other one
+        return True
+    return bool(interpreters.get_current() == interpreters.get_main())
+
+
+main_thread = threading.main_thread().ident if _is_main_interpreter() else None  # None: no handler runs in any
 _is_in_step = False
 _handlers: dict[int, Any] = {}  # those that `_note` stands in for, or did
 _arrived: deque[tuple[int, FrameType | None]] = deque()
@@ -39,7 +49,7 @@ _arrived: deque[tuple[int, FrameType | None]] = deque()
 
 def run_uninterrupted(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """What `call` returns or raises, as a step: no signal handler runs meanwhile, but where it waits."""
-    if _is_in_step or not is_interruptible():
+    if get_ident() != main_thread or _is_in_step or _runs_a_loop():
         return call(*args, **options)
     try:
         _begin()
@@ -50,7 +60,7 @@ def run_uninterrupted(call: Callable[P, T], *args: P.args, **options: P.kwargs) 
 
 def run_or_undo(undo: Callable[[T], object], call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """As `run_uninterrupted`; `undo` is called with what a handler that raises keeps from the caller."""
-    if _is_in_step or not is_interruptible():
+    if get_ident() != main_thread or _is_in_step or _runs_a_loop():
         return call(*args, **options)
     results: list[T] = []
     try:
@@ -87,13 +97,13 @@ def run_apart(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
 
 def is_interruptible() -> bool:
     """Whether handlers run in this thread: it is the main one, and no loop makes a cancellation of an interrupt."""
-    return get_ident() == _main_thread and not _runs_a_loop()
+    return get_ident() == main_thread and not _runs_a_loop()
 
 
 @contextlib.contextmanager
 def lifted() -> Iterator[None]:
     """Let handlers run meanwhile: where the step waits, and nothing is halfway done."""
-    if not _is_in_step or get_ident() != _main_thread:
+    if not _is_in_step or get_ident() != main_thread:
         yield
         return
     try:
@@ -137,7 +147,7 @@ class InterruptSafeEvent:
         The main thread, which alone handles signals, wakes every second: the kernel may hand one to another thread.
         """
         until = math.inf if timeout is None else now() + timeout
-        longest = _WAKE_S if get_ident() == _main_thread else threading.TIMEOUT_MAX
+        longest = _WAKE_S if get_ident() == main_thread else threading.TIMEOUT_MAX
         with lifted():
             while not self._is_set:
                 with contextlib.suppress(queue.Empty):
@@ -223,8 +233,9 @@ def _waits_for_grpc(frame: FrameType) -> bool:
 
 def _forget() -> None:
     """In a forked child: the step, and what was noted, are the parent's."""
-    global _main_thread
-    _main_thread = get_ident()
+    global main_thread
+    if main_thread is not None:
+        main_thread = get_ident()
     _arrived.clear()
     _end()
 

@@ -96,7 +96,8 @@ class Engine:
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
         """An acquisition, not yet sent; `options` are those of `Acquisition`."""
         self.client.check_process()
-        self.start_worker()
+        if not self._worker.is_started:
+            self.start_worker()
         with self.lock:
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
@@ -113,7 +114,10 @@ class Engine:
         """
         woken: InterruptSafeEvent | None = None
         while True:
-            step = self.advance(acquisition)
+            step: Ask | Wait | None = self.tell_here(acquisition.next)
+            while isinstance(step, Ask):
+                ask = partial(self._ask, acquisition, *step)
+                step = self.exchange(acquisition, step.request, ask, then=acquisition.next)
             if step is None:
                 return acquisition.is_held
             if woken is None:
@@ -132,14 +136,6 @@ class Engine:
                 "lock %r: a thread that holds it, acquired at %s, acquires it again at %s and waits for itself",
                 acquisition.name, held_at, acquisition.wakes.where,
             )  # fmt: skip
-
-    def advance(self, acquisition: Acquisition | CohortTurn) -> Wait | None:
-        """Do the steps until there is something to wait for, or until it is over."""
-        step: Ask | Wait | None = self.tell_here(acquisition.next)
-        while isinstance(step, Ask):
-            ask = partial(self._ask, acquisition, *step)
-            step = self.exchange(acquisition, step.request, ask, then=acquisition.next)
-        return step
 
     def exchange(
         self,
@@ -180,7 +176,8 @@ class Engine:
         """As `tell`, where no interrupt comes; `then`: what is asked next, in the same step."""
         try:
             with self.lock:
-                self._act_on_notes()
+                if self._notes:
+                    self._act_on_notes()
                 moment = now()
                 told = method(*args, moment)
                 return told if then is None else then(moment)
@@ -229,7 +226,7 @@ class Engine:
 
     def _ask(self, acquisition: Acquisition | CohortTurn, request: messages.Request, timeout: float) -> Any:
         if not isinstance(request, messages.TimeToLive):
-            return self.client.call(self.call_of(request), timeout, acquisition.unanswered)
+            return self.client.call_here(self.call_of(request), timeout, acquisition.unanswered)
         try:
             return await_done(self.time_to_live(request.lease_id), timeout).ttl
         except FutureTimeoutError:
@@ -246,7 +243,7 @@ class Engine:
         request = self.tell_here(partial(self.core.release, waits=wait), ticket)
         if request is None:
             return True
-        ask = partial(self.client.call, self.call_of(request), unanswered=partial(deletions.doubt, request))
+        ask = partial(self.client.call_here, self.call_of(request), unanswered=partial(deletions.doubt, request))
         self.exchange(deletions, request, ask)
         return ticket.is_gone and ticket.was_there and ticket.failure is None and self.core.remaining(now()) > 0.0
 
@@ -326,7 +323,10 @@ class Engine:
         if core.news:
             with self.lock:
                 news, core.news = core.news, []
-            late = [callback for ticket in news for callback in self._wake(ticket)]
+            late: list[Callable[[], object]] = []
+            for ticket in news:
+                if ticket.wake is not None or ticket.failure is not None:
+                    late += self._wake(ticket)
             for callback in late:
                 callback()
         if core.failure is not None and not self.lost.is_set():

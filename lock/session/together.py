@@ -24,7 +24,7 @@ def attempt(engine: Engine, together: Together) -> None:
     """Send it, and have all of its acquisitions told what etcd answers. Where no interrupt comes."""
     step = engine.tell_here(together.begin)
     if step is not None:
-        ask = partial(engine.client.call, engine.call_of(step.request), step.timeout, together.unanswered)
+        ask = partial(engine.client.call_here, engine.call_of(step.request), step.timeout, together.unanswered)
         engine.exchange(together, step.request, ask)
 
 
@@ -38,7 +38,7 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
     groups, attended, failures = engine.tell_here(partial(deletions.release_all, tickets, waits=wait))
     for request in groups:
         call, unanswered = engine.call_of(request), partial(deletions.doubt, request)
-        engine.exchange(deletions, request, partial(engine.client.call, call, unanswered=unanswered))
+        engine.exchange(deletions, request, partial(engine.client.call_here, call, unanswered=unanswered))
     _wait_until_gone(engine, attended, until)
     return [*failures, *check_all(engine, attended)]
 

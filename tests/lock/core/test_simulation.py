@@ -16,8 +16,7 @@ from lock.core.acquisition import Acquisition
 from lock.core.cohort import Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.grants import Grants
-from lock.core.key_names import KeyNames
-from lock.core.queue import Queue, Stage, Ticket
+from lock.core.queue import KeyNames, Queue, Stage, Ticket
 from lock.core.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.support.simulation import Violation, simulate

@@ -342,6 +342,22 @@ def test_a_handler_that_is_put_back_by_a_callback_goes_on_to_handle() -> None:
     assert_raises(KeyboardInterrupt, signal.raise_signal, signal.SIGINT)
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="gRPC cannot be loaded in a subinterpreter")
+def test_a_subinterpreter_has_no_steps() -> None:
+    """Python handles signals in the main one alone, and refuses to set their handlers in others."""
+    program = """
+import _xxsubinterpreters as interpreters
+interpreters.run_string(interpreters.create(), '''
+import sys
+sys.path.insert(0, "")
+from lock.runtime import interrupts
+interrupts.run_uninterrupted(int)
+''')
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_a_child_that_is_forked_during_a_step_is_in_none() -> None:
     """Whichever thread has forked it: it has its parent's handlers, and steps of its own."""
     program = """

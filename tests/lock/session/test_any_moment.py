@@ -113,7 +113,7 @@ def test_an_error_inside_a_call_leaves_no_ticket(
 ) -> None:
     """A machine out of memory in the middle of a write: the caller is told, and the key that may come is deleted."""
     with monkeypatch.context() as patched:
-        patched.setattr(client, "call", in_turn(lambda: 1 / 0))
+        patched.setattr(client, "call_here", in_turn(lambda: 1 / 0))
         assert_raises(ZeroDivisionError, Mutex(session, name).acquire)
     wait_until(lambda: not session._engine.core.tickets)
     Mutex(session, name).acquire(timeout=WAIT_S).release()

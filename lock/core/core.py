@@ -110,7 +110,7 @@ class Core:
         if self.failure is not None:
             return False
         self.failure = SessionLost(
-            f"session {self._owner}: lease {self.lease_id:x} {reason}; it holds nothing any more: make a new session"
+            f"session {self._owner}: lease {self.lease_id:x} {reason}; it holds nothing any more"
         )
         for ticket in self.tickets.values():
             ticket.failure = ticket.failure or self.failure

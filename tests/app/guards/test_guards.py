@@ -156,6 +156,7 @@ def test_a_lost_lock_writes_nothing(
     assert (answer["status"], answer["outcome"]) == (503, "lock_lost")
     assert details
     assert all(detail in answer["detail"] for detail in details)
+    assert "make a new" not in answer["detail"]  # advice for programmers
     assert sale.snapshot().orders == 0
     metrics = app.test_client().get("/metrics").text.splitlines()
     (lost,) = (line for line in metrics if "locks_lost_total{" in line and not line.endswith(" 0.0"))

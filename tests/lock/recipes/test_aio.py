@@ -142,6 +142,7 @@ def test_a_closed_loop_leaves_no_key(
     if at_its_turn:
         monkeypatch.setattr(session._engine.core.reconciler, "_period", WAIT_S * 10)
     loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # "Task was destroyed but it is pending", as it has to be
     with Mutex(session, name).acquire(timeout=WAIT_S):
         task = loop.create_task(aio.Mutex(session, name).acquire().__aenter__())
         loop.run_until_complete(queued(client, name, 2))
@@ -158,6 +159,7 @@ def test_a_loop_that_is_closed_in_a_critical_section_frees_the_lock(
 ) -> None:
     """When its task is discarded: `async with` cannot wait any more, so the session releases."""
     loop, inside = asyncio.new_event_loop(), asyncio.Event()
+    loop.set_exception_handler(lambda *_: None)  # as above
 
     async def hold() -> None:
         async with make(session, name).acquire(timeout=WAIT_S):

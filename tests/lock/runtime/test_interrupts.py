@@ -90,20 +90,20 @@ def test_an_interrupt_at_any_line_leaves_no_hold(
 ) -> None:
     """All of it is given back, but where the first line of `__enter__` or `__exit__` has not run: see docs/lock.md."""
     monkeypatch.setattr(session._engine.core.reconciler, "_period", 0.05)  # what finds an acquisition without a caller
-    tickets, left = session._engine.core.tickets, list[str]()
+    tickets, left = session._engine.core.tickets, set[tuple[str, int]]()
     for number in itertools.count(1):
         lock = make(session, f"{name}/{number}")
-        function = interrupted_at_line(partial(use, lock), at=number)
-        if function is None:
+        place = interrupted_at_line(partial(use, lock), at=number)
+        if place is None:
             break
         session.ensure()  # what was noted is done
         wait_until(lambda: all(each.stage is Stage.HELD and each.waiter is None for each in tickets.values()))
         if tickets:
-            left.append(function)
+            left.add(place)
             lock.release()
         assert_raises(NotHeld, lock.current)  # or a reentrant one would be entered again, and not be locked
     assert number > 50
-    assert set(left) <= {"__enter__", "__exit__"}
+    assert {function for function, _ in left} <= {"__enter__", "__exit__"}
     assert len(left) <= 3
 
 
@@ -218,9 +218,9 @@ def interrupted(call: Callable[[], object], *, at: int, inside: tuple[str, ...])
     return next(entered) > at
 
 
-def interrupted_at_line(call: Callable[[], object], *, at: int) -> str | None:
-    """Call it, interrupted before the library's `at`-th line; the function that has it, None where there are fewer."""
-    lines, functions = itertools.count(1), list[str]()
+def interrupted_at_line(call: Callable[[], object], *, at: int) -> tuple[str, int] | None:
+    """Call it, interrupted before the library's `at`-th line; its function and number, None where there are fewer."""
+    lines, places = itertools.count(1), list[tuple[str, int]]()
 
     def trace_call(frame: FrameType, *_: object) -> Any:
         seen = set[int]()  # of a loop, the first round
@@ -229,7 +229,7 @@ def interrupted_at_line(call: Callable[[], object], *, at: int) -> str | None:
             if event == "line" and frame.f_lineno not in seen and not is_left_out(frame):
                 seen.add(frame.f_lineno)
                 if next(lines) == at:
-                    functions.append(frame.f_code.co_name)
+                    places.append((frame.f_code.co_name, frame.f_lineno))
                     signal.raise_signal(signal.SIGINT)
             return trace_line
 
@@ -237,7 +237,7 @@ def interrupted_at_line(call: Callable[[], object], *, at: int) -> str | None:
 
     with contextlib.suppress(KeyboardInterrupt), traced(trace_call):
         call()
-    return functions[0] if functions else None
+    return places[0] if places else None
 
 
 @contextlib.contextmanager

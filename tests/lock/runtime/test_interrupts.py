@@ -383,7 +383,9 @@ before = current()
 run_uninterrupted(step)
 assert current() is before
 """
-    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

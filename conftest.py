@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Instances run on all CPUs: those of several test workers would crowd the first one.
 
+    Compiled modules are kept: hundreds of processes import the same ones.
+
     Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
     """
     for name, same in (("same", True), ("search", False)):
@@ -24,6 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     settings.load_profile(config.getoption("--hypothesis-profile") or "same")
     os.environ.setdefault("FLASHSALE_CPU", "")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)

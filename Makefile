@@ -3,7 +3,8 @@
 
 RUN := .venv/bin/python
 
-PYTEST := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
+TESTS := $(RUN) -m pytest
+PYTEST = $(TESTS) -n 3 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
 
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk
@@ -25,14 +26,14 @@ demo: setup-loadtest ##1 Sell without and with locks, compare (ARGS=--all: all)
 up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
 
-test: lint ##3 Run all checks and tests (those of pages need Chromium)
+test: lint ##3 Run the checks and the quick tests (pages need Chromium)
 	@$(PYTEST) $(ARGS)
 
 test-core: setup-dev ##3 Run the tests of the core alone
 	@$(PYTEST) tests $(ARGS)
 
-test-slow: setup-dev ##3 Run the tests that take minutes
-	@$(RUN) -m pytest -m slow $(ARGS)
+test-slow: setup-dev ##3 Run the other tests, which take an hour
+	@$(PYTEST) -m slow $(ARGS)
 
 histories: setup-dev ##3 Try every history of small worlds of the lock's core
 	@$(RUN) -m tests.lock.core.histories $(ARGS)
@@ -52,7 +53,7 @@ lint: setup-dev ##3 Run the checks alone: ruff, mypy and oxlint
 
 coverage: setup-dev ##3 Measure what the tests reach: build/coverage/html
 	@mkdir -p build/coverage && $(RUN) -m coverage erase
-	@COVERAGE_CORE=ctrace $(RUN) -m coverage run -m pytest -n 4 --dist loadfile --timeout 600 $(ARGS)
+	@COVERAGE_CORE=ctrace $(RUN) -m coverage run -m pytest -n 4 --dist loadfile --timeout 600 -m "not long" $(ARGS)
 	@$(RUN) -m coverage combine --quiet
 	@$(RUN) -m coverage html --quiet
 	@echo "Covered: $$($(RUN) -m coverage report --format=total) % of lines and branches"

@@ -103,6 +103,7 @@ def test_the_core_sells_and_is_tested_without_labs(copy: Path, run: Run) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_whole_core_is_tested_without_labs(copy: Path) -> None:
     """Every test of the core passes without the folder."""

@@ -57,6 +57,7 @@ def test_some_seconds_of_histories_break_no_rule() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(LONG_S + 600)
 def test_an_hour_of_histories_breaks_no_rule() -> None:
     """As above, with other seeds each day."""

@@ -94,8 +94,9 @@ class Careless:
 @pytest.mark.parametrize(
     "seconds",
     [
-        pytest.param(50.0, marks=pytest.mark.timeout(240)),
-        pytest.param(600.0, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+        pytest.param(20.0, marks=pytest.mark.timeout(240)),
+        pytest.param(50.0, marks=[pytest.mark.slow, pytest.mark.timeout(240)]),
+        pytest.param(600.0, marks=[pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]),
     ],
 )
 def test_a_careless_program_breaks_nothing(etcd: Etcd, client: Client, tmp_path: Path, seconds: float) -> None:

@@ -127,6 +127,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning(site: Path) -> None:
     """Every page of docs/ is on it and in its navigation; a dead link would end the build."""
     pages = {path.stem for path in site.glob("*.html")} - {"404"}
@@ -148,6 +149,7 @@ FOUND = {  # words, and a page on which each of them is
 }
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_words_are_found_without_a_network(chromium: Browser, site: Path) -> None:
     """In English and in Chinese, where words have no spaces between them; nothing is asked of a server."""

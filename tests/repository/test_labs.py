@@ -120,6 +120,7 @@ def everything(run: Run) -> list[str]:
     return run("-c", IMPORT_ALL).split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lab", LABS)
 def test_each_lab_can_be_deleted(copy: Path, run: Run, everything: list[str], lab: str) -> None:
     """The shop and the commands of all others are still there."""

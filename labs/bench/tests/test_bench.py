@@ -182,7 +182,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.mark.parametrize(
     "case",
     [
-        *(Case("rush", guard, 40, 30) for guard in ("etcd", "etcd-cohort", "etcd-batch", "redis-lua")),
+        *(Case("rush", guard, 40, 30) for guard in ("etcd", "redis-lua")),
+        *(pytest.param(Case("rush", guard, 40, 30), marks=pytest.mark.slow) for guard in ("etcd-cohort", "etcd-batch")),
         Case("open", "etcd-batch", 40, 100, rate=200.0),
     ],
     ids=lambda case: f"{case.part} {case.guard}",

@@ -100,7 +100,9 @@ class Broken(Nothing):
         context.wait_for("nothing", lambda: False)
 
 
-@pytest.mark.parametrize("place", ["injection", "_snapshot", "_click"])
+@pytest.mark.parametrize(
+    "place", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("injection", "_snapshot")), "_click"]
+)
 def test_a_mistake_in_a_thread_ends_the_scenario(testbed: Testbed, place: str) -> None:
     """An exception in an injection, the monitor or a buyer is a problem of the run, and does not vanish."""
     record = Trial(Broken(place), "etcd", testbed, TrialListener(), stock=STOCK).run()

@@ -13,6 +13,7 @@ BUYERS, STOCK = 60, 20
 OPTIONS = ("--locustfile", str(REPOSITORY / "labs/opening/locustfile.py"), "--users", str(BUYERS), "--guards", "etcd")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
     """Buyers click early, too early and on time: all learn when it opens, and the sale is exact."""

@@ -72,6 +72,7 @@ def test_what_a_demo_keeps_fits_the_schemas(folder: Path) -> None:
         assert all(record[rows] for rows in ("answers", "ledger", "sections"))
 
 
+@pytest.mark.slow
 def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path) -> None:
     """Shops and board go on until SIGTERM; a demo without overselling says that it proves nothing and fails."""
     words = ["demo", "--keep", "--guard=redis-lua", "--buyers=3", "--stock=20"]
@@ -104,6 +105,7 @@ def test_reports_that_cannot_be_kept_are_told_at_once(
     assert capfd.readouterr() == ("", f"Error: no report can be kept in {tmp_path}/reports: it is not a directory\n")
 
 
+@pytest.mark.slow
 def test_the_shop_says_which_guards_there_are(stack: Stack, tmp_path: Path) -> None:
     """An unknown one is refused with the list before any buyer comes; `--all` takes each, in the shop's order."""
     hosts = f"--hosts={','.join(stack.urls)}"

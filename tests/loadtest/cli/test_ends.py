@@ -37,8 +37,8 @@ ENDS = {
     ("command", "number"),
     [
         (DEMO, signal.SIGINT),
-        (DEMO, signal.SIGKILL),
-        *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in (DEMO, UP) for number in SIGNALS),
+        *(pytest.param(DEMO, number, marks=pytest.mark.slow) for number in SIGNALS[1:]),
+        *(pytest.param(UP, number, marks=pytest.mark.slow) for number in SIGNALS),
     ],
 )
 def test_nothing_is_left_whenever_and_however_it_ends(
@@ -74,6 +74,7 @@ def think(url: str) -> None:
         urllib.request.urlopen(urllib.request.Request(f"{url}/stock/reduce?hold_ms=60000", method="POST"))
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_kills(tmp_path: Path) -> None:
     """It does not wait for the shops, which would finish their purchases for some seconds, and nothing is left."""
     with leaving_nothing(tmp_path, *UP[0], until=UP[1]) as up:

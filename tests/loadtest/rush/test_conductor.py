@@ -218,6 +218,7 @@ def test_no_comparison_is_one_line_and_exit_code_2(
     assert "Traceback" not in rush.logged
 
 
+@pytest.mark.slow
 def test_workers_that_are_too_slow_are_no_verdict(stack: Stack) -> None:
     """Locust takes them for dead and stops; the rush ends with a line and exit code 2, and does not wait for ever."""
     ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]
@@ -238,7 +239,10 @@ def test_workers_that_are_too_slow_are_no_verdict(stack: Stack) -> None:
     assert "no verdict, this machine is too slow" in printed
 
 
-@pytest.mark.parametrize("processes", [[], ["--processes=2"]], ids=["one process", "three"])
+@pytest.mark.parametrize(
+    "processes",
+    [pytest.param([], id="one process"), pytest.param(["--processes=2"], id="three", marks=pytest.mark.slow)],
+)
 def test_ctrl_c_is_no_traceback(stack: Stack, processes: list[str]) -> None:
     """Wherever Locust is, also in the midst of what conducts the rush, it ends with a line and exit code 2."""
     ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]
@@ -268,6 +272,7 @@ os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_moment_of_a_fork_ends_all_processes(stack: Stack, tmp_path: Path) -> None:
     """Python ignores an exception there, and may forget the worker's signal: there is one line, and none runs on."""
     (file := tmp_path / "locustfile.py").write_text(CTRL_C_AS_IT_FORKS)

@@ -281,6 +281,7 @@ def seen_on(page: Page) -> tuple[str, str, str]:
     return state, page.inner_text("#number") if state != "out" else "", page.inner_text("#more")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("guard", ["none", "etcd"])
 def test_every_phone_is_told_the_truth(
@@ -323,6 +324,7 @@ def _numbers(orders: dict[str, tuple[str, int]], name: str) -> list[int]:
     return [number for buyer, number in orders.values() if buyer == f"phone: {name}"]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_board_shows_code_bets_and_clashes(
     network: Network, stack: Stack, browser: Browser, pages: list[Page], room: RoomServer

@@ -219,6 +219,7 @@ def test_no_scene_begins_in_a_rush() -> None:
         assert board.get("/scenes/state").get_json()["show"] is None
 
 
+@pytest.mark.slow
 def test_the_terminal_tells_the_same_scene() -> None:
     """In the language asked for; a key goes on unless it was pressed before; it exits with 0."""
     command = [sys.executable, "-m", "loadtest", "scene", "pause", "--language", "zh"]

@@ -98,7 +98,9 @@ def wait_result(page: Page, text: str, level: str) -> None:
     page.wait_for_selector(f"#levels button[value={level}][data-solved=true]")
 
 
-@pytest.mark.parametrize("level", WAYS_OUT)
+@pytest.mark.parametrize(
+    "level", [each if each == "none" else pytest.param(each, marks=pytest.mark.slow) for each in WAYS_OUT]
+)
 def test_a_level_is_solved_by_steps(open_page: Any, level: str) -> None:
     """None and thread sell one item twice; a script leaves nothing to step into, and sells it once."""
     page = open_page()
@@ -109,7 +111,9 @@ def test_a_level_is_solved_by_steps(open_page: Any, level: str) -> None:
     assert page.inner_text(".stage-figures div:nth-child(2) dd") == ("2" if sentence == SOLD_TWICE else "1")
 
 
-@pytest.mark.parametrize("level", AFTER_A_FREEZE)
+@pytest.mark.parametrize(
+    "level", [each if each == "etcd" else pytest.param(each, marks=pytest.mark.slow) for each in AFTER_A_FREEZE]
+)
 def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: str) -> None:
     """A stops before its write, is frozen, and its lease counts down; B buys, and A's late write is sold, or refused.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.timeout(180)
 def test_it_can_be_read_on_every_screen(chromium: Browser, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from loadtest.cli.main import cli
 from loadtest.stack.servers import Etcd
 
 
+@pytest.mark.slow
 def test_without_a_toolchain_it_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says so, and why; the other locks are measured."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -234,7 +234,7 @@ def test_a_late_write_is_neither_missed_nor_overtaken(testbed: Testbed, monkeypa
     [
         pytest.param("etcd", "lock_lost", marks=pytest.mark.slow),
         ("etcd-checked", "lock_lost"),
-        ("etcd-unfenced", "sold"),
+        pytest.param("etcd-unfenced", "sold", marks=pytest.mark.slow),
     ],
 )
 def test_a_frozen_holder_oversells_without_check_and_fence(testbed: Testbed, guard: str, outcome: str) -> None:

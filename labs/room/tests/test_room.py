@@ -159,6 +159,7 @@ def test_half_requests_hold_up_nobody(network: Network, room: RoomServer) -> Non
         line.close()
 
 
+@pytest.mark.slow
 def test_clients_that_read_no_answer_hold_up_nobody(network: Network, room: RoomServer) -> None:
     """Hundreds of connections of one address that ask again and again and never read leave threads for others."""
     question = f"GET /static/phone.js HTTP/1.1\r\nHost: {ADDRESS}:{room.port}\r\n\r\n".encode()

@@ -117,7 +117,8 @@ def keys_at(stack: Stack, revision: int) -> list[int]:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    "speaks_s", [0, pytest.param(12, marks=pytest.mark.slow), pytest.param(60, marks=pytest.mark.slow)]
+    "speaks_s",
+    [0, pytest.param(12, marks=pytest.mark.slow), pytest.param(60, marks=[pytest.mark.slow, pytest.mark.long])],
 )
 def test_the_third_act_says_what_section_log_ledger_and_etcd_show(stack: Stack, speaks_s: int) -> None:
     """However long the teacher speaks: tokens, their order, who bought, how long was waited, and each guard's lines."""

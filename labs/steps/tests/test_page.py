@@ -179,6 +179,7 @@ ROWS = """[...document.querySelectorAll('.code-lines li')].map(
 )"""
 
 
+@pytest.mark.slow
 def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, stage_stack: Stack) -> None:
     """Of 18 pixels at least; no line of code is wrapped or cut, and none has its comment on a second line."""
     page = open_page()

@@ -63,7 +63,9 @@ def test_a_lock_without_a_fence_needs_a_pause_to_break(world: World) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(each, marks=pytest.mark.slow) if each is Fault.PAUSE else each for each in Fault]
+)
 def test_a_fence_survives_every_order_with_any_fault(world: World, fault: Fault) -> None:
     """Also where the holder is paused, killed, or gets no answer to its write, at each of its points."""
     count, found = explored(world, "etcd", fault)
@@ -144,6 +146,7 @@ def test_the_command_prints_the_table_and_keeps_the_schedules(tmp_path: Path) ->
     assert len(kept["rows"]) == kept["counts"][0]["schedules"] > 30
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     """Servers and instances are gone, and so is the report without a result."""
     with leaving_nothing(tmp_path, "schedules", "--guard", "none", until="beginning") as command:

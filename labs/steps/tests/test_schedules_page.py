@@ -67,6 +67,7 @@ def page(chromium: Browser, board: Board) -> Iterator[Any]:
     assert complaints == []
 
 
+@pytest.mark.slow
 def test_a_schedule_is_seen_played_and_stepped_to_the_same_end(page: Page) -> None:
     """The tree has a leaf for each; the shortest plays with the guard's lines, and sells twice by hand as well."""
     assert page.inner_text("#summary") == "2 of 3 orders end wrongly."

@@ -281,7 +281,10 @@ def test_ctrl_c_in_the_moment_of_a_fork_ends_all_processes(stack: Stack, tmp_pat
     assert "Traceback" not in rush.logged
 
 
-@pytest.mark.parametrize("is_selling", [False, True], ids=["as they start", "in the rush"])
+@pytest.mark.parametrize(
+    "is_selling",
+    [pytest.param(False, id="as they start"), pytest.param(True, id="in the rush", marks=pytest.mark.slow)],
+)
 def test_workers_end_with_their_master(stack: Stack, is_selling: bool) -> None:
     """Whether or not they have met it, they do not wait for it as long as Locust would, a minute or five."""
     ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]

@@ -129,8 +129,10 @@ def test_a_foreign_name_is_printed_as_text(
 
 @pytest.mark.parametrize(
     ("shell", "read"),
-    [(["sh", "-eu"], ()), (["bash", "--norc", "-i"], ("--shared",))],
-    ids=["piped", "pasted and shared"],
+    [
+        pytest.param(["sh", "-eu"], (), id="piped"),
+        pytest.param(["bash", "--norc", "-i"], ("--shared",), id="pasted and shared", marks=pytest.mark.slow),
+    ],
 )
 def test_the_trace_of_a_foreign_name_runs_as_printed(
     client: Client, start: Start, etcdctl_env: dict[str, str], shell: list[str], read: tuple[str, ...], foreign: str

@@ -17,7 +17,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Instances run on all CPUs: those of several test workers would crowd the first one.
 
-    Compiled modules are kept: hundreds of processes import the same ones.
+    Compiled modules are kept: hundreds of processes import the same ones. One that crashes says where.
 
     Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
     """
@@ -27,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     settings.load_profile(config.getoption("--hypothesis-profile") or "same")
     os.environ.setdefault("FLASHSALE_CPU", "")
+    os.environ.setdefault("PYTHONFAULTHANDLER", "1")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):

@@ -113,6 +113,7 @@ def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path, monkeypat
     assert refused.output.endswith("Error: no case of hold is for etcd\n")
 
 
+@pytest.mark.slow
 def test_a_part_is_measured_by_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Token and sale exported for other commands reach no instance."""
     exported = {"SALE": "other", "ADMIN_TOKEN": "secret", "ADMIN_TOKEN_FILE": "/nowhere/token"}

@@ -27,7 +27,10 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize(("world", "faults"), SMALLEST)
+@pytest.mark.parametrize(
+    ("world", "faults"),
+    [pytest.param(*each, marks=pytest.mark.slow) if each == ("again", 1) else each for each in SMALLEST],
+)
 def test_no_history_of_a_small_world_breaks_a_rule(world: str, faults: int) -> None:
     """Never two holders, tokens rise, losses are true and stay, a fence stands, waits end, nothing is left."""
     found = Explorer(WORLDS[world], faults, seconds=SECONDS).run()

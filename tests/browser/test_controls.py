@@ -89,6 +89,7 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
     assert looker("#no-locust").is_hidden()
 
 
+@pytest.mark.slow
 def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
     """A sale without a lock, and at the next click one with it; each verdict stands and can be opened."""
     looker, other = look(), look()

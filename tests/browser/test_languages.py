@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from app.guards import guards
 from tests.browser.conftest import DATA, Look
 from tests.browser.test_looks import assert_readable
@@ -33,6 +35,7 @@ def english(looker: Looker) -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_every_text_is_chinese(look: Look, sales: Sales) -> None:
     """Before, in and after a rush, with all that can be opened, no word is left in English; the switch goes back."""
     looker = look(locale="zh-CN")

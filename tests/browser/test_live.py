@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
 from tests.support.looking import Looker
@@ -75,6 +77,7 @@ def told_by(looker: Looker) -> tuple[object, ...]:
     return looker.sections(), looker.runs(), looker.text("#timeline-note")
 
 
+@pytest.mark.slow
 def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -> None:
     """A page that is loaded again in a rush, on a phone, or whose board is killed and started, knows the whole run."""
     looker, reloaded = look(), look(viewport={"width": 390, "height": 844})

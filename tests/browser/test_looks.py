@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pytest
+
 from app.guards import guards
 from tests.browser.conftest import DATA, Look
 from tests.support.selling import Sales
@@ -94,6 +96,7 @@ def on_every_screen(page: Page) -> Iterator[int]:
             yield width
 
 
+@pytest.mark.slow
 def test_everything_can_be_read(look: Look, sales: Sales) -> None:
     """Amid a rush and at its end: nothing too small, too faint or cut off, and no scrolling on a projector."""
     looker = look(reduced_motion="reduce")
@@ -112,6 +115,7 @@ def test_everything_can_be_read(look: Look, sales: Sales) -> None:
             assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")
 
 
+@pytest.mark.slow
 def test_an_explanation_can_be_read(look: Look, sales: Sales) -> None:
     """The first rush that is seen explains itself in legible words over a legible page, until a key is pressed."""
     looker = look(reduced_motion="reduce")
@@ -139,6 +143,7 @@ TOUCHING = """
 SIZES = {"none": (5, 12), "etcd": (1500, 12), "redis-lua": (300, 300), "etcd-batch": (40, 50)}  # stock and buyers
 
 
+@pytest.mark.slow
 def test_every_guard_finds_room(look: Look, sales: Sales) -> None:
     """The last runs of all guards fit on every screen, whatever their sizes; a sale with too few buyers is exact."""
     looker = look(reduced_motion="reduce")

@@ -87,6 +87,7 @@ def assert_readable(browser: Browser, report: Path) -> None:
         assert noticed == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rush", "fault"])
 def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str) -> None:
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.browser.conftest import Look
 from tests.support.looking import Looker
 from tests.support.selling import Sales
@@ -65,6 +67,7 @@ def rush_past(looker: Looker, sales: Sales) -> None:
     looker.wait_text("#word", "^EXACT$")
 
 
+@pytest.mark.slow
 def test_no_control_moves_in_a_rush(look: Look, sales: Sales) -> None:
     """With 2 x 64 busy threads, details and a frozen holder, no control moves, changes size or leaves its panel."""
     sales.reset(STOCK)

@@ -1,7 +1,8 @@
 """Purchases that stop at every point of their critical section until they are told to go on: "you are the scheduler".
 
-``POST /steps`` starts one, ``POST /steps/ID`` lets it go on to its next point, ``GET /steps`` shows all, and
-``DELETE /steps`` ends them. They pass through the real guard, Redis and etcd, each in its own thread: a purchase that
+``POST /steps`` starts one, ``POST /steps/ID`` lets it go on to its next stop, ``GET /steps`` shows all, and
+``DELETE /steps`` ends them. It stops at each point or, by its commands, before everything that it sends to Redis and
+etcd: the points are then places that it passes. They pass through the real guard, Redis and etcd, each in its own thread: a purchase that
 stops is a slow holder, whose lease is kept.
 
 A purchase has `LIMIT_S` seconds in all. When they are over, or it is ended, it writes nothing and leaves its lock.
@@ -10,10 +11,12 @@ A purchase has `LIMIT_S` seconds in all. When they are over, or it is ended, it 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import time
 import uuid
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -28,6 +31,8 @@ from app.telemetry.guard_lines import GuardLines
 from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response
+from labs.steps.mistakes import mistakes
+from labs.steps.wire import Fate, sent_by
 from lock import LockTimeout
 
 logger = logging.getLogger(__name__)
@@ -37,6 +42,10 @@ LIMIT_S = 180.0
 MOST = 8  # under way in one process; each has a thread
 ANSWER_S = 0.3  # how long the answer to a step waits for the next point; a purchase that queues takes longer
 END_S = 5.0
+POINTS, COMMANDS = "points", "commands"
+LAST_REQUESTS = 20  # to etcd, of a purchase that has ended
+ETCD_REQUEST = re.compile("[A-Z][a-z]")
+VARIES = re.compile(r"\d{3,}|[0-9a-f]{12,}")
 
 
 class NotStepped(LockTimeout):
@@ -52,8 +61,14 @@ class SteppedPurchase(PurchaseListener):
     Args:
         inner: the instance's ordinary listener, which hears of all as well.
         limit_s: seconds until the purchase ends by itself.
+        grain: where it stops, `POINTS` or `COMMANDS`.
 
     Attributes:
+        command: that it is about to send, as `redis-cli` would write it; "" where it stands elsewhere.
+        writes: whether that command may change something.
+        fate: what becomes of the next command; see `labs.steps.wire`.
+        attempts: what it has sent and been answered; an attempt ends where it pauses before it tries once more.
+        in_vain: whether its last attempt went as the one before, which then is forgotten.
         point: "start", the last one it came to, or "over".
         stands: whether it waits there to be told to go on.
         stops: how often it came to a point.
@@ -62,7 +77,9 @@ class SteppedPurchase(PurchaseListener):
         thread: in which it is made.
     """
 
-    def __init__(self, guard: Guard, buyer: str, *, instance: str, inner: PurchaseListener, limit_s: float) -> None:
+    def __init__(
+        self, guard: Guard, buyer: str, *, instance: str, inner: PurchaseListener, limit_s: float, grain: str = POINTS
+    ) -> None:
         self.id = uuid.uuid4().hex[:12]
         self._guard, self._buyer, self._instance, self._inner = guard, buyer, instance, inner
         self._lines = GuardLines(type(guard).buy)
@@ -73,6 +90,10 @@ class SteppedPurchase(PurchaseListener):
         self.stops = 0
         self.section: Section | None = None
         self.receipt: Receipt | None = None
+        self.grain, self.command, self.writes, self.fate = grain, "", False, Fate.ANSWERED
+        self.attempts: list[list[str]] = [[]]
+        self.in_vain = False
+        self._sent_since_end = 0
         # The name stands in the queue in etcd, by which a purchase that waits tells behind which one.
         self.thread = threading.Thread(target=self._run, name=f"steps-{self.id}", daemon=True)
 
@@ -97,7 +118,7 @@ class SteppedPurchase(PurchaseListener):
             if not self.stands:
                 over = "is over" if self.is_over else "has not come to its next point: it waits"
                 raise Conflict(f"Purchase {self.id} of {self._buyer} {over}.")
-            self._go, self.stands = True, False
+            self._go, self.stands, self.in_vain = True, False, False
             self._changed.notify_all()
 
     def wait_settled(self, timeout: float) -> None:
@@ -131,6 +152,7 @@ class SteppedPurchase(PurchaseListener):
                 "point": self.point,
                 "line": self._lines.line_of(frame) or self._line,
                 "stands": self.stands,
+                "command": self.command,
                 "left_s": round(max(self._until - time.monotonic(), 0.0), 1),
                 "token": section.token if section else None,
                 "stock_read": section.stock if section else None,
@@ -168,9 +190,40 @@ class SteppedPurchase(PurchaseListener):
         self._stop("left")
         self._inner.left(section, error)
 
+    def sending(self, command: str, *, writes: bool) -> Fate:
+        """It stops before a command; raises NotStepped once it has ended, but its lock is still released in etcd."""
+        if self._ended:
+            self._sent_since_end += 1
+            if self._sent_since_end > LAST_REQUESTS or not ETCD_REQUEST.match(command):
+                raise NotStepped("nobody let this purchase go on in time, or it was ended")
+        if self.grain == COMMANDS:
+            self.command, self.writes = command, writes
+            self._stand()
+            self.command, self.in_vain = "", False
+        self.attempts[-1].append(command)
+        fate, self.fate = self.fate, Fate.ANSWERED
+        return fate
+
+    def answered(self, answer: str) -> None:
+        self.attempts[-1].append(f"> {answer}")
+
+    def pauses(self) -> None:
+        """An attempt is over, if it has sent anything."""
+        if not self.attempts[-1]:
+            return
+        if len(self.attempts) > 1 and _alike(self.attempts[-1], self.attempts[-2]):
+            self.attempts.pop()
+            self.in_vain = True
+        self.attempts.append([])
+
     def _stop(self, point: str) -> None:
+        self.point, self._line = point, self._lines.line_of(sys._getframe()) or self._line
+        if self.grain == POINTS or point == "start":
+            self._stand()
+
+    def _stand(self) -> None:
         with self._changed:
-            self.point, self._line = point, self._lines.line_of(sys._getframe()) or self._line
+            self._line = self._lines.line_of(sys._getframe()) or self._line
             self.stands, self.stops = True, self.stops + 1
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._go or self._ended, max(self._until - time.monotonic(), 0.0))
@@ -199,9 +252,15 @@ class SteppedPurchase(PurchaseListener):
         purchase.began += patience - self._guard.lock_timeout
         try:
             self._check()
-            return self._guard.serve(purchase)
+            with sent_by(self) if self.grain == COMMANDS else nullcontext():
+                return self._guard.serve(purchase)
         except EXPECTED as error:
             return refuse(purchase, error)
+
+
+def _alike(attempt: list[str], other: list[str]) -> bool:
+    """Whether they differ by nothing but times and names that each attempt makes anew."""
+    return [VARIES.sub("#", text) for text in attempt] == [VARIES.sub("#", text) for text in other]
 
 
 class Steps:
@@ -212,11 +271,18 @@ class Steps:
         self._limit_s = limit_s
         self._purchases: dict[str, SteppedPurchase] = {}
         self._adding = threading.Lock()
+        self.guards = {**shop.guards, **{name: kind(shop) for name, kind in mistakes().items()}}
 
-    def add(self, guard: str, buyer: str) -> SteppedPurchase:
+    def add(self, guard: str, buyer: str, grain: str = POINTS) -> SteppedPurchase:
         """Start one; raises Conflict if there are too many. The oldest of those that are over are forgotten."""
-        instance, inner = self._shop.settings.instance, self._shop.listener
-        made = SteppedPurchase(self._shop.guards[guard], buyer, instance=instance, inner=inner, limit_s=self._limit_s)
+        made = SteppedPurchase(
+            self.guards[guard],
+            buyer,
+            instance=self._shop.settings.instance,
+            inner=self._shop.listener,
+            limit_s=self._limit_s,
+            grain=grain,
+        )
         with self._adding:
             over = [id for id, each in self._purchases.items() if each.is_over]
             if len(self._purchases) - len(over) >= MOST:
@@ -267,8 +333,9 @@ def init_app(app: Flask) -> None:
     @app.post(PATH)
     def add_stepped() -> Response:
         require_admin(shop.settings, "steps")
-        asked = Parameters(request, "guard", "buyer")
-        made = steps.add(asked.choice("guard", "none", shop.guards), asked.text("buyer", "anonymous"))
+        asked = Parameters(request, "guard", "buyer", "grain")
+        guard, grain = asked.choice("guard", "none", steps.guards), asked.choice("grain", POINTS, (POINTS, COMMANDS))
+        made = steps.add(guard, asked.text("buyer", "anonymous"), grain)
         return json_response(made.show())
 
     @app.post(f"{PATH}/<id>")

@@ -1,164 +1,216 @@
-"""Every schedule of a guard, each tried from the beginning: a depth-first search without a stored state.
+"""Every order of a guard's moves: states and moves are a graph, and each move of each state is made once.
 
-Equivalent schedules are tried once. Buyers whose names could be swapped come in the order of their names. A step that
-only waits is none: what counts is in which order purchases come to their points, and where that was reached before with
-the same purchases waiting, the search has been.
+A state is known again by its picture. Where it is reached once more, one of its moves is made once more too, and has to
+lead to the same picture as before. Where it does not, the guard depends on something that nobody sees: there is no
+verdict.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from os.path import commonprefix
 
 from app.contract.outcomes import Promise
-from app.guards import guards
+from app.guards.base import Guard
+from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
-from labs.steps.schedules.world import INSIDE, INSTANCES, Stepped, World
+from labs.steps.schedules.world import Stepped, Unsettled, World
+from labs.steps.shop import COMMANDS
 from loadtest.results.fence import past_fence
 from loadtest.results.record import CriticalSection
 from loadtest.results.verdict import judge_rush
 
 # A purchase that has begun so many sections is not interrupted any more: two that undo each other's work have no end.
-MOST_SECTIONS = 2
-MOST_MOVES = 60  # of one schedule
-State = tuple[object, ...]
+MOST_SECTIONS = 3
+MOST_MOVES = 80  # of one order
+MOST_S = 240.0  # of one guard with one kind of fault
+
+
+class Unsteady(Unsettled):
+    """One picture had two futures."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Which faults may be done in an order, and how many."""
+
+    kinds: tuple[Fault, ...] = ()
+    most: int = 1
+
+    @property
+    def name(self) -> str:
+        """By which the table and the file tell of it."""
+        if self.most > 1:
+            return f"{self.most}-faults"
+        return self.kinds[0].value if self.kinds else Fault.NONE.value
+
+
+NO_FAULT = Budget()
+PAUSE, KILL, LOST = Budget((Fault.PAUSE,)), Budget((Fault.KILL, Fault.KILL_SENT)), Budget((Fault.LOST,))
+
+
+def budgets_of(guard: type[Guard], most: int) -> list[Budget]:
+    """What is done to a guard: nothing to one that promises nothing, and each kind of fault to all others."""
+    if guard.promise is Promise.NONE or not most:
+        return [NO_FAULT]
+    budgets = [NO_FAULT, PAUSE, KILL, LOST]
+    if most > 1:
+        pauses = PAUSE.kinds if guard.promise is Promise.EXACT else ()
+        budgets.append(Budget((*pauses, *KILL.kinds, *LOST.kinds), most))
+    return budgets
 
 
 class Explorer:
-    """Tries the schedules of one guard with one kind of fault.
+    """Tries all moves of one guard within one budget of faults.
 
     Args:
         world: is started.
-        fault: done once in each schedule; NONE: in no schedule.
+        seconds: after which the rest is left out.
+
+    Attributes:
+        graph: what was found; it grows.
     """
 
-    def __init__(self, world: World, guard: str, fault: Fault = Fault.NONE) -> None:
-        self._world = world
-        self._guard = guards()[guard]
-        self._fault = fault
-        self._seen: set[State] = set()
-        self._alternatives: list[list[Move]] = []  # at each depth, the first is the one that is taken
-        self.has_waited = False  # whether a purchase ever waited: then the guard has a lock of some kind
+    def __init__(self, world: World, guard: type[Guard], budget: Budget = NO_FAULT, *, seconds: float = MOST_S) -> None:
+        self._world, self._guard, self._budget, self._seconds = world, guard, budget, seconds
+        self._states: dict[str, State] = {}
+        self._done: list[Done] = []
+        self.graph = Graph()
+        self.schedules: dict[int, Schedule] = {}  # of each end, by the number of its state
 
-    def schedules(self) -> Iterator[Schedule]:
-        """Each schedule, as soon as it was tried; raises ServerError or SaleError."""
-        with ExitStack() as setting:
-            if self._fault is Fault.LOST:
-                setting.enter_context(self._world.proxied())
-            if self._fault is Fault.KILL:
-                setting.enter_context(self._world.with_spare())
-            while True:
-                schedule = self._try_one()
-                if schedule and (
-                    self._fault is Fault.NONE or any(each.move.fault is self._fault for each in schedule.moves)
-                ):
-                    yield schedule
-                while self._alternatives and len(self._alternatives[-1]) == 1:
-                    self._alternatives.pop()
-                if not self._alternatives:
-                    return
-                self._alternatives[-1].pop(0)
+    def explore(self) -> Iterator[Graph]:
+        """The graph, after each run; complete at the end, or cut. Raises ServerError or SaleError."""
+        until = time.monotonic() + self._seconds
+        with self._world.with_spare() if KILL.kinds[0] in self._budget.kinds else ExitStack():
+            self._warm_up()
+            self._begin()
+            open_states = [self._state()]
+            while open_states and time.monotonic() < until:
+                state = open_states[-1]
+                if not state.untried:
+                    open_states.pop()
+                    continue
+                open_states += self._run_from(state)
+                yield self.graph
 
     def replay(self, moves: list[Move]) -> Schedule:
-        """One schedule as it is given, to its end."""
-        self._fault = next((move.fault for move in moves if move.fault is not Fault.NONE), Fault.NONE)
-        self._alternatives = [[move] for move in moves]
-        schedule = self._try_one()
-        assert schedule is not None
-        return schedule
+        """One order as it is given, to its end or as far as it goes."""
+        self._budget = Budget(tuple(Fault), len(moves))
+        with self._world.with_spare() if any(move.fault in KILL.kinds for move in moves) else ExitStack():
+            self._warm_up()
+            self._begin()
+            for move in moves:
+                self._make(move)
+            return self._judged()
 
-    def _try_one(self) -> Schedule | None:
-        """Follow the path, and beyond it take what is first; None where the search has been."""
-        world, path = self._world, len(self._alternatives)
-        world.reset(self._guard.name)
-        done: list[Done] = []
-        arrivals: list[tuple[str, str]] = []
-        while True:
-            depth = len(done)
-            moves = self._moves(done)
-            if not moves:
-                return self._judged(done)
-            if depth < path and self._alternatives[depth][0] not in moves:  # a guard that depends on time
-                path = depth
-                del self._alternatives[depth:]
-            if depth >= path:
-                self._alternatives.append(moves)
-            move = self._alternatives[depth][0]
-            before = {each.buyer: (each.stops, each.is_over) for each in world.purchases}
+    def _warm_up(self) -> None:
+        """Each instance makes a purchase: it knows the sale then, and Redis its scripts."""
+        self._begin()
+        for _ in range(MOST_MOVES):
+            if purchase := next((each for each in self._world.purchases if each.can_step), None):
+                self._world.step(purchase.buyer)
+
+    def _begin(self) -> None:
+        self._world.reset(self._guard.name)
+        self._done = []
+
+    def _run_from(self, state: State) -> list[State]:
+        """From the beginning to this state, and on along what is untried; the new states on the way."""
+        self._begin()
+        for move in state.path:
             self._make(move)
-            purchase = world.purchase(move.buyer)
-            done.append(Done(move, purchase.point, purchase.waits))
-            if move.fault is not Fault.NONE:
-                arrivals.append((move.buyer, move.fault.value))
-            arrivals += self._arrived(before, move)
-            self.has_waited |= purchase.waits
-            waiting = frozenset(each.buyer for each in world.purchases if each.waits)
-            state = (*arrivals, waiting)
-            if depth + 1 >= path:
-                if state in self._seen:
-                    self._alternatives[depth + 1 :] = []
-                    return None
-                self._seen.add(state)
+        if self._world.picture() != state.picture:
+            raise self._unsteady(state)
+        found: list[State] = []
+        while state.untried:
+            move = state.untried[0]
+            self._make(move)
+            known = len(self._states)
+            following = state.moves[move] = self._state()
+            if len(self._states) == known:
+                self._check(following)
+                break
+            found.append(following)
+            state = following
+        return found
 
-    def _arrived(self, before: dict[str, tuple[int, bool]], move: Move) -> list[tuple[str, str]]:
-        """Who came to which point in this move: first the purchase that was told to go on, then those it let in."""
-        world = self._world
-        came = [each for each in world.purchases if (each.stops, each.is_over) != before[each.buyer]]
-        came.sort(key=lambda each: (each.buyer != move.buyer, each.buyer))
-        return [(each.buyer, each.point) for each in came if not each.is_dead]
+    def _check(self, state: State) -> None:
+        """Make one of its moves once more."""
+        tried = next(((move, to) for move, to in state.moves.items() if to is not None), None)
+        if tried is None:
+            return
+        move, to = tried
+        self._make(move)
+        if self._world.picture() != to.picture:
+            raise self._unsteady(to)
 
-    def _make(self, move: Move) -> None:
-        world = self._world
-        actions = {
-            Fault.NONE: world.step,
-            Fault.PAUSE: world.pause,
-            Fault.KILL: world.kill,
-            Fault.LOST: world.lose_answer,
-        }
-        actions[move.fault](move.buyer)
-
-    def _moves(self, done: list[Done]) -> list[Move]:
-        """What can be done now: the purchase that moved last goes on first."""
-        if len(done) >= MOST_MOVES:
-            return []
-        last = done[-1].move.buyer if done else ""
-        can_step = [each for each in self._world.purchases if self._can_step(each)]
-        can_step.sort(key=lambda each: (each.buyer != last, each.buyer))
-        begun = Counter(each.move.buyer for each in done if each.point == "locked")
-        if impatient := [each for each in can_step if begun[each.buyer] >= MOST_SECTIONS]:
-            can_step = impatient[:1]
-        moves = [Move(each.buyer) for each in can_step]
-        if self._fault is not Fault.NONE and all(each.move.fault is Fault.NONE for each in done):
-            moves += [Move(each.buyer, self._fault) for each in can_step if self._can_fail(each)]
-        return moves
-
-    def _can_step(self, purchase: Stepped) -> bool:
-        return purchase.stands and not purchase.is_dead and (purchase.point != "start" or self._is_first(purchase))
-
-    def _is_first(self, purchase: Stepped) -> bool:
-        """Whether no purchase before it could be swapped with it: of the same instance, or of one like it."""
-        purchases = self._world.purchases
-        place = purchases.index(purchase)
-        before = [each for each in purchases[:place] if each.point == "start" and not each.waits]
-        if any(each.instance is purchase.instance for each in before):
-            return False
-        alike = len(purchases) % INSTANCES == 0
-        return not (alike and self._is_untouched(purchase) and any(map(self._is_untouched, before)))
-
-    def _is_untouched(self, purchase: Stepped) -> bool:
-        return all(
-            each.point == "start" and not each.waits
-            for each in self._world.purchases
-            if each.instance is purchase.instance
+    def _unsteady(self, state: State) -> Unsteady:
+        one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
+        mine, theirs = state.picture, self._world.picture()
+        begins = max(len(commonprefix([mine, theirs])) - 60, 0)
+        apart = f"{mine[begins:][:160]!r} and {theirs[begins:][:160]!r}"
+        return Unsteady(
+            f"{self._guard.name} depends on something that nobody sees, such as a clock or a random number: "
+            f"{one} and {other} lead from one state to two: {apart}"
         )
 
-    def _can_fail(self, purchase: Stepped) -> bool:
-        if self._fault is Fault.LOST:
-            return purchase.point == "write"
-        return purchase.point in INSIDE
+    def _state(self) -> State:
+        """That in which the world is now; it is added, if it is new."""
+        picture = self._world.picture()
+        if known := self._states.get(picture):
+            return known
+        path = [done.move for done in self._done]
+        state = State(len(self._states), picture, path, self._world.shown())
+        self._states[picture] = state
+        moves, state.is_cut = self._moves()
+        state.moves = dict.fromkeys(moves)
+        if not moves and not state.is_cut:
+            self.schedules[state.number] = schedule = self._judged()
+            state.ending = schedule.ending
+        self.graph.states.append(state)
+        return state
 
-    def _judged(self, done: list[Done]) -> Schedule:
+    def _make(self, move: Move) -> None:
+        world, purchase = self._world, self._world.purchase(move.buyer)
+        command = purchase.command if move.fault not in (Fault.PAUSE, Fault.KILL) else ""
+        if move.fault is Fault.PAUSE:
+            world.pause(move.buyer)
+        elif move.fault in KILL.kinds:
+            world.kill(move.buyer, behind_command=move.fault is Fault.KILL_SENT)
+        else:
+            world.step(move.buyer, loses_answer=move.fault is Fault.LOST)
+        self._done.append(Done(move, purchase.point, purchase.waits, command))
+
+    def _moves(self) -> tuple[list[Move], bool]:
+        """What can be done now, the purchase that moved last first; and whether something is left out."""
+        can_step = [each for each in self._world.purchases if each.can_step]
+        if len(self._done) >= MOST_MOVES:
+            return [], bool(can_step)
+        last = self._done[-1].move.buyer if self._done else ""
+        can_step.sort(key=lambda each: (each.buyer != last, each.buyer))
+        begun = Counter(done.move.buyer for done in self._done if done.point == "locked" and not done.waits)
+        left_out = [each for each in can_step if self._world.grain != COMMANDS and begun[each.buyer] >= MOST_SECTIONS]
+        if left_out:
+            can_step = left_out[:1]
+        moves = [Move(each.buyer) for each in can_step]
+        if sum(done.move.is_fault for done in self._done) < self._budget.most:
+            moves += [Move(each.buyer, kind) for each in can_step for kind in self._budget.kinds if self._can(kind, each)]
+        return moves, bool(left_out)
+
+    def _can(self, kind: Fault, purchase: Stepped) -> bool:
+        if not purchase.has_begun or purchase.instance.frozen:
+            return False
+        if kind is Fault.LOST:
+            return purchase.writes
+        if kind is Fault.KILL:  # to others, a death before a later command is one behind the command before
+            return not purchase.sent
+        return kind is Fault.PAUSE or bool(purchase.command)
+
+    def _judged(self) -> Schedule:
         world = self._world
         ledger, left = world.ledger()
         answers = [each.answer() for each in world.purchases]
@@ -167,14 +219,11 @@ class Explorer:
         verdict = judge_rush(
             stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0, past_fence=late
         )
-        ending = Ending.of(verdict, vanished=world.items - len(ledger) - left, fault=self._fault)
-        return Schedule(self._guard.name, self._fault, done, ending, left, answers, ledger, sections)
+        ending = Ending.of(
+            verdict,
+            vanished=world.items - len(ledger) - left,
+            has_fault=any(done.move.is_fault for done in self._done),
+            stuck=sum(not each.is_over for each in world.purchases),
+        )
+        return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, sections)
 
-
-def faults_of(guard: str, *, has_waited: bool) -> list[Fault]:
-    """What can be done to a guard: where no purchase ever waits, a pause and a death are nothing but other orders."""
-    kind = guards()[guard]
-    if kind.promise is Promise.NONE:
-        return []
-    has_lock = kind.loses_lock or has_waited
-    return [Fault.PAUSE, Fault.KILL, Fault.LOST] if has_lock else [Fault.LOST]

@@ -15,7 +15,6 @@ from typing import Any
 from loadtest.ports import free_port
 from loadtest.stack.apps import App
 from loadtest.stack.process import ServerError
-from loadtest.stack.proxy import Proxy
 
 TTL_S = 120  # of leases and of the Redis lock: none ends by itself while a schedule is tried
 ANSWER_S = 20.0
@@ -39,12 +38,11 @@ class Hatchery(App):
 class SteppedInstance:
     """One process with purchases; `ask` calls a method of its `Worker`."""
 
-    def __init__(self, hatchery: Hatchery, name: str, environment: Mapping[str, str], proxy: Proxy | None) -> None:
+    def __init__(self, hatchery: Hatchery, name: str, environment: Mapping[str, str]) -> None:
         self.name = name
-        self.proxy = proxy
         self.frozen = False
         self._hatchery = hatchery
-        self._pid: int | None = None
+        self.pid = 0
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.settimeout(ANSWER_S)
         self._connection.connect(str(hatchery.socket))
@@ -53,7 +51,7 @@ class SteppedInstance:
 
     def ready(self) -> SteppedInstance:
         """Wait until it has connected to its servers; raises ServerError."""
-        self._pid = int(self._receive())
+        self.pid = int(self._receive())
         return self
 
     def ask(self, name: str, *arguments: Any) -> Any:
@@ -77,13 +75,11 @@ class SteppedInstance:
         with suppress(OSError):
             self._stream.close()
         self._connection.close()
-        if self.proxy:
-            self.proxy.stop()
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
-            if self._pid is not None:
-                os.kill(self._pid, number)
+            if self.pid:
+                os.kill(self.pid, number)
 
     def _send(self, name: str, arguments: Any) -> None:
         try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from itertools import groupby
 
 from app.contract.verdict import Verdict
 from loadtest.results.answer import Answer
@@ -23,24 +23,29 @@ STEPS = {  # what a purchase does on its way to a point, by that point; see `lab
 
 
 class Fault(str, Enum):
-    """What is done to a purchase that stands at a point, once in a schedule."""
+    """What is done to a purchase that stands at a point or before a command."""
 
     NONE = "none"
     PAUSE = "pause"
     KILL = "kill"
+    KILL_SENT = "kill-sent"  # behind its command, whose answer is still out
     LOST = "lost"
 
 
 @dataclass(frozen=True)
 class Move:
-    """A step of a purchase to its next point, or a fault; an answer is lost in a step."""
+    """A step of a purchase to its next stop, or a fault; an answer is lost in a step, as is a process behind a command."""
 
     buyer: str
     fault: Fault = Fault.NONE
 
     def __str__(self) -> str:
         """As it stands in the address of the scheduler's page."""
-        return self.buyer if self.fault is Fault.NONE else f"{self.buyer}-{self.fault.value}"
+        return f"{self.buyer}-{self.fault.value}" if self.is_fault else self.buyer
+
+    @property
+    def is_fault(self) -> bool:
+        return self.fault is not Fault.NONE
 
 
 @dataclass(frozen=True)
@@ -50,25 +55,38 @@ class Done:
     Attributes:
         point: where the purchase was then, or where it had been if it waits.
         waits: whether it is known to wait.
+        command: what it has sent in this move.
     """
 
     move: Move
     point: str
     waits: bool
+    command: str = ""
 
     @property
     def matters(self) -> bool:
-        return self.waits or self.move.fault is not Fault.NONE or self.point in ("read", "left")
+        return self.waits or self.move.is_fault or bool(self.command) or self.point in ("read", "left")
 
     @property
     def words(self) -> str:
-        """Such as "A read"."""
+        """Such as "A read", or "A GET stock"."""
         if self.move.fault is Fault.PAUSE:
             return f"{self.move.buyer} is paused beyond its lease"
         if self.move.fault is Fault.KILL:
             return f"{self.move.buyer} is killed"
-        lost = ", answer lost" if self.move.fault is Fault.LOST else ""
-        return f"{self.move.buyer} {'waits' if self.waits else STEPS.get(self.point, self.point)}{lost}"
+        ends = {Fault.LOST: ", answer lost", Fault.KILL_SENT: ", and is killed"}.get(self.move.fault, "")
+        does = brief(self.command) if self.command else STEPS.get(self.point, self.point)
+        return f"{self.move.buyer} {does}{', waits' if self.waits and self.command else ''}{ends}" if self.command or not self.waits else f"{self.move.buyer} waits"
+
+
+def brief(command: str) -> str:
+    """The beginning of a command, with the last part of its key: "SET lock"."""
+    name, *arguments = command.partition(";")[0].split()
+    if name.startswith("EVAL"):
+        return arguments[0] if arguments else name
+    if name == "Txn":
+        return " ".join(["Txn", *(word for word in arguments if word in ("put", "delete_range", "range"))][:2])
+    return f"{name} {re.split(r'[:/]', arguments[0].strip(chr(39)))[-1]}" if arguments else name
 
 
 @dataclass(frozen=True)
@@ -80,22 +98,31 @@ class Ending:
         lost_updates: sales missing from the counter.
         told_wrong: answers that ledger, real time or fence contradict.
         unsold: items that were lost, or, without a fault, that a buyer did not get.
+        stuck: purchases that wait, with nobody left to wake them.
     """
 
     oversold: int = 0
     lost_updates: int = 0
     told_wrong: int = 0
     unsold: int = 0
+    stuck: int = 0
 
     @classmethod
-    def of(cls, verdict: Verdict, *, vanished: int, fault: Fault) -> Ending:
+    def of(cls, verdict: Verdict, *, vanished: int, has_fault: bool, stuck: int) -> Ending:
         wrong = ("missing", "contradicted", "duplicates", "out_of_order", "premature", "past_fence")
         return cls(
             oversold=verdict.oversold,
             lost_updates=verdict.lost_updates,
             told_wrong=sum(getattr(verdict, name) for name in wrong),
-            unsold=verdict.undersold if fault is Fault.NONE else max(vanished, 0),
+            unsold=max(vanished, 0) if has_fault or stuck else verdict.undersold,
+            stuck=stuck,
         )
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """In which ways it is wrong: 1 for each of them, and for "wrong"."""
+        kinds = {name: 1 for name, number in asdict(self).items() if number}
+        return {**kinds, "wrong": 1} if kinds else {}
 
     @property
     def is_right(self) -> bool:
@@ -113,7 +140,6 @@ class Schedule:
     """
 
     guard: str
-    fault: Fault
     moves: Sequence[Done]
     ending: Ending
     stock_left: int
@@ -128,8 +154,8 @@ class Schedule:
 
     @property
     def line(self) -> str:
-        """The moves that matter, in words: reads, writes, waits and the fault, with the place where it came."""
-        last = max((place for place, done in enumerate(self.moves) if done.point == "left"), default=len(self.moves))
+        """The moves that matter, in words: what is sent, read and written, waits and faults."""
+        last = max((place for place, done in enumerate(self.moves) if done.matters), default=len(self.moves))
         following = [*self.moves[1:], None]
         shown = [
             done.words
@@ -137,11 +163,6 @@ class Schedule:
             if done.matters or (after and after.move.fault in (Fault.PAUSE, Fault.KILL))
         ]
         return " · ".join(shown)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """By which the shortest schedule is found: how often another purchase goes on, and the steps."""
-        return len(list(groupby(done.move for done in self.moves))), len(self.moves)
 
 
 def moves_of(path: str) -> list[Move]:

@@ -1,4 +1,4 @@
-"""Instances without HTTP whose purchases stop at every point, made by fork as they are needed.
+"""Instances without HTTP whose purchases stop at every point or command, made by fork as they are needed.
 
 ``python -m labs.steps.schedules.worker SOCKET`` listens there. Each connection is served by a new process, which has
 session, connections and threads like an instance. Requests and answers are lines of JSON; the first request has the
@@ -46,13 +46,15 @@ from typing import Any  # noqa: E402
 
 from app import create_app, services  # noqa: E402
 from app.config.settings import Settings  # noqa: E402
-from app.guards import base  # noqa: E402
+from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
+from labs.steps import wire  # noqa: E402
+from labs.steps.mistakes import mistakes  # noqa: E402
 from labs.steps.shop import SteppedPurchase  # noqa: E402
 from lock import CohortMutex, LockError  # noqa: E402
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
-END_S = 5.0
+END_S = 2.0
 POLL_S = 0.005  # the longest sleep of a purchase that polls
 CHECKS = 4  # that a purchase may make without having tried in vain: acquiring makes two, and two more after a cancel
 SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
@@ -65,59 +67,70 @@ class SteppedWorker:
         os.environ.update(environment)
         self._sleeps: Counter[int | None] = Counter()  # by thread; a wait that polls sleeps or checks in each attempt
         self._checks: Counter[int | None] = Counter()
+        self._purchases: dict[str, SteppedPurchase] = {}
         time.sleep = self._counted_sleep(time.sleep)
         base.SLICE_S = SLICE_S
         self._shop = services.of(create_app(Settings.from_environment()))
         self._shop.sessions.check_open = self._counted_check(self._shop.sessions.check_open)  # type: ignore[method-assign]
         self._shop.warm_up()
-        self._purchases: dict[str, SteppedPurchase] = {}
 
     def _counted_sleep(self, sleep: Callable[[Any], None]) -> Callable[[Any], None]:
         def counted(seconds: Any) -> None:
             self._sleeps[threading.get_ident()] += 1
-            is_purchase = threading.current_thread().name.startswith("steps-")
-            sleep(min(seconds, POLL_S) if is_purchase else seconds)
+            if purchase := self._own_purchase():
+                purchase.pauses()
+            sleep(min(seconds, POLL_S) if purchase else seconds)
 
         return counted
 
     def _counted_check(self, check_open: Callable[[], None]) -> Callable[[], None]:
         def counted() -> None:
             self._checks[threading.get_ident()] += 1
+            if purchase := self._own_purchase():
+                purchase.pauses()
             check_open()
 
         return counted
 
+    def _own_purchase(self) -> SteppedPurchase | None:
+        """That which is made by this thread."""
+        return next((each for each in self._purchases.values() if each.thread is threading.current_thread()), None)
+
     def reset(self, stock: int) -> None:
         self._shop.sale.reset(stock)
 
-    def add(self, guard: str, buyer: str) -> str:
+    def add(self, guard: str, buyer: str, grain: str) -> str:
         """A purchase that stands before the guard; its id, which is in the name of its thread."""
         shop = self._shop
         for stock in shop.stocks.values():  # so that each schedule begins alike: it asks before it waits for a lock
             stock.sold_out_at = time.monotonic()
         purchase = SteppedPurchase(
-            shop.guards[guard], buyer, instance=shop.settings.instance, inner=shop.listener, limit_s=LIMIT_S
+            shop.guards[guard], buyer, instance=shop.settings.instance, inner=shop.listener, limit_s=LIMIT_S, grain=grain
         )
         self._purchases[buyer] = purchase
         purchase.start()
         return purchase.id
 
-    def go(self, buyer: str) -> None:
-        """Let it go on to its next point."""
+    def step(self, buyer: str, wait_s: float, fate: str) -> dict[str, dict[str, Any]]:
+        """Let it go on to its next stop, with this fate of its command, and `look`."""
+        self._purchases[buyer].fate = wire.Fate(fate)
         self._purchases[buyer].go()
-
-    def step(self, buyer: str, wait_s: float) -> dict[str, dict[str, Any]]:
-        """`go`, and `look`."""
-        self.go(buyer)
         return self.look(wait_s)
+
+    def lease(self) -> int:
+        """That of its session, 0 if it has none."""
+        session = self._shop.sessions._session
+        return 0 if session is None or session.lost.is_set() else session.lease_id
 
     def thaw(self, seconds: float, buyer: str) -> None:
         """Go on after a pause of so many seconds, with this purchase first, if one is named."""
         _OFFSET[0] += seconds
-        if buyer:
-            self.go(buyer)
         with contextlib.suppress(LockError):  # its lease is lost, as its lease thread would soon find
             self._shop.sessions.session().ensure()
+        with contextlib.suppress(LockError):
+            self._shop.sessions.session()
+        if buyer:
+            self._purchases[buyer].go()
 
     def look(self, wait_s: float) -> dict[str, dict[str, Any]]:
         """All purchases, as soon as each stands or is over, or after so many seconds."""
@@ -133,18 +146,26 @@ class SteppedWorker:
         return ", ".join(f"{Path(each.filename).name}:{each.lineno}" for each in reversed(lines))
 
     def end(self) -> None:
-        """Forget all purchases, and have a session for the next ones."""
+        """Have all purchases end, in whatever order they can."""
         for purchase in self._purchases.values():
             purchase.end()
-        for purchase in self._purchases.values():
-            purchase.join(END_S)
-        self._purchases.clear()
+
+    def forget(self) -> bool:
+        """Forget all purchases, and have a new session for the next ones; False if one does not end."""
         until = time.monotonic() + END_S
+        for purchase in self._purchases.values():
+            purchase.join(max(until - time.monotonic(), 0.0))
+        if any(purchase.thread.is_alive() for purchase in self._purchases.values()):
+            return False
+        self._purchases.clear()
+        with contextlib.suppress(LockError):  # what it has learned of other runs would show in the next one
+            self._shop.sessions.session().close()
         while time.monotonic() < until:
             with contextlib.suppress(LockError):
                 self._shop.sessions.session().ensure()
-                return
+                return True
             time.sleep(0.002)
+        return False
 
     def _show(self, purchase: SteppedPurchase) -> dict[str, Any]:
         receipt, section, thread = purchase.receipt, purchase.section, purchase.thread
@@ -159,6 +180,12 @@ class SteppedWorker:
             "order": receipt.order if receipt else None,
             "in_doubt": bool(receipt and receipt.in_doubt),
             "detail": receipt.detail if receipt else "",
+            "line": purchase.show()["line"],
+            "stock_read": section.stock if section else None,
+            "command": purchase.command,
+            "writes": purchase.writes,
+            "sent": [text for attempt in purchase.attempts for text in attempt],
+            "in_vain": purchase.in_vain and not purchase.attempts[-1],
         }
 
     def _is_queued(self, thread: threading.Thread) -> bool:
@@ -194,6 +221,7 @@ def serve(connection: socket.socket) -> None:
 
 def main(path: str, *modules: str) -> None:
     """Make a worker for each connection, until this process is killed."""
+    guards().update(mistakes())
     for name in modules:
         import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children need nobody to wait for them

@@ -1,19 +1,21 @@
 """The world of a schedule: etcd, Redis, and two instances whose purchases go on only when told so.
 
-After each step the world is settled: every purchase stands at a point, is over, or is proven to wait. That is looked
-up, and never guessed by a sleep. A purchase waits if
+After each step the world is settled: every purchase stands, is over, or is proven to wait. That is looked up, and never
+guessed by a sleep. A purchase waits if
 
-- its key in etcd is behind the one of a purchase that stands,
+- its key in etcd is behind the one of a purchase that stands, or of none,
 - the Redis lock has the value that it has had since a purchase came in, which stands,
-- it is behind another purchase of its instance in a commit queue or a cohort, or
-- it polls, and has tried once more, in vain, since all others stand.
+- it is behind another purchase of its instance in a commit queue or a cohort,
+- it polls, and has tried once more, in vain, since all others stand, or
+- it stands before an attempt, the one before was in vain, and nothing has changed since.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -27,20 +29,38 @@ from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
 from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance
+from labs.steps.schedules.picture import RUN, canonical
+from labs.steps.shop import COMMANDS, POINTS
+from labs.steps.wire import Fate
 from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
 from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.process import Resource, ServerError
-from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd, Redis
 from lock import Contender, LockError, connect
 
 SALE = "schedules"
+KEYS = Keys(SALE)
+PREVIOUS = {KEYS.previous, KEYS.previous_orders}
+OF_THE_SALE = {KEYS.initial, KEYS.stock, KEYS.lucky, KEYS.orders, KEYS.fence, KEYS.generation, KEYS.answers, *PREVIOUS}
+OPENED = f"sale/{SALE}/opened"
 BUYERS = "ABCD"
 INSTANCES = 2
 SETTLE_S = 5.0
+LATE_S = 1.0  # a key that is still there so long after its purchase is over was left there
 LOOK_S = 0.002
+FIRST_REVISION = 1000  # so that a token is no small number of another kind
+ServerKeys = dict[str, tuple[str, int]]
+READ: dict[str, Callable[[Any, str], Any]] = {
+    "string": lambda pipe, name: pipe.get(name),
+    "list": lambda pipe, name: pipe.lrange(name, 0, -1),
+    "hash": lambda pipe, name: pipe.hgetall(name),
+    "set": lambda pipe, name: pipe.smembers(name),
+    "zset": lambda pipe, name: pipe.zrange(name, 0, -1, withscores=True),
+    "stream": lambda pipe, name: pipe.xrange(name),
+    "none": lambda pipe, name: pipe.get(name),
+}
 INSIDE = ("locked", "read", "think", "write", "left")
 AGAIN = 2  # attempts of a wait that polls: the first of them may have begun before all others stood
 
@@ -61,6 +81,12 @@ class Stepped:
     stops: int = 1
     waits: bool = False
     is_dead: bool = False
+    in_vain: bool = False
+    command: str = ""
+    writes: bool = False
+    line: int | None = None
+    stock_read: int | None = None
+    sent: list[str] = field(default_factory=list)
     attempts: int = 0
     queued: bool = False
     token: Token | None = None
@@ -82,6 +108,14 @@ class Stepped:
     @property
     def is_inside(self) -> bool:
         return self.stands and self.point in INSIDE
+
+    @property
+    def has_begun(self) -> bool:
+        return self.stops > 1
+
+    @property
+    def can_step(self) -> bool:
+        return self.stands and not self.is_dead and not self.waits
 
     def answer(self) -> Answer:
         """What its buyer was told; after the death of the instance, nothing."""
@@ -108,12 +142,14 @@ class World(Resource):
         items: for sale.
         buyers: how many purchases; each of the instances takes them in turn.
         modules: are imported by each instance; they may add guards to `app.guards.guards`.
+        grain: where purchases stop, see `labs.steps.shop`.
     """
 
     directory: Path
     items: int = 1
     buyers: int = 2
     modules: Sequence[str] = ()
+    grain: str = COMMANDS
     purchases: list[Stepped] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -132,8 +168,10 @@ class World(Resource):
         self._instances: list[SteppedInstance] = []
         self._spare: SteppedInstance | None = None
         self._lock_values: dict[str, Stepped] = {}
+        self._in_vain: dict[str, ServerKeys] = {}  # by buyer: the keys when its last attempt ended
+        self._keys: ServerKeys = {}
+        self._owners: dict[str, SteppedInstance] = {}
         self._open = ExitStack()
-        self._is_proxied = False
         self._numbers = count(1)
 
     def start(self) -> None:
@@ -148,6 +186,8 @@ class World(Resource):
         self._redis: Any = redis.Redis.from_url(self.redis.url, decode_responses=True)
         self._open.callback(self._redis.close)
         self._sections = SectionTail(self._directory_of_sections)
+        with ThreadPoolExecutor(8) as pool:  # etcd counts its writes
+            list(pool.map(lambda number: self._etcd.put("first", str(number)), range(FIRST_REVISION)))
         self._instances = [self._instance().ready() for _ in range(INSTANCES)]
 
     def stop(self) -> None:
@@ -157,15 +197,6 @@ class World(Resource):
         self._open.close()
         for process in (self._hatchery, self.redis, self.etcd):
             process.kill()
-
-    @contextmanager
-    def proxied(self) -> Iterator[None]:
-        """Inside, a proxy stands between each instance and Redis, so that an answer can be lost."""
-        self._renew(is_proxied=True)
-        try:
-            yield
-        finally:
-            self._renew(is_proxied=False)
 
     @contextmanager
     def with_spare(self) -> Iterator[None]:
@@ -178,66 +209,69 @@ class World(Resource):
             self._spare = None
 
     def reset(self, guard: str) -> None:
-        """A new sale, and purchases that stand before the guard; raises ServerError."""
-        for number, instance in enumerate(self._instances):
-            if any(each.is_dead for each in self.purchases if each.instance is instance):
-                self._instances[number] = self._next_instance()
-            else:
-                if instance.frozen:
-                    instance.thaw()
+        """Nothing on the servers but a new sale, and purchases that stand before the guard; raises ServerError."""
+        dead = [each.instance for each in self.purchases if each.is_dead]
+        for instance in self._instances:
+            if instance.frozen:
+                instance.thaw()
+            if instance not in dead:
                 instance.ask("end")
+        for number, instance in enumerate(self._instances):
+            if instance in dead or not instance.ask("forget"):
+                instance.kill()
+                self._instances[number] = self._next_instance()
+        for name in set(self._redis.scan_iter(count=1000)) - OF_THE_SALE:
+            self._redis.delete(name)
+        for kv in self._etcd.get_prefix("").keys:
+            if kv.key != OPENED:
+                self._etcd.delete(kv.key)
         self._instances[0].ask("reset", self.items)
         self._lock_values.clear()
+        self._in_vain.clear()
         self._sections.poll()
         self.clock = Start.now()
         homes = [self._instances[number % INSTANCES] for number in range(self.buyers)]
         self.purchases = [
-            Stepped(buyer, home, home.ask("add", guard, buyer)) for buyer, home in zip(BUYERS, homes, strict=False)
+            Stepped(buyer, home, home.ask("add", guard, buyer, self.grain))
+            for buyer, home in zip(BUYERS, homes, strict=False)
         ]
+        self._first_revision = self._revision_apart([each.pid for each in self._instances])
+        self._keys, self._owners = self._look_at_servers(), {}
 
-    def step(self, buyer: str) -> None:
-        """Let a purchase go on to its next point; one that is frozen is thawed."""
+    def step(self, buyer: str, *, loses_answer: bool = False) -> None:
+        """Let a purchase go on to its next stop; one that is frozen is thawed."""
         purchase = self.purchase(buyer)
         purchase.sent_ms = purchase.sent_ms or time.time() * 1000
         purchase.stands = False
         if purchase.instance.frozen:
             purchase.instance.thaw(buyer)
         else:
-            self._take(purchase.instance.ask("step", buyer, LOOK_S))
-        self._settle()
+            fate = Fate.LOST if loses_answer else Fate.ANSWERED
+            self._take(purchase.instance.ask("step", buyer, LOOK_S, fate.value))
+        self._settle(purchase)
 
     def pause(self, buyer: str) -> None:
         """Freeze the purchase and all of its instance beyond its lease; `step` thaws it."""
         instance = self.purchase(buyer).instance
+        lease = instance.ask("lease")
         instance.freeze()
-        self._end_leases(instance)
+        self._end_leases(instance, lease)
         self._settle()
 
-    def kill(self, buyer: str) -> None:
-        """Kill -9 of its instance, whose lease ends."""
+    def kill(self, buyer: str, *, behind_command: bool = False) -> None:
+        """Kill -9 of its instance, at once or behind the purchase's next command; the instance's lease ends."""
         instance = self.purchase(buyer).instance
+        lease = instance.ask("lease")
+        if behind_command:
+            with suppress(ServerError):
+                instance.ask("step", buyer, SETTLE_S, Fate.KILLED.value)
+                raise Unsettled(f"{buyer} sent no command, so it was not killed behind it")
+            self._note_owners(self.purchase(buyer))
         for purchase in self.purchases:
             if purchase.instance is instance and not purchase.is_over:
                 purchase.is_dead, purchase.stands, purchase.answered_ms = True, False, time.time() * 1000
         instance.kill()
-        self._end_leases(instance)
-        self._settle()
-
-    def lose_answer(self, buyer: str) -> None:
-        """`step`, and Redis does what it asks for, and the answer is lost."""
-        purchase = self.purchase(buyer)
-        proxy = purchase.instance.proxy
-        assert proxy is not None
-        proxy.stall(ANSWERS)
-        purchase.stands = False
-        purchase.instance.ask("go", buyer)
-        until = time.monotonic() + SETTLE_S
-        while not proxy.held_back(ANSWERS):
-            if time.monotonic() > until:
-                raise Unsettled(f"{buyer} sent no write within {SETTLE_S:g} s")
-            time.sleep(LOOK_S / 4)
-        proxy.reset()
-        proxy.resume()
+        self._end_leases(instance, lease)
         self._settle()
 
     def purchase(self, buyer: str) -> Stepped:
@@ -256,21 +290,34 @@ class World(Resource):
 
     # Settling
 
-    def _settle(self) -> None:
-        until, baseline = time.monotonic() + SETTLE_S, dict[str, int]()
+    def _settle(self, moved: Stepped | None = None) -> None:
+        until, late, baseline = time.monotonic() + SETTLE_S, time.monotonic() + LATE_S, dict[str, int]()
         while moving := self._look():
             if baseline.keys() != {each.buyer for each in moving}:  # one more stands: it is a new world
                 baseline = {each.buyer: each.attempts for each in moving}
-            if self._all_wait(moving, baseline):
+            if self._all_wait(moving, baseline, is_late=time.monotonic() > late):
                 break
             if time.monotonic() > until:
                 raise Unsettled(
                     f"{moving[0].buyer} came to no point within {SETTLE_S:g} s and is in {self._where(moving[0])}. "
                     "A guard that waits by itself has to call self.sessions.check_open() several times a second."
                 )
-        for each in self.purchases:
-            each.waits = each in moving
+        if moved:
+            self._note_owners(moved)
+        else:
+            self._keys = self._look_at_servers()
+        self._note_waits(moved, moving)
+        if not any(each.can_step or each.instance.frozen for each in self.purchases) and self._let_time_pass():
+            self._note_waits(None, moving)
         self._note_lock_value()
+
+    def _note_waits(self, moved: Stepped | None, moving: Sequence[Stepped]) -> None:
+        for each in self.purchases:
+            if not (each.stands and each.in_vain):
+                self._in_vain.pop(each.buyer, None)
+            elif each is moved:
+                self._in_vain[each.buyer] = self._keys
+            each.waits = each in moving or self._in_vain.get(each.buyer) == self._keys
 
     def _where(self, purchase: Stepped) -> str:
         return str(purchase.instance.ask("where", purchase.buyer))
@@ -291,37 +338,37 @@ class World(Resource):
             if purchase.is_over and not was_over:
                 purchase.answered_ms = time.time() * 1000
 
-    def _all_wait(self, moving: Sequence[Stepped], baseline: Mapping[str, int]) -> bool:
-        if not any(each.stands for each in self.purchases):
-            return False
+    def _all_wait(self, moving: Sequence[Stepped], baseline: Mapping[str, int], *, is_late: bool) -> bool:
+        if any(each.sent and not each.sent[-1].startswith("> ") for each in moving):
+            return False  # an answer is still out
         unproven = [each for each in moving if each.attempts - baseline[each.buyer] < AGAIN]
         unproven = [each for each in unproven if not self._is_queued_locally(each)]
-        if unproven and self._redis_lock_is_held():
+        if unproven and self.grain == POINTS and self._redis_lock_is_held():
             unproven = []
         if unproven:
-            behind = self._behind_in_etcd()
+            behind = self._behind_in_etcd(is_late=is_late)
             unproven = [each for each in unproven if each.id not in behind]
         return not unproven
 
     def _is_queued_locally(self, purchase: Stepped) -> bool:
         others = (each for each in self.purchases if each.instance is purchase.instance and each is not purchase)
-        return purchase.queued and any(each.is_inside for each in others)
+        return purchase.queued and any(each.stands and each.has_begun for each in others)
 
     def _redis_lock_is_held(self) -> bool:
         """Whether the lock has the value with which a purchase came in that stands inside."""
-        value = self._redis.get(Keys(SALE).lock)
+        value = self._redis.get(KEYS.lock)
         holder = self._lock_values.get(value) if value else None
         return holder is not None and holder.is_inside and not holder.is_dead
 
     def _note_lock_value(self) -> None:
         inside = [each for each in self.purchases if each.is_inside]
-        if len(inside) == 1 and inside[0].point == "locked" and (value := self._redis.get(Keys(SALE).lock)):
+        if len(inside) == 1 and inside[0].point == "locked" and (value := self._redis.get(KEYS.lock)):
             self._lock_values.setdefault(value, inside[0])
 
-    def _behind_in_etcd(self) -> set[str]:
-        """The ids of purchases whose keys are behind the key of a purchase that stands."""
+    def _behind_in_etcd(self, *, is_late: bool) -> set[str]:
+        """The ids of purchases whose keys are behind the key of a purchase that stands, or that has left it there."""
         first, *others = [_thread_of(each.owner) for each, _ in self._queue()] or [""]
-        standing = {each.id for each in self.purchases if each.is_inside}
+        standing = {each.id for each in self.purchases if each.stands or each.instance.frozen or (is_late and each.is_over)}
         return set(others) if first in standing else set()
 
     def _queue(self) -> list[tuple[Contender, int]]:
@@ -332,35 +379,103 @@ class World(Resource):
             raise ServerError(f"etcd does not answer: {error}") from error
         return [(Contender.of(kv), kv.lease_id) for kv in keys]
 
+    def _revision_apart(self, pids: Sequence[int]) -> int:
+        """etcd's revision, from which on none is the number of a process: two kinds of numbers are told apart."""
+        while True:
+            revision = self._etcd.get_prefix("").revision
+            if not any(revision <= pid < revision + RUN for pid in pids):
+                return revision
+            for number in range(RUN):
+                self._etcd.put("first", str(number))
+            self._etcd.delete("first")
+
+    def _look_at_servers(self) -> ServerKeys:
+        """Each key of Redis and of etcd, with its value and whether it ends by itself; in etcd, by its lease."""
+        names = sorted(name for name in self._redis.scan_iter(count=1000) if name not in PREVIOUS)
+        with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.type(name).pttl(name)
+            kinds = iter(pipe.execute())
+            facts = [(name, next(kinds), next(kinds)) for name in names]
+            for name, kind, _ in facts:
+                READ[kind](pipe, name)
+            values = pipe.execute()
+        found: ServerKeys = {f"redis {name}": (_sorted(value), ttl > 0) for (name, _, ttl), value in zip(facts, values, strict=True)}
+        try:
+            for kv in self._etcd.get_prefix("").keys:
+                if kv.key == OPENED:
+                    continue
+                found[f"etcd {kv.key}"] = (f"{kv.create_revision} {kv.value.decode(errors='replace')}", kv.lease_id)
+        except LockError as error:
+            raise ServerError(f"etcd does not answer: {error}") from error
+        return found
+
+    def _note_owners(self, purchase: Stepped) -> None:
+        """Whose instance has written each key that ends by itself."""
+        keys = self._look_at_servers()
+        for name, value in keys.items():
+            if value != self._keys.get(name):
+                self._owners[name] = purchase.instance
+        self._keys = keys
+
     # Faults
 
-    def _end_leases(self, instance: SteppedInstance) -> None:
-        """What so much time does: the instance's lease in etcd ends, and every key in Redis that has an expiry."""
-        for lease in {lease for contender, lease in self._queue() if lease and contender.session == instance.name}:
-            self._etcd.revoke(lease)
-        for key in self._redis.scan_iter(count=1000):
-            if self._redis.pttl(key) > 0:
+    def _end_leases(self, instance: SteppedInstance, lease: int) -> None:
+        """What so much time does: of this instance, every lease in etcd and every key in Redis that expires is gone."""
+        ended = {name: ends for name, (_, ends) in self._keys.items() if ends and self._owners.get(name) is instance}
+        for each in {lease, *(ends for name, ends in ended.items() if name.startswith("etcd "))} - {0}:
+            self._etcd.revoke(each)
+        for name in ended:
+            if name.startswith("redis "):
+                self._redis.delete(name.removeprefix("redis "))
+
+    def _let_time_pass(self) -> bool:
+        """All that is left to do is to wait: what expires, and is not kept alive, is gone then; whether anything was."""
+        ending = [name for name, (_, ends) in self._keys.items() if ends]
+        queued = {f"etcd {contender.key}" for contender, _ in self._queue()}  # sessions keep their leases
+        for name in ending:
+            kind, _, key = name.partition(" ")
+            if kind == "redis":
                 self._redis.delete(key)
+            elif name not in queued:
+                self._etcd.revoke(self._keys[name][1])
+        before, self._keys = self._keys, self._look_at_servers()
+        return before != self._keys
+
+    # What is seen
+
+    def shown(self) -> dict[str, Any]:
+        """What the scheduler's page shows, with names and tokens as in the picture."""
+        return {}
+
+    def picture(self) -> str:
+        """Of the state; see `labs.steps.schedules.picture`."""
+        names = {each.id: each.buyer for each in self.purchases}
+        names |= {each.order: f"order {each.buyer}" for each in self.purchases if each.order}
+        names |= {each.instance.name: f"instance {place % INSTANCES}" for place, each in enumerate(self.purchases)}
+        purchases = [
+            (each.buyer, "dead", each.token)
+            if each.is_dead
+            else (
+                each.buyer, each.point, each.line, each.command, each.stands, each.waits, each.outcome,
+                each.instance.frozen, "\n".join(each.sent),
+            )
+            for each in self.purchases
+        ]  # fmt: skip
+        keys = [(name, value, bool(ends)) for name, (value, ends) in self._keys.items()]
+        names |= {str(each.instance.pid): f"process {place % INSTANCES}" for place, each in enumerate(self.purchases)}
+        return canonical("\n".join(map(str, [*purchases, *keys])), names, self._first_revision)
 
     def _instance(self) -> SteppedInstance:
-        proxy, url = None, self.redis.url
-        if self._is_proxied:
-            proxy = Proxy(f"127.0.0.1:{self.redis.port}")
-            proxy.start()
-            url = f"redis://{proxy.endpoint}/0"
-        name = f"shop-{next(self._numbers)}"
-        return SteppedInstance(self._hatchery, name, {"FLASHSALE_REDIS_URL": url}, proxy)
+        return SteppedInstance(self._hatchery, f"shop-{next(self._numbers)}", {"FLASHSALE_REDIS_URL": self.redis.url})
 
     def _next_instance(self) -> SteppedInstance:
         spare, self._spare = self._spare, self._instance()
         return (spare or self._instance()).ready()
 
-    def _renew(self, *, is_proxied: bool) -> None:
-        for instance in self._instances:
-            instance.kill()
-            self._end_leases(instance)
-        self._is_proxied, self.purchases = is_proxied, []
-        self._instances = [self._instance().ready() for _ in range(INSTANCES)]
+
+def _sorted(value: Any) -> str:
+    return str(sorted(value.items()) if isinstance(value, dict) else sorted(value) if isinstance(value, set) else value)
 
 
 def _thread_of(owner: str) -> str:

@@ -1,0 +1,221 @@
+"""What a stepped purchase sends: each command to Redis and each request to etcd, in the thread that makes the purchase.
+
+redis-py and gRPC are wrapped in this process, once a purchase is stepped by its commands; to all other threads the
+wrappers do nothing. A script, a transaction and a pipeline are one command each: they are sent at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from functools import cache
+from typing import Any, Protocol
+
+import grpc
+import grpc._channel
+import redis
+from redis.connection import AbstractConnection, Connection
+
+from app.sales.redis_client import LUA, Script
+
+_OF_THE_CONNECTION = {"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "SCRIPT", "UNWATCH"}
+_READS = {"GET", "MGET", "EXISTS", "TTL", "PTTL", "STRLEN", "LLEN", "LRANGE", "LINDEX", "HGET", "HGETALL", "HEXISTS", "TYPE"}
+_READS |= {"SCARD", "SISMEMBER", "SMEMBERS", "ZCARD", "ZSCORE", "ZRANGE", "ZRANK", "KEYS", "SCAN", "TIME", "WATCH"}
+_LONGEST = 48  # of a word of a command, as it is shown
+_LONG_ID = re.compile(r"[0-9a-f]{32,}")
+
+
+class Fate(Enum):
+    """What becomes of a command that was sent, and done."""
+
+    ANSWERED = "answered"
+    LOST = "lost"  # the connection breaks before its answer comes
+    KILLED = "killed"  # its process does
+
+
+class Stepped(Protocol):
+    """Whose commands these are."""
+
+    def sending(self, command: str, *, writes: bool) -> Fate:
+        """It is about to be sent; may block, or raise."""
+
+    def answered(self, answer: str) -> None: ...
+
+
+_here = threading.local()
+
+
+@contextmanager
+def sent_by(stepped: Stepped) -> Iterator[None]:
+    """Inside, what this thread sends is told to `stepped`."""
+    _wrap()
+    _here.stepped = stepped
+    try:
+        yield
+    finally:
+        _here.stepped = None
+
+
+@cache
+def _wrap() -> None:
+    send, receive = AbstractConnection.send_packed_command, Connection.read_response
+
+    def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> Any:
+        stepped = getattr(_here, "stepped", None)
+        commands = [words for words in _unpacked(command) if words[0].upper() not in _OF_THE_CONNECTION] if stepped else []
+        if not commands:
+            return send(connection, command, check_health)
+        writes = any(words[0].upper() not in _READS for words in commands)
+        _here.fate = stepped.sending(_in_words(commands), writes=writes)
+        _here.awaited = len(commands)
+        return send(connection, command, check_health)
+
+    def read_response(connection: Any, *args: Any, **options: Any) -> Any:
+        stepped, awaited = getattr(_here, "stepped", None), getattr(_here, "awaited", 0)
+        if stepped is None or not awaited:
+            return receive(connection, *args, **options)
+        if _here.fate is not Fate.ANSWERED:
+            for _ in range(awaited):
+                receive(connection, *args, **options)
+            _here.awaited = 0
+            _end_if_killed()
+            connection.disconnect()
+            stepped.answered("lost")
+            raise redis.ConnectionError("the answer was lost")
+        _here.awaited -= 1
+        try:
+            answer = receive(connection, *args, **options)
+        except Exception as error:
+            stepped.answered(f"({type(error).__name__})")
+            raise
+        stepped.answered(_text(answer))
+        return answer
+
+    AbstractConnection.send_packed_command = send_packed_command  # type: ignore[method-assign]
+    Connection.read_response = read_response  # type: ignore[method-assign]
+    unary = grpc._channel._UnaryUnaryMultiCallable
+    for name in ("__call__", "with_call", "future"):
+        setattr(unary, name, _stepping(getattr(unary, name), name))
+
+
+def _stepping(call: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def stepping(method: Any, request: Any, *args: Any, **options: Any) -> Any:
+        stepped = getattr(_here, "stepped", None)
+        if stepped is None:
+            return call(method, request, *args, **options)
+        path = method._method.decode() if isinstance(method._method, bytes) else method._method
+        command = path.rpartition("/")[2]
+        writes = command not in ("Range", "LeaseTimeToLive", "Status", "MemberList")
+        fate = stepped.sending(_request_in_words(command, request), writes=writes)
+        try:
+            answer = call(method, request, *args, **options)
+        except grpc.RpcError as error:
+            stepped.answered(f"({error.code()})")
+            raise
+        if name == "future":
+            stepped.answered("later")
+            return answer
+        if fate is not Fate.ANSWERED:
+            _here.fate = fate
+            _end_if_killed()
+            stepped.answered("lost")
+            raise AnswerLost
+        puts = command == "Put" or any(each.HasField("request_put") for each in getattr(request, "success", ()))
+        stepped.answered(_response_in_words(answer[0] if name == "with_call" else answer, with_revision=puts))
+        return answer
+
+    return stepping
+
+
+class AnswerLost(grpc.RpcError):
+    """The connection has ended before an answer came; etcd has done what it was asked for."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self) -> str:
+        return "the answer was lost"
+
+
+def _end_if_killed() -> None:
+    if _here.fate is Fate.KILLED:
+        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
+
+
+def _unpacked(packed: Any) -> list[list[str]]:
+    """The commands in what redis-py is about to write to its socket."""
+    text = packed if isinstance(packed, (bytes, str)) else b"".join(packed)
+    text = text.encode() if isinstance(text, str) else text
+    commands, at = [], 0
+    while at < len(text):
+        end = text.index(b"\r\n", at)
+        count, at, words = int(text[at + 1 : end]), end + 2, []
+        for _ in range(count):
+            end = text.index(b"\r\n", at)
+            size, at = int(text[at + 1 : end]), end + 2
+            words.append(text[at : at + size].decode(errors="replace"))
+            at += size + 2
+        commands.append(words)
+    return commands
+
+
+def _in_words(commands: list[list[str]]) -> str:
+    """As `redis-cli` would write them."""
+    return "; ".join(" ".join(_word(word) for word in _named(words)) for words in commands)
+
+
+def _named(words: list[str]) -> list[str]:
+    if words[0] == "EVALSHA":
+        return [words[0], _scripts().get(words[1], words[1][:8]), *words[2:]]
+    return [words[0], "SCRIPT", *words[2:]] if words[0] == "EVAL" else words
+
+
+@cache
+def _scripts() -> dict[str, str]:
+    return {Script(path).sha: path.name for path in LUA.glob("*.lua") if path.name != "common.lua"}
+
+
+def _word(word: str) -> str:
+    shown = word if len(word) <= _LONGEST else f"{word[:_LONGEST]}..."
+    return f"'{shown}'" if not shown or " " in shown or shown != word else shown
+
+
+def _text(answer: Any) -> str:
+    if isinstance(answer, (list, tuple)):
+        return f"[{', '.join(map(_text, answer))}]"
+    return "nil" if answer is None else str(answer)
+
+
+def _request_in_words(command: str, request: Any) -> str:
+    """Such as ``Txn if create(KEY) = 0 then put KEY``: what matters of a request."""
+    if command != "Txn":
+        return f"{command} {_key_of(request)}".strip()
+    compared = ", ".join(f"{_COMPARED[each.target]}({_key_of(each)})" for each in request.compare)
+    done = ", ".join(f"{each.WhichOneof('request')[8:]} {_key_of(getattr(each, each.WhichOneof('request')))}" for each in request.success)
+    return f"Txn if {compared or 'true'} then {done or 'nothing'}"
+
+
+_COMPARED = {0: "version", 1: "create", 2: "mod", 3: "value", 4: "lease"}
+
+
+def _key_of(request: Any) -> str:
+    key = getattr(request, "key", b"")
+    return key.decode(errors="replace") if isinstance(key, bytes) else str(key)
+
+
+def _response_in_words(response: Any, *, with_revision: bool) -> str:
+    """Without the header, but for the revision of what was put, which is a token."""
+    shown = type(response)()
+    shown.CopyFrom(response)
+    revision = f"revision: {response.header.revision} " if with_revision and getattr(response, "succeeded", True) else ""
+    shown.ClearField("header")
+    for each in getattr(shown, "responses", []):
+        kind = each.WhichOneof("response")
+        getattr(each, kind).ClearField("header")
+    return revision + " ".join(str(shown).split())

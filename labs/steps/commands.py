@@ -16,9 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from app.contract.clock import utc_now
-from app.guards import guards as all_guards
-from labs.steps.schedules.explorer import Explorer, faults_of
-from labs.steps.schedules.results import Count, Exploration, guards_in, row_of
+from app.guards import Guard, guards
+from labs.steps.mistakes import mistakes
+from labs.steps.schedules.explorer import Explorer, budgets_of
+from labs.steps.schedules.recording import recorded
+from labs.steps.schedules.results import Count, Exploration, guards_in, packed
 from labs.steps.schedules.schedule import Fault
 from labs.steps.schedules.world import BUYERS, World
 from loadtest.cli.options import language
@@ -33,9 +35,10 @@ from lock import LockError
 TEXTS: dict[str, dict[str, str]] = json.loads(
     (Path(__file__).parent / "schedules/texts.json").read_text(encoding="utf-8")
 )
-PAGE = "http://127.0.0.1:8070/schedules"
 DEFAULT_GUARDS = ["none", "etcd"]
-COLUMNS = ("guard", "fault", "schedules", "oversold", "lost_updates", "told_wrong", "promised", "seconds")
+COLUMNS = ("guard", "fault", "states", "orders", "wrong", "ends", "promised", "complete", "seconds")
+SHOW_S = 0.5  # how often the table is shown anew
+CUT = 2  # exit code: nothing wrong was found, and something was not tried
 
 
 class NoSchedules(click.ClickException):
@@ -44,34 +47,43 @@ class NoSchedules(click.ClickException):
     exit_code = NO_RESULT
 
 
+def _known() -> dict[str, type[Guard]]:
+    return {**guards(), **mistakes()}
+
+
 @click.command()
 @click.option(
     "--guard",
     "names",
     multiple=True,
-    type=click.Choice([*all_guards(), "all"]),
-    help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
+    type=click.Choice([*_known(), "all"]),
+    metavar="NAME",
+    help=f"Repeatable, all: those of the shop; default: {', '.join(DEFAULT_GUARDS)}.",
 )
 @click.option("--items", default=1, show_default=True, type=click.IntRange(1, 3), help="For sale.")
 @click.option("--buyers", default=2, show_default=True, type=click.IntRange(2, len(BUYERS)), help="One purchase each.")
-@click.option("--without-faults", is_flag=True, help="Only orders in which nothing is paused, killed or lost.")
+@click.option("--faults", default=1, show_default=True, type=click.IntRange(0, 2), help="In one order, at most.")
+@click.option("--record", type=click.Path(file_okay=False, path_type=Path), help="Keep the graphs to be played here.")
 @language
-def schedules(names: Sequence[str], items: int, buyers: int, without_faults: bool, language: str) -> None:
-    """Try every order in which two purchases of one item can take their steps, through the real Redis and etcd.
+def schedules(names: Sequence[str], items: int, buyers: int, faults: int, record: Path | None, language: str) -> None:
+    """Try every order in which two purchases of one item can send their commands to the real Redis and etcd.
 
-    Then each of them once more with a fault at every point: the holder is paused beyond its lease, or killed, or the
-    answer to its write is lost. Exits with 0 if every guard kept its promise, with 1 if one did not, with 2 if there is
-    no verdict.
+    Then every order with a fault: a purchase is paused beyond its lease before a command, or killed before it or behind
+    it, or the answer to a command that writes is lost. Exits with 0 if every guard kept its promise, with 1 if one did
+    not, with 2 if there is no verdict or something was not tried.
     """
-    chosen = guards_in(names or DEFAULT_GUARDS, list(all_guards()))
+    chosen = [*guards_in(names or DEFAULT_GUARDS, list(guards())), *(name for name in mistakes() if name in names)]
     screen = _Screen(console(), language)
     with report_under_way() as report, scratch_directory() as directory:
         world = World(directory, items=items, buyers=buyers)
         try:
             with screen.console.status(screen.say("starting")):
                 world.start()
+            if record is not None:
+                recorded(world, chosen, record, screen.console)
+                return
             screen.begin(items, buyers)
-            explored = [_explore(world, guard, screen, report, without_faults=without_faults) for guard in chosen]
+            explored = [_explore(world, guard, faults, screen, report) for guard in chosen]
         except (ServerError, SaleError) as error:
             raise NoSchedules(f"no verdict: {error.message}") from error
         except (LockError, *UNREADABLE) as error:
@@ -79,30 +91,32 @@ def schedules(names: Sequence[str], items: int, buyers: int, without_faults: boo
         finally:
             world.stop()
     broken = [each.guard for each in explored if not each.kept]
-    screen.end(explored, broken, buyers)
-    sys.exit(BROKEN_PROMISE if broken else 0)
+    is_cut = any(each.is_cut for each in explored)
+    screen.end(broken, is_cut=is_cut, buyers=buyers, faults=faults)
+    sys.exit(BROKEN_PROMISE if broken else CUT if is_cut else 0)
 
 
-def _explore(world: World, guard: str, screen: _Screen, report: Path, *, without_faults: bool) -> Exploration:
-    """All schedules of one guard; its file is written."""
-    promise = all_guards()[guard].promise.value
-    found = Exploration(guard, promise, world.items, world.buyers, utc_now())
-    faults = [Fault.NONE]
+def _explore(world: World, guard: str, faults: int, screen: _Screen, report: Path) -> Exploration:
+    """All orders of one guard; its file is written."""
+    kind = _known()[guard]
+    found = Exploration(guard, kind.promise.value, world.grain, world.items, world.buyers, utc_now())
     with screen.live() as show:
-        for fault in faults:
-            explorer, count, began = Explorer(world, guard, fault), Count(guard, promise, fault), time.monotonic()
+        for budget in budgets_of(kind, faults):
+            explorer, began = Explorer(world, kind, budget), time.monotonic()
+            count = Count(guard, found.promise, budget.name, pauses=Fault.PAUSE in budget.kinds)
             found.counts.append(count)
-            for schedule in explorer.schedules():
-                count.add(schedule)
-                count.seconds = round(time.monotonic() - began, 1)
-                found.rows.append(row_of(schedule))
-                show(found.counts)
-            if fault is Fault.NONE and not without_faults:
-                faults += faults_of(guard, has_waited=explorer.has_waited)
+            shown = began
+            for graph in explorer.explore():
+                if time.monotonic() - shown > SHOW_S:
+                    count.note(graph, explorer.schedules, time.monotonic() - began)
+                    show(found.counts)
+                    shown = time.monotonic()
+            count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
+            found.graphs.append(packed(explorer.graph, explorer.schedules, fault=budget.name))
             show(found.counts)
     found.source = world.source(guard)
     found.write(report)
-    screen.shortest(found, report)
+    screen.shortest(found)
     return found
 
 
@@ -138,32 +152,40 @@ class _Screen:
             is_number = column not in ("guard", "fault", "promised")
             table.add_column(self.say(column), justify="right" if is_number else "left")
         for count in counts:
-            numbers = [count.schedules, count.oversold, count.lost_updates, count.told_wrong]
             table.add_row(
                 count.guard,
-                self.say(f"fault.{count.fault.value}"),
-                *(Text(f"{number:,}", "bold red" if number and place else "") for place, number in enumerate(numbers)),
+                self.say(f"fault.{count.fault}"),
+                f"{count.states:,}",
+                short(count.orders),
+                Text(short(count.wrong), "bold red" if count.wrong else ""),
+                f"{count.ends:,}",
                 self._promised(count),
+                self.say("cut", n=count.cut) if count.cut else self.say("yes"),
                 f"{count.seconds:.1f}",
             )
         return table
 
-    def shortest(self, found: Exploration, report: Path) -> None:
+    def shortest(self, found: Exploration) -> None:
         for count in found.counts:
             if count.shortest:
-                fault = self.say(f"fault.{count.fault.value}")
-                numbers = {"wrong": count.wrong, "schedules": count.schedules}
+                fault = self.say(f"fault.{count.fault}")
+                numbers = {"wrong": short(count.wrong), "orders": short(count.orders)}
                 self.console.print(self.say("found", guard=found.guard, fault=fault, **numbers), markup=False)
                 self.console.print(f"  {count.shortest.line}", style="bold", markup=False)
-                path = f"/steps#guard={found.guard}&schedule={count.shortest.path}"
+                path = f"/steps#guard={found.guard}&grain={found.grain}&schedule={count.shortest.path}"
                 self.console.print(f"  {path}", style="dim", markup=False, soft_wrap=True)
 
-    def end(self, explored: Sequence[Exploration], broken: Sequence[str], buyers: int) -> None:
-        said = self.say("broken", guards=", ".join(broken)) if broken else self.say("kept")
-        self.console.print(said, style="bold red" if broken else "bold green")
-        self.console.print(self.say("bound", buyers=buyers), style="dim")
+    def end(self, broken: Sequence[str], *, is_cut: bool, buyers: int, faults: int) -> None:
+        said = self.say("broken", guards=", ".join(broken)) if broken else self.say("incomplete" if is_cut else "kept")
+        self.console.print(said, style="bold red" if broken else "bold yellow" if is_cut else "bold green")
+        self.console.print(self.say("bound", buyers=buyers, faults=faults), style="dim")
 
     def _promised(self, count: Count) -> Text:
         if not count.is_promised:
             return Text(self.say("not_promised"), "dim")
         return Text(self.say("yes"), "green") if count.kept else Text(self.say("no"), "bold red")
+
+
+def short(number: int) -> str:
+    """A number of orders, such as "450" or "3.7e+06"."""
+    return f"{number:,}" if number < 10_000_000 else f"{number:.1e}"

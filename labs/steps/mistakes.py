@@ -21,6 +21,11 @@ def mistakes() -> dict[str, type[Guard]]:
     found: dict[str, type[Guard]] = {}
     for module in labs.modules("wrong/*"):
         for each in vars(module).values():
-            if isinstance(each, type) and issubclass(each, Guard) and not isabstract(each) and each.__module__ == module.__name__:
+            if (
+                isinstance(each, type)
+                and issubclass(each, Guard)
+                and not isabstract(each)
+                and each.__module__ == module.__name__
+            ):
                 found[each.name] = each
     return found

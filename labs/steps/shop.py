@@ -62,6 +62,7 @@ class SteppedPurchase(PurchaseListener):
         inner: the instance's ordinary listener, which hears of all as well.
         limit_s: seconds until the purchase ends by itself.
         grain: where it stops, `POINTS` or `COMMANDS`.
+        is_noted: whether `attempts` are kept where it stops at points, too.
 
     Attributes:
         command: that it is about to send, as `redis-cli` would write it; "" where it stands elsewhere.
@@ -78,7 +79,15 @@ class SteppedPurchase(PurchaseListener):
     """
 
     def __init__(
-        self, guard: Guard, buyer: str, *, instance: str, inner: PurchaseListener, limit_s: float, grain: str = POINTS
+        self,
+        guard: Guard,
+        buyer: str,
+        *,
+        instance: str,
+        inner: PurchaseListener,
+        limit_s: float,
+        grain: str = POINTS,
+        is_noted: bool = False,
     ) -> None:
         self.id = uuid.uuid4().hex[:12]
         self._guard, self._buyer, self._instance, self._inner = guard, buyer, instance, inner
@@ -90,6 +99,7 @@ class SteppedPurchase(PurchaseListener):
         self.stops = 0
         self.section: Section | None = None
         self.receipt: Receipt | None = None
+        self._is_noted = is_noted or grain == COMMANDS
         self.grain, self.command, self.writes, self.fate = grain, "", False, Fate.ANSWERED
         self.attempts: list[list[str]] = [[]]
         self.in_vain = False
@@ -252,7 +262,7 @@ class SteppedPurchase(PurchaseListener):
         purchase.began += patience - self._guard.lock_timeout
         try:
             self._check()
-            with sent_by(self) if self.grain == COMMANDS else nullcontext():
+            with sent_by(self) if self._is_noted else nullcontext():
                 return self._guard.serve(purchase)
         except EXPECTED as error:
             return refuse(purchase, error)

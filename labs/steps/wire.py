@@ -24,7 +24,21 @@ from redis.connection import AbstractConnection, Connection
 from app.sales.redis_client import LUA, Script
 
 _OF_THE_CONNECTION = {"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "SCRIPT", "UNWATCH"}
-_READS = {"GET", "MGET", "EXISTS", "TTL", "PTTL", "STRLEN", "LLEN", "LRANGE", "LINDEX", "HGET", "HGETALL", "HEXISTS", "TYPE"}
+_READS = {
+    "GET",
+    "MGET",
+    "EXISTS",
+    "TTL",
+    "PTTL",
+    "STRLEN",
+    "LLEN",
+    "LRANGE",
+    "LINDEX",
+    "HGET",
+    "HGETALL",
+    "HEXISTS",
+    "TYPE",
+}
 _READS |= {"SCARD", "SISMEMBER", "SMEMBERS", "ZCARD", "ZSCORE", "ZRANGE", "ZRANK", "KEYS", "SCAN", "TIME", "WATCH"}
 _LONGEST = 48  # of a word of a command, as it is shown
 _LONG_ID = re.compile(r"[0-9a-f]{32,}")
@@ -67,7 +81,9 @@ def _wrap() -> None:
 
     def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> Any:
         stepped = getattr(_here, "stepped", None)
-        commands = [words for words in _unpacked(command) if words[0].upper() not in _OF_THE_CONNECTION] if stepped else []
+        commands = (
+            [words for words in _unpacked(command) if words[0].upper() not in _OF_THE_CONNECTION] if stepped else []
+        )
         if not commands:
             return send(connection, command, check_health)
         writes = any(words[0].upper() not in _READS for words in commands)
@@ -197,7 +213,10 @@ def _request_in_words(command: str, request: Any) -> str:
     if command != "Txn":
         return f"{command} {_key_of(request)}".strip()
     compared = ", ".join(f"{_COMPARED[each.target]}({_key_of(each)})" for each in request.compare)
-    done = ", ".join(f"{each.WhichOneof('request')[8:]} {_key_of(getattr(each, each.WhichOneof('request')))}" for each in request.success)
+    done = ", ".join(
+        f"{each.WhichOneof('request')[8:]} {_key_of(getattr(each, each.WhichOneof('request')))}"
+        for each in request.success
+    )
     return f"Txn if {compared or 'true'} then {done or 'nothing'}"
 
 
@@ -213,7 +232,9 @@ def _response_in_words(response: Any, *, with_revision: bool) -> str:
     """Without the header, but for the revision of what was put, which is a token."""
     shown = type(response)()
     shown.CopyFrom(response)
-    revision = f"revision: {response.header.revision} " if with_revision and getattr(response, "succeeded", True) else ""
+    revision = (
+        f"revision: {response.header.revision} " if with_revision and getattr(response, "succeeded", True) else ""
+    )
     shown.ClearField("header")
     for each in getattr(shown, "responses", []):
         kind = each.WhichOneof("response")

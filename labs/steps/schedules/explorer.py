@@ -76,7 +76,7 @@ class Explorer:
     """
 
     def __init__(self, world: World, guard: type[Guard], budget: Budget = NO_FAULT, *, seconds: float = MOST_S) -> None:
-        self._world, self._guard, self._budget, self._seconds = world, guard, budget, seconds
+        self._world, self._guard, self.budget, self._seconds = world, guard, budget, seconds
         self._states: dict[str, State] = {}
         self._done: list[Done] = []
         self.graph = Graph()
@@ -85,7 +85,7 @@ class Explorer:
     def explore(self) -> Iterator[Graph]:
         """The graph, after each run; complete at the end, or cut. Raises ServerError or SaleError."""
         until = time.monotonic() + self._seconds
-        with self._world.with_spare() if KILL.kinds[0] in self._budget.kinds else ExitStack():
+        with self._world.with_spare() if KILL.kinds[0] in self.budget.kinds else ExitStack():
             self._warm_up()
             self._begin()
             open_states = [self._state()]
@@ -99,7 +99,7 @@ class Explorer:
 
     def replay(self, moves: list[Move]) -> Schedule:
         """One order as it is given, to its end or as far as it goes."""
-        self._budget = Budget(tuple(Fault), len(moves))
+        self.budget = Budget(tuple(Fault), len(moves))
         with self._world.with_spare() if any(move.fault in KILL.kinds for move in moves) else ExitStack():
             self._warm_up()
             self._begin()
@@ -123,7 +123,7 @@ class Explorer:
         self._begin()
         for move in state.path:
             self._make(move)
-        if self._world.picture() != state.picture:
+        if self._world.look()[0] != state.picture:
             raise self._unsteady(state)
         found: list[State] = []
         while state.untried:
@@ -145,12 +145,12 @@ class Explorer:
             return
         move, to = tried
         self._make(move)
-        if self._world.picture() != to.picture:
+        if self._world.look()[0] != to.picture:
             raise self._unsteady(to)
 
     def _unsteady(self, state: State) -> Unsteady:
         one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
-        mine, theirs = state.picture, self._world.picture()
+        mine, theirs = state.picture, self._world.look()[0]
         begins = max(len(commonprefix([mine, theirs])) - 60, 0)
         apart = f"{mine[begins:][:160]!r} and {theirs[begins:][:160]!r}"
         return Unsteady(
@@ -160,11 +160,10 @@ class Explorer:
 
     def _state(self) -> State:
         """That in which the world is now; it is added, if it is new."""
-        picture = self._world.picture()
+        picture, shown = self._world.look()
         if known := self._states.get(picture):
             return known
-        path = [done.move for done in self._done]
-        state = State(len(self._states), picture, path, self._world.shown())
+        state = State(len(self._states), picture, [done.move for done in self._done], shown)
         self._states[picture] = state
         moves, state.is_cut = self._moves()
         state.moves = dict.fromkeys(moves)
@@ -197,8 +196,10 @@ class Explorer:
         if left_out:
             can_step = left_out[:1]
         moves = [Move(each.buyer) for each in can_step]
-        if sum(done.move.is_fault for done in self._done) < self._budget.most:
-            moves += [Move(each.buyer, kind) for each in can_step for kind in self._budget.kinds if self._can(kind, each)]
+        if sum(done.move.is_fault for done in self._done) < self.budget.most:
+            moves += [
+                Move(each.buyer, kind) for each in can_step for kind in self.budget.kinds if self._can(kind, each)
+            ]
         return moves, bool(left_out)
 
     def _can(self, kind: Fault, purchase: Stepped) -> bool:
@@ -226,4 +227,3 @@ class Explorer:
             stuck=sum(not each.is_over for each in world.purchases),
         )
         return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, sections)
-

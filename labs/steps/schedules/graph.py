@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 from labs.steps.schedules.schedule import Ending, Move
+from labs.steps.schedules.world import Shown
 
 
 @dataclass
@@ -27,7 +26,7 @@ class State:
     number: int
     picture: str = field(repr=False)
     path: list[Move]
-    shown: dict[str, Any] = field(repr=False)
+    shown: Shown = field(repr=False)
     moves: dict[Move, State | None] = field(default_factory=dict, repr=False)
     ending: Ending | None = None
     is_cut: bool = False
@@ -69,10 +68,6 @@ class Graph:
 
         A path that comes to a state again, where two purchases undo each other's work, is not counted.
         """
-        return self._counts[self.states[0].number] if self.states else Counter()
-
-    @cached_property
-    def _counts(self) -> dict[int, Counter[str]]:
         counts: dict[int, Counter[str]] = {}
         for state in self._children_first():
             if state.ending is not None:
@@ -80,7 +75,7 @@ class Graph:
             else:
                 reached = (counts.get(to.number) for to in state.moves.values() if to is not None)
                 counts[state.number] = sum(filter(None, reached), Counter())
-        return counts
+        return counts[self.states[0].number] if self.states else Counter()
 
     def _children_first(self) -> Iterator[State]:
         """Depth first, without recursion; an edge back to a state on the way is left out."""

@@ -8,7 +8,7 @@ times not at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 _LARGEST = 10**9  # a larger number is a time or a lease
 RUN = 500  # so many revisions of etcd at most are made in a run
@@ -19,34 +19,58 @@ _VARIES = re.compile(
 )
 
 
-def canonical(text: str, names: Mapping[str, str], first_revision: int) -> str:
-    """The same text for each run that led to the same state.
+class Namer:
+    """Tells what is named anew in each run by what it is in all of them.
 
     Args:
-        text: all of the picture.
+        parts: the texts of a picture; of those that are a set, the order is chance.
         names: those that are known, and what they are called instead.
         first_revision: etcd's when the run began; a number from there on is a token.
     """
-    for old, new in sorted(names.items(), key=lambda name: -len(name[0])):
-        text = re.sub(rf"(?<![0-9A-Za-z]){re.escape(old)}(?![0-9A-Za-z])", new, text)
-    numbers = (int(found["number"]) for found in _VARIES.finditer(text) if found["number"])
-    tokens = rank(number for number in numbers if first_revision <= number < first_revision + RUN)
-    ids: dict[str, int] = {}
 
-    def renamed(found: re.Match[str]) -> str:
+    def __init__(self, parts: Sequence[str | Set[str]], names: Mapping[str, str], first_revision: int) -> None:
+        self._names = sorted(names.items(), key=lambda name: -len(name[0]))
+        self._parts = [
+            self._renamed(part) if isinstance(part, str) else {self._renamed(text) for text in part} for part in parts
+        ]
+        text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in self._parts)
+        numbers = (int(found["number"]) for found in _VARIES.finditer(text) if found["number"])
+        self.tokens = rank(number for number in numbers if first_revision <= number < first_revision + RUN)
+        self._ids: dict[str, int] = {}
+
+    def picture(self) -> str:
+        """The parts as they are in each run that led to the same state."""
+        return "\n".join(
+            self._same(part) if isinstance(part, str) else "\n".join(sorted(map(self._same, part)))
+            for part in self._parts
+        )
+
+    def _same(self, text: str) -> str:
+        return _VARIES.sub(self._told, text)
+
+    def shown(self, text: str) -> str:
+        """A text that people read, with tokens by their order."""
+        return _VARIES.sub(
+            lambda found: self._told(found).removeprefix("T") if found["number"] else self._told(found),
+            self._renamed(text),
+        )
+
+    def _renamed(self, text: str) -> str:
+        for old, new in self._names:
+            text = re.sub(rf"(?<![0-9A-Za-z]){re.escape(old)}(?![0-9A-Za-z])", new, text)
+        return text
+
+    def _told(self, found: re.Match[str]) -> str:
         if found["time"]:
-            return "TIME"
+            return "(time)"
         if name := found["id"]:
-            return f"ID{ids.setdefault(name, len(ids) + 1)}"
+            return f"id-{self._ids.setdefault(name, len(self._ids) + 1)}"
         number = int(found["number"])
         if number >= _LARGEST:
-            return "TIME"
-        return f"T{tokens[number]}" if number in tokens else str(number)
-
-    return _VARIES.sub(renamed, text)
+            return "(time)"
+        return f"T{self.tokens[number]}" if number in self.tokens else str(number)
 
 
 def rank(numbers: Iterable[int]) -> dict[int, int]:
     """The place of each in their order, from 1."""
     return {number: place for place, number in enumerate(sorted(set(numbers)), 1)}
-

@@ -1,8 +1,12 @@
-"""The schedules of a guard as a file, for the page: ``reports/NAME/schedules-GUARD.json``."""
+"""What came of a guard, as rows of a table and as a file for the pages: ``reports/NAME/schedules-GUARD.json``.
+
+The file has the graph of each kind of fault. States are told by numbers: of the rows of purchases, which many states
+share, and of the states that the moves lead to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,54 +16,69 @@ import msgspec
 from app.contract.outcomes import Promise
 from app.contract.section_log import GuardSource
 from labs.steps.schedules.files import PREFIX
+from labs.steps.schedules.graph import Graph
 from labs.steps.schedules.schedule import Fault, Schedule
+from labs.steps.schedules.world import PURCHASE
 from loadtest.results.record import CriticalSection
 
 SECTION = ("buyer", "instance", "token", "outcome", "cause", "entered_ms", "read_ms", "commit_ms", "left_ms")
 COLUMNS = (*SECTION, "line", "stock", "stock_read", "order")  # of a section, as the page names them; then its points
-WRONG = ("oversold", "lost_updates", "told_wrong", "unsold")
+WRONG = ("oversold", "lost_updates", "told_wrong", "unsold", "stuck")
 
 
 @dataclass
 class Count:
-    """The schedules of a guard with one kind of fault.
+    """The orders of a guard with one kind of fault.
 
     Attributes:
         promise: the guard's.
+        fault: the name of the budget.
+        pauses: whether a pause is among the faults.
+        states: how many there are.
+        orders: paths to an end; `wrong`: of those, to a wrong one; and those before it: in which way.
+        ends: how many different ones there are, `wrong_ends` of them wrong.
+        cut: states in which something was not tried; 0 is complete.
         seconds: that they took.
-        wrong: schedules that ended wrongly, in whatever way; the four before it: in which.
-        shortest: the shortest of them.
+        shortest: the shortest order that ends wrongly.
     """
 
     guard: str
     promise: str
-    fault: Fault
-    schedules: int = 0
+    fault: str
+    pauses: bool = False
+    states: int = 0
+    orders: int = 0
     oversold: int = 0
     lost_updates: int = 0
     told_wrong: int = 0
     unsold: int = 0
+    stuck: int = 0
     wrong: int = 0
+    ends: int = 0
+    wrong_ends: int = 0
+    cut: int = 0
     seconds: float = 0.0
     shortest: Schedule | None = None
 
-    def add(self, schedule: Schedule) -> None:
-        self.schedules += 1
+    def note(self, graph: Graph, schedules: Mapping[int, Schedule], seconds: float) -> None:
+        """Take the numbers of a graph that is explored, or on its way."""
+        orders, shortest = graph.orders(), graph.shortest
+        self.states, self.orders, self.wrong = len(graph.states), orders["all"], orders["wrong"]
         for name in WRONG:
-            setattr(self, name, getattr(self, name) + bool(getattr(schedule.ending, name)))
-        if not schedule.ending.is_right:
-            self.wrong += 1
-            if self.shortest is None or schedule.size < self.shortest.size:
-                self.shortest = schedule
+            setattr(self, name, orders[name])
+        ends = graph.ends
+        self.ends, self.wrong_ends = len(ends), sum(bool(end.ending and end.ending.kinds) for end in ends)
+        self.cut, self.seconds = graph.cut, round(seconds, 1)
+        self.shortest = schedules[shortest.number] if shortest else None
 
     @property
     def is_promised(self) -> bool:
-        """Whether the guard promises that none of these schedules ends wrongly."""
-        return self.promise == Promise.EXACT or (self.promise != Promise.NONE and self.fault is not Fault.PAUSE)
+        """Whether the guard promises that none of these orders ends wrongly."""
+        return self.promise == Promise.EXACT or (self.promise != Promise.NONE and not self.pauses)
 
     @property
     def kept(self) -> bool:
-        return not (self.is_promised and self.wrong)
+        return not (self.is_promised and self.wrong_ends)
 
 
 @dataclass
@@ -67,38 +86,62 @@ class Exploration:
     """What came of a guard.
 
     Attributes:
-        source: its `buy`, for the slow motion.
-        rows: one for each schedule, see `row_of`.
+        grain: where purchases stopped, see `labs.steps.shop`.
+        source: the guard's `buy`.
+        graphs: one for each count, see `packed`.
     """
 
     guard: str
     promise: str
+    grain: str
     items: int
     buyers: int
     started: str
     source: GuardSource | None = None
     counts: list[Count] = field(default_factory=list)
-    rows: list[list[Any]] = field(default_factory=list)
+    graphs: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def kept(self) -> bool:
         return all(count.kept for count in self.counts)
 
+    @property
+    def is_cut(self) -> bool:
+        return any(count.cut for count in self.counts)
+
     def write(self, report: Path) -> Path:
         """Write its file into `report`; raises OSError."""
         path = report / f"{PREFIX}{self.guard}.json"
         counts = [{**vars(count), "shortest": count.shortest and count.shortest.path} for count in self.counts]
-        kept = {**vars(self), "source": self.source and asdict(self.source), "counts": counts, "columns": COLUMNS}
+        kept = {**vars(self), "source": self.source and asdict(self.source), "counts": counts}
+        kept |= {"columns": COLUMNS, "purchase": PURCHASE}
         path.write_bytes(msgspec.json.encode(kept))
         return path
 
 
-def row_of(schedule: Schedule) -> list[Any]:
-    """Moves, points, ending, and the film: counter, orders, sections, answers."""
+def packed(graph: Graph, schedules: Mapping[int, Schedule], *, fault: str = Fault.NONE.value) -> dict[str, Any]:
+    """A graph for the pages.
+
+    ``rows`` are purchases, their columns in `PURCHASE`. A state is ``[row of A, row of B, ..., stock, orders, fence, queue]``,
+    ``moves`` has for each state where its moves lead, and ``ends`` the film of each end by its state, see `film`.
+    """
+    rows: dict[tuple[Any, ...], int] = {}
+    states, moves = [], []
+    for state in graph.states:
+        shown = state.shown
+        places = [rows.setdefault(row, len(rows)) for row in shown.purchases]
+        states.append([*places, shown.stock, shown.orders, shown.fence, shown.queue])
+        moves.append({str(move): to.number for move, to in state.moves.items() if to is not None})
+    cut = [state.number for state in graph.states if state.is_open]
+    ends = {str(number): film(schedule) for number, schedule in schedules.items()}
+    return {"fault": fault, "rows": list(rows), "states": states, "moves": moves, "cut": cut, "ends": ends}
+
+
+def film(schedule: Schedule) -> list[Any]:
+    """Moves, in words too, ending, counter, orders, sections, answers: of the order that led there first."""
     return [
-        schedule.fault.value,
         [str(done.move) for done in schedule.moves],
-        ["waits" if done.waits else done.point for done in schedule.moves],
+        [done.words for done in schedule.moves],
         [getattr(schedule.ending, name) for name in WRONG],
         schedule.stock_left,
         [entry.order for entry in schedule.ledger],

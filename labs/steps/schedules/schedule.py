@@ -76,7 +76,11 @@ class Done:
             return f"{self.move.buyer} is killed"
         ends = {Fault.LOST: ", answer lost", Fault.KILL_SENT: ", and is killed"}.get(self.move.fault, "")
         does = brief(self.command) if self.command else STEPS.get(self.point, self.point)
-        return f"{self.move.buyer} {does}{', waits' if self.waits and self.command else ''}{ends}" if self.command or not self.waits else f"{self.move.buyer} waits"
+        return (
+            f"{self.move.buyer} {does}{', waits' if self.waits and self.command else ''}{ends}"
+            if self.command or not self.waits
+            else f"{self.move.buyer} waits"
+        )
 
 
 def brief(command: str) -> str:

@@ -50,7 +50,7 @@ from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
 from labs.steps import wire  # noqa: E402
 from labs.steps.mistakes import mistakes  # noqa: E402
-from labs.steps.shop import SteppedPurchase  # noqa: E402
+from labs.steps.shop import COMMANDS, SteppedPurchase  # noqa: E402
 from lock import CohortMutex, LockError  # noqa: E402
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
@@ -68,6 +68,7 @@ class SteppedWorker:
         self._sleeps: Counter[int | None] = Counter()  # by thread; a wait that polls sleeps or checks in each attempt
         self._checks: Counter[int | None] = Counter()
         self._purchases: dict[str, SteppedPurchase] = {}
+        self._seen: dict[str, list[str]] = {}
         time.sleep = self._counted_sleep(time.sleep)
         base.SLICE_S = SLICE_S
         self._shop = services.of(create_app(Settings.from_environment()))
@@ -99,17 +100,23 @@ class SteppedWorker:
     def reset(self, stock: int) -> None:
         self._shop.sale.reset(stock)
 
-    def add(self, guard: str, buyer: str, grain: str) -> str:
-        """A purchase that stands before the guard; its id, which is in the name of its thread."""
+    def add(self, guard: str, buyer: str, grain: str) -> dict[str, Any]:
+        """A purchase that stands before the guard."""
         shop = self._shop
         for stock in shop.stocks.values():  # so that each schedule begins alike: it asks before it waits for a lock
             stock.sold_out_at = time.monotonic()
         purchase = SteppedPurchase(
-            shop.guards[guard], buyer, instance=shop.settings.instance, inner=shop.listener, limit_s=LIMIT_S, grain=grain
+            shop.guards[guard],
+            buyer,
+            instance=shop.settings.instance,
+            inner=shop.listener,
+            limit_s=LIMIT_S,
+            grain=grain,
+            is_noted=True,
         )
         self._purchases[buyer] = purchase
         purchase.start()
-        return purchase.id
+        return self._show(purchase)
 
     def step(self, buyer: str, wait_s: float, fate: str) -> dict[str, dict[str, Any]]:
         """Let it go on to its next stop, with this fate of its command, and `look`."""
@@ -158,6 +165,7 @@ class SteppedWorker:
         if any(purchase.thread.is_alive() for purchase in self._purchases.values()):
             return False
         self._purchases.clear()
+        self._seen.clear()
         with contextlib.suppress(LockError):  # what it has learned of other runs would show in the next one
             self._shop.sessions.session().close()
         while time.monotonic() < until:
@@ -170,6 +178,7 @@ class SteppedWorker:
     def _show(self, purchase: SteppedPurchase) -> dict[str, Any]:
         receipt, section, thread = purchase.receipt, purchase.section, purchase.thread
         return {
+            "id": purchase.id,  # it is in the name of its thread, too
             "point": purchase.point,
             "stands": purchase.stands,
             "stops": purchase.stops,
@@ -181,12 +190,19 @@ class SteppedWorker:
             "in_doubt": bool(receipt and receipt.in_doubt),
             "detail": receipt.detail if receipt else "",
             "line": purchase.show()["line"],
+            "stock_left": receipt.stock if receipt else None,
             "stock_read": section.stock if section else None,
             "command": purchase.command,
             "writes": purchase.writes,
-            "sent": [text for attempt in purchase.attempts for text in attempt],
+            "sent": self._sent(purchase),
             "in_vain": purchase.in_vain and not purchase.attempts[-1],
         }
+
+    def _sent(self, purchase: SteppedPurchase) -> list[str]:
+        """What it has sent and been answered until it stood last: how often it asks while it waits is chance."""
+        if purchase.grain == COMMANDS or purchase.stands or purchase.is_over:
+            self._seen[purchase.id] = [text for attempt in purchase.attempts for text in attempt]
+        return self._seen.get(purchase.id, [])
 
     def _is_queued(self, thread: threading.Thread) -> bool:
         """Whether it waits in a commit queue or a cohort, of which another purchase of this instance has the turn."""

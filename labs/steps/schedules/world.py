@@ -29,7 +29,7 @@ from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
 from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance
-from labs.steps.schedules.picture import RUN, canonical
+from labs.steps.schedules.picture import RUN, Namer
 from labs.steps.shop import COMMANDS, POINTS
 from labs.steps.wire import Fate
 from loadtest.results.answer import Answer
@@ -51,7 +51,7 @@ SETTLE_S = 5.0
 LATE_S = 1.0  # a key that is still there so long after its purchase is over was left there
 LOOK_S = 0.002
 FIRST_REVISION = 1000  # so that a token is no small number of another kind
-ServerKeys = dict[str, tuple[str, int]]
+ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
 READ: dict[str, Callable[[Any, str], Any]] = {
     "string": lambda pipe, name: pipe.get(name),
     "list": lambda pipe, name: pipe.lrange(name, 0, -1),
@@ -61,6 +61,9 @@ READ: dict[str, Callable[[Any, str], Any]] = {
     "stream": lambda pipe, name: pipe.xrange(name),
     "none": lambda pipe, name: pipe.get(name),
 }
+PURCHASE = (
+    "point", "line", "command", "stands", "waits", "frozen", "dead", "token", "stock_read", "outcome", "stock", "detail",
+)  # fmt: skip
 INSIDE = ("locked", "read", "think", "write", "left")
 AGAIN = 2  # attempts of a wait that polls: the first of them may have begun before all others stood
 
@@ -86,6 +89,7 @@ class Stepped:
     writes: bool = False
     line: int | None = None
     stock_read: int | None = None
+    stock_left: int | None = None
     sent: list[str] = field(default_factory=list)
     attempts: int = 0
     queued: bool = False
@@ -131,6 +135,22 @@ class Stepped:
             token=self.token,
             status=0 if outcome is Outcome.ERROR else 200,
         )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the scheduler's page shows of a state; tokens are told by their order, from 1.
+
+    Attributes:
+        purchases: one row for each buyer, its columns are `PURCHASE`.
+        queue: buyer and token of each key.
+    """
+
+    purchases: list[tuple[Any, ...]]
+    stock: str
+    orders: int
+    fence: str | None
+    queue: list[tuple[str, str | None]]
 
 
 @dataclass
@@ -232,7 +252,7 @@ class World(Resource):
         self.clock = Start.now()
         homes = [self._instances[number % INSTANCES] for number in range(self.buyers)]
         self.purchases = [
-            Stepped(buyer, home, home.ask("add", guard, buyer, self.grain))
+            Stepped(buyer, home, **home.ask("add", guard, buyer, self.grain))
             for buyer, home in zip(BUYERS, homes, strict=False)
         ]
         self._first_revision = self._revision_apart([each.pid for each in self._instances])
@@ -368,7 +388,9 @@ class World(Resource):
     def _behind_in_etcd(self, *, is_late: bool) -> set[str]:
         """The ids of purchases whose keys are behind the key of a purchase that stands, or that has left it there."""
         first, *others = [_thread_of(each.owner) for each, _ in self._queue()] or [""]
-        standing = {each.id for each in self.purchases if each.stands or each.instance.frozen or (is_late and each.is_over)}
+        standing = {
+            each.id for each in self.purchases if each.stands or each.instance.frozen or (is_late and each.is_over)
+        }
         return set(others) if first in standing else set()
 
     def _queue(self) -> list[tuple[Contender, int]]:
@@ -400,7 +422,9 @@ class World(Resource):
             for name, kind, _ in facts:
                 READ[kind](pipe, name)
             values = pipe.execute()
-        found: ServerKeys = {f"redis {name}": (_sorted(value), ttl > 0) for (name, _, ttl), value in zip(facts, values, strict=True)}
+        found: ServerKeys = {
+            f"redis {name}": (_comparable(value), ttl > 0) for (name, _, ttl), value in zip(facts, values, strict=True)
+        }
         try:
             for kv in self._etcd.get_prefix("").keys:
                 if kv.key == OPENED:
@@ -444,15 +468,13 @@ class World(Resource):
 
     # What is seen
 
-    def shown(self) -> dict[str, Any]:
-        """What the scheduler's page shows, with names and tokens as in the picture."""
-        return {}
-
-    def picture(self) -> str:
-        """Of the state; see `labs.steps.schedules.picture`."""
+    def look(self) -> tuple[str, Shown]:
+        """The picture of the state, see `labs.steps.schedules.picture`, and what the scheduler's page shows of it."""
         names = {each.id: each.buyer for each in self.purchases}
         names |= {each.order: f"order {each.buyer}" for each in self.purchases if each.order}
-        names |= {each.instance.name: f"instance {place % INSTANCES}" for place, each in enumerate(self.purchases)}
+        for place, each in enumerate(self.purchases):
+            names[each.instance.name] = f"shop-{place % INSTANCES + 1}"
+            names[str(each.instance.pid)] = f"process {place % INSTANCES + 1}"
         purchases = [
             (each.buyer, "dead", each.token)
             if each.is_dead
@@ -462,9 +484,38 @@ class World(Resource):
             )
             for each in self.purchases
         ]  # fmt: skip
-        keys = [(name, value, bool(ends)) for name, (value, ends) in self._keys.items()]
-        names |= {str(each.instance.pid): f"process {place % INSTANCES}" for place, each in enumerate(self.purchases)}
-        return canonical("\n".join(map(str, [*purchases, *keys])), names, self._first_revision)
+        parts: list[str | frozenset[str]] = list(map(str, purchases))
+        for name, (value, ends) in self._keys.items():
+            parts += [f"{name}, {'ends' if ends else 'stays'}", value]
+        namer = Namer(parts, names, self._first_revision)
+        return namer.picture(), self._shown(namer)
+
+    def _shown(self, namer: Namer) -> Shown:
+        def told(token: Any) -> str | None:
+            return (
+                None
+                if token is None
+                else namer.shown(".".join(map(str, token if isinstance(token, (list, tuple)) else [token])))
+            )
+
+        stock, orders, fence = (
+            str(self._keys.get(f"redis {name}", ("", 0))[0]) for name in (KEYS.stock, KEYS.orders, KEYS.fence)
+        )
+        fence = ".".join(str(int(part)) for part in fence.split(".") if part)
+        return Shown(
+            purchases=[
+                (
+                    each.point, each.line, namer.shown(each.command), each.stands and not each.is_dead, each.waits,
+                    each.instance.frozen, each.is_dead, told(each.token), each.stock_read, each.outcome, each.stock_left,
+                    namer.shown(each.detail),
+                )
+                for each in self.purchases
+            ],
+            stock=stock,
+            orders=orders.count("'") // 2 if orders else 0,
+            fence=told(fence) if fence.strip("0.") else None,
+            queue=[(_buyer_of(each, self.purchases), told(each.token)) for each, _ in self._queue()],
+        )  # fmt: skip
 
     def _instance(self) -> SteppedInstance:
         return SteppedInstance(self._hatchery, f"shop-{next(self._numbers)}", {"FLASHSALE_REDIS_URL": self.redis.url})
@@ -474,8 +525,16 @@ class World(Resource):
         return (spare or self._instance()).ready()
 
 
-def _sorted(value: Any) -> str:
-    return str(sorted(value.items()) if isinstance(value, dict) else sorted(value) if isinstance(value, set) else value)
+def _buyer_of(contender: Contender, purchases: Sequence[Stepped]) -> str:
+    id = _thread_of(contender.owner)
+    return next((each.buyer for each in purchases if each.id == id), "?")
+
+
+def _comparable(value: Any) -> str | frozenset[str]:
+    """A set for what Redis keeps in no order."""
+    if isinstance(value, dict):
+        return frozenset(f"{name}: {each}" for name, each in value.items())
+    return frozenset(value) if isinstance(value, set) else str(value)
 
 
 def _thread_of(owner: str) -> str:

@@ -1,0 +1,50 @@
+"""Graphs to be played without a server: every move that a page offers was made, and what it shows was seen.
+
+The guards of the shop are recorded at their points with a pause, as a person steps them; the famous mistakes by their
+commands, with a death as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from app.contract.clock import utc_now
+from app.guards import guards
+from labs.steps.mistakes import mistakes
+from labs.steps.schedules.explorer import PAUSE, Budget, Explorer
+from labs.steps.schedules.results import Exploration, packed
+from labs.steps.schedules.schedule import Fault
+from labs.steps.schedules.world import Unsettled, World
+from labs.steps.shop import COMMANDS, POINTS
+
+A_PAUSE_OR_A_DEATH = Budget((Fault.PAUSE, Fault.KILL, Fault.KILL_SENT))
+
+
+def recorded(world: World, chosen: Sequence[str], folder: Path, console: Console) -> None:
+    """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, SaleError, or Unsettled where one is cut."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in chosen:
+        found = record(world, name)
+        path = found.write(folder)
+        console.print(
+            f"{path}: {len(found.graphs[0]['states'])} states, {path.stat().st_size // 1024} KB", markup=False
+        )
+
+
+def record(world: World, name: str) -> Exploration:
+    """The graph of one guard; raises as `recorded` does."""
+    is_mistake = name in mistakes()
+    kind = mistakes()[name] if is_mistake else guards()[name]
+    world.grain = COMMANDS if is_mistake else POINTS
+    explorer = Explorer(world, kind, A_PAUSE_OR_A_DEATH if is_mistake else PAUSE)
+    for _ in explorer.explore():
+        pass
+    if explorer.graph.cut:
+        raise Unsettled(f"{name} has more states than can be recorded: {explorer.graph.cut} were left out")
+    found = Exploration(name, kind.promise.value, world.grain, world.items, world.buyers, utc_now())
+    found.graphs = [packed(explorer.graph, explorer.schedules, fault=explorer.budget.name)]
+    found.source = world.source(name)
+    return found

@@ -103,6 +103,7 @@ class SteppedWorker:
     def add(self, guard: str, buyer: str, grain: str) -> dict[str, Any]:
         """A purchase that stands before the guard."""
         shop = self._shop
+        shop.sale.check()  # it knows that the sale was reset
         for stock in shop.stocks.values():  # so that each schedule begins alike: it asks before it waits for a lock
             stock.sold_out_at = time.monotonic()
         purchase = SteppedPurchase(

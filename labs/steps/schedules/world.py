@@ -480,7 +480,7 @@ class World(Resource):
             if each.is_dead
             else (
                 each.buyer, each.point, each.line, each.command, each.stands, each.waits, each.outcome,
-                each.instance.frozen, "\n".join(each.sent),
+                each.instance.frozen, each.token, "\n".join(each.sent),
             )
             for each in self.purchases
         ]  # fmt: skip

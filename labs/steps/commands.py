@@ -22,7 +22,7 @@ from labs.steps.schedules.explorer import Explorer, budgets_of
 from labs.steps.schedules.recording import recorded
 from labs.steps.schedules.results import Count, Exploration, guards_in, packed
 from labs.steps.schedules.schedule import Fault
-from labs.steps.schedules.world import BUYERS, World
+from labs.steps.schedules.world import BUYERS, Unsettled, World
 from loadtest.cli.options import language
 from loadtest.results.comparison import BROKEN_PROMISE, NO_RESULT
 from loadtest.results.folders import report_under_way
@@ -106,11 +106,14 @@ def _explore(world: World, guard: str, faults: int, screen: _Screen, report: Pat
             count = Count(guard, found.promise, budget.name, pauses=Fault.PAUSE in budget.kinds)
             found.counts.append(count)
             shown = began
-            for graph in explorer.explore():
-                if time.monotonic() - shown > SHOW_S:
-                    count.note(graph, explorer.schedules, time.monotonic() - began)
-                    show(found.counts)
-                    shown = time.monotonic()
+            try:
+                for graph in explorer.explore():
+                    if time.monotonic() - shown > SHOW_S:
+                        count.note(graph, explorer.schedules, time.monotonic() - began)
+                        show(found.counts)
+                        shown = time.monotonic()
+            except Unsettled as error:
+                count.no_verdict = error.message
             count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
             found.graphs.append(packed(explorer.graph, explorer.schedules, fault=budget.name))
             show(found.counts)
@@ -160,15 +163,17 @@ class _Screen:
                 Text(short(count.wrong), "bold red" if count.wrong else ""),
                 f"{count.ends:,}",
                 self._promised(count),
-                self.say("cut", n=count.cut) if count.cut else self.say("yes"),
+                self._complete(count),
                 f"{count.seconds:.1f}",
             )
         return table
 
     def shortest(self, found: Exploration) -> None:
         for count in found.counts:
+            fault = self.say(f"fault.{count.fault}")
+            if count.no_verdict:
+                self.console.print(f"{self.say('no_verdict')}, {fault}: {count.no_verdict}", style="yellow", markup=False)
             if count.shortest:
-                fault = self.say(f"fault.{count.fault}")
                 numbers = {"wrong": short(count.wrong), "orders": short(count.orders)}
                 self.console.print(self.say("found", guard=found.guard, fault=fault, **numbers), markup=False)
                 self.console.print(f"  {count.shortest.line}", style="bold", markup=False)
@@ -179,6 +184,11 @@ class _Screen:
         said = self.say("broken", guards=", ".join(broken)) if broken else self.say("incomplete" if is_cut else "kept")
         self.console.print(said, style="bold red" if broken else "bold yellow" if is_cut else "bold green")
         self.console.print(self.say("bound", buyers=buyers, faults=faults), style="dim")
+
+    def _complete(self, count: Count) -> str:
+        if count.no_verdict:
+            return self.say("no_verdict")
+        return self.say("cut", n=count.cut) if count.cut else self.say("yes")
 
     def _promised(self, count: Count) -> Text:
         if not count.is_promised:

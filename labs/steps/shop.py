@@ -45,7 +45,7 @@ END_S = 5.0
 POINTS, COMMANDS = "points", "commands"
 LAST_REQUESTS = 20  # to etcd, of a purchase that has ended
 ETCD_REQUEST = re.compile("[A-Z][a-z]")
-VARIES = re.compile(r"\d{3,}|[0-9a-f]{12,}")
+VARIES = re.compile(r"[0-9a-f-]{12,}|\d{3,}")
 
 
 class NotStepped(LockTimeout):

@@ -19,13 +19,10 @@ from app.guards.base import Guard
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
 from labs.steps.schedules.world import Stepped, Unsettled, World
-from labs.steps.shop import COMMANDS
 from loadtest.results.fence import past_fence
 from loadtest.results.record import CriticalSection
 from loadtest.results.verdict import judge_rush
 
-# A purchase that has begun so many sections is not interrupted any more: two that undo each other's work have no end.
-MOST_SECTIONS = 3
 MOST_MOVES = 80  # of one order
 MOST_S = 240.0  # of one guard with one kind of fault
 
@@ -175,6 +172,7 @@ class Explorer:
 
     def _make(self, move: Move) -> None:
         world, purchase = self._world, self._world.purchase(move.buyer)
+        before = purchase.point
         command = purchase.command if move.fault not in (Fault.PAUSE, Fault.KILL) else ""
         if move.fault is Fault.PAUSE:
             world.pause(move.buyer)
@@ -182,25 +180,30 @@ class Explorer:
             world.kill(move.buyer, behind_command=move.fault is Fault.KILL_SENT)
         else:
             world.step(move.buyer, loses_answer=move.fault is Fault.LOST)
-        self._done.append(Done(move, purchase.point, purchase.waits, command))
+        enters = purchase.point == "locked" and before != "locked"
+        self._done.append(Done(move, purchase.point, purchase.waits, command, enters))
 
     def _moves(self) -> tuple[list[Move], bool]:
-        """What can be done now, the purchase that moved last first; and whether something is left out."""
+        """What can be done now, the purchase that moved last first; and whether something is left out.
+
+        A purchase that has begun more sections than there are purchases is not interrupted any more: two that undo each
+        other's work have no end.
+        """
         can_step = [each for each in self._world.purchases if each.can_step]
         if len(self._done) >= MOST_MOVES:
             return [], bool(can_step)
         last = self._done[-1].move.buyer if self._done else ""
         can_step.sort(key=lambda each: (each.buyer != last, each.buyer))
-        begun = Counter(done.move.buyer for done in self._done if done.point == "locked" and not done.waits)
-        left_out = [each for each in can_step if self._world.grain != COMMANDS and begun[each.buyer] >= MOST_SECTIONS]
-        if left_out:
-            can_step = left_out[:1]
+        begun = Counter(done.move.buyer for done in self._done if done.enters)
+        restless = [each for each in can_step if begun[each.buyer] > len(self._world.purchases)]
+        left_out = bool(restless) and len(can_step) > 1
+        can_step = restless[:1] or can_step
         moves = [Move(each.buyer) for each in can_step]
         if sum(done.move.is_fault for done in self._done) < self.budget.most:
             moves += [
                 Move(each.buyer, kind) for each in can_step for kind in self.budget.kinds if self._can(kind, each)
             ]
-        return moves, bool(left_out)
+        return moves, left_out
 
     def _can(self, kind: Fault, purchase: Stepped) -> bool:
         if not purchase.has_begun or purchase.instance.frozen:

@@ -38,6 +38,7 @@ class Count:
         orders: paths to an end; `wrong`: of those, to a wrong one; and those before it: in which way.
         ends: how many different ones there are, `wrong_ends` of them wrong.
         cut: states in which something was not tried; 0 is complete.
+        no_verdict: why the exploration ended early, if it did.
         seconds: that they took.
         shortest: the shortest order that ends wrongly.
     """
@@ -57,6 +58,7 @@ class Count:
     ends: int = 0
     wrong_ends: int = 0
     cut: int = 0
+    no_verdict: str = ""
     seconds: float = 0.0
     shortest: Schedule | None = None
 
@@ -107,7 +109,7 @@ class Exploration:
 
     @property
     def is_cut(self) -> bool:
-        return any(count.cut for count in self.counts)
+        return any(count.cut or count.no_verdict for count in self.counts)
 
     def write(self, report: Path) -> Path:
         """Write its file into `report`; raises OSError."""

@@ -56,12 +56,14 @@ class Done:
         point: where the purchase was then, or where it had been if it waits.
         waits: whether it is known to wait.
         command: what it has sent in this move.
+        enters: whether it has come into its critical section.
     """
 
     move: Move
     point: str
     waits: bool
     command: str = ""
+    enters: bool = False
 
     @property
     def matters(self) -> bool:

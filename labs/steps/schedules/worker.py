@@ -77,7 +77,8 @@ class SteppedWorker:
 
     def _counted_sleep(self, sleep: Callable[[Any], None]) -> Callable[[Any], None]:
         def counted(seconds: Any) -> None:
-            self._sleeps[threading.get_ident()] += 1
+            # A pause that checks as well is one attempt, not two.
+            self._sleeps[threading.get_ident()] += 1 + self._checks.pop(threading.get_ident(), 0) // CHECKS
             if purchase := self._own_purchase():
                 purchase.pauses()
             sleep(min(seconds, POLL_S) if purchase else seconds)

@@ -1,0 +1,1 @@
+"""The wrong locks, one in each module."""

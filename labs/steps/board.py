@@ -31,13 +31,17 @@ from app.contract.access import is_own_page
 from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
+from labs.steps.mistakes import mistakes
 from labs.steps.schedules import board as schedules
+from labs.steps.shop import COMMANDS, POINTS
 
 LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你来当调度器"}}
 STATIC = Path(__file__).with_name("static")
 TIMEOUT = 0.8  # to look at an instance
 ACT_TIMEOUT = 8.0  # to end its purchases, which takes a few seconds
 BUYERS = "ABCDEFGH"
+GRAINS = (POINTS, COMMANDS)
+MISTAKE = ("name", "description", "found")
 
 
 class StepsRefused(Exception):
@@ -61,15 +65,15 @@ class Scheduler:
         self._seen: dict[str, dict[str, Any]] = {}  # by URL
         self._beginning = threading.Lock()
 
-    def begin(self, guard: str) -> None:
+    def begin(self, guard: str, grain: str) -> None:
         """End what is under way, reset the stock to one, and start two purchases, one at each of two instances.
 
-        One after the other: of those who begin at once, the last has both purchases.
+        A mistake may need more of both. One after the other: of those who begin at once, the last has all purchases.
         """
         with self._beginning:
-            self._begin(guard)
+            self._begin(guard, grain)
 
-    def _begin(self, guard: str) -> None:
+    def _begin(self, guard: str, grain: str) -> None:
         with suppress(*UNREACHABLE):  # without Locust no rush is running
             self._locust.require_idle()
         for name, state in self._states().items():
@@ -78,17 +82,18 @@ class Scheduler:
         self._seen = {}
         for url in self._urls():
             self._ask(url, method="DELETE")
-        self._sale.reset(1)
-        for buyer in BUYERS[:2]:
-            self.add(guard, buyer)
+        kind = mistakes().get(guard)
+        self._sale.reset(getattr(kind, "items", 1))
+        for buyer in BUYERS[: getattr(kind, "buyers", 2)]:
+            self.add(guard, buyer, grain)
 
-    def add(self, guard: str, buyer: str) -> None:
+    def add(self, guard: str, buyer: str, grain: str) -> None:
         """Start one more."""
         urls = self._urls()
-        self._ask(urls[BUYERS.index(buyer) % len(urls)], body={"guard": guard, "buyer": buyer})
+        self._ask(urls[BUYERS.index(buyer) % len(urls)], body={"guard": guard, "buyer": buyer, "grain": grain})
 
     def step(self, id: str) -> None:
-        """Let one go on to its next point."""
+        """Let one go on to its next stop."""
         for url, seen in list(self._seen.items()):
             if any(each["id"] == id for each in seen["purchases"]):
                 self._ask(url, f"/{id}", body={})
@@ -116,11 +121,12 @@ class Scheduler:
     def _counters(self) -> dict[str, Any]:
         client, keys = self._sale.client, self._sale.keys
         with client.pipeline(transaction=True) as pipe:
+            pipe.get(keys.initial)
             pipe.get(keys.stock)
             pipe.llen(keys.orders)
             pipe.get(keys.fence)
-            stock, orders, fence = pipe.execute()
-        return {"stock": stock, "orders": orders, "fence": _token_in(fence)}
+            items, stock, orders, fence = pipe.execute()
+        return {"items": items, "stock": stock, "orders": orders, "fence": _token_in(fence)}
 
     def _states(self) -> dict[str, str]:
         """Of the local stack, by the name of the instance."""
@@ -165,6 +171,10 @@ def _token_in(fence: str | None) -> str | None:
     return ".".join(str(int(part)) for part in fence.split(".")) if fence and int(fence.split(".")[0]) else None
 
 
+def known_guards() -> list[str]:
+    return [*guards(), *mistakes()]
+
+
 def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and its routes."""
     scheduler = Scheduler(settings, stack=app.extensions["stack"], locust=app.extensions["locust"])
@@ -190,19 +200,27 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
     def steps_state() -> Response:
         return json_response(scheduler.show())
 
+    @app.get("/steps/mistakes")
+    def steps_mistakes() -> Response:
+        """The wrong locks, whose levels are behind those of the shop's guards."""
+        known = mistakes().values()
+        return json_response({"mistakes": [{name: getattr(each, name, "") for name in MISTAKE} for each in known]})
+
     @app.post("/steps/begin")
     def begin_steps() -> Response:
         """Start anew under a guard, with a stock of one."""
         authorize(settings)
-        scheduler.begin(Parameters(request, "guard").choice("guard", "none", guards()))
+        asked = Parameters(request, "guard", "grain")
+        scheduler.begin(asked.choice("guard", "none", known_guards()), asked.choice("grain", POINTS, GRAINS))
         return steps_state()
 
     @app.post("/steps/add")
     def add_purchase() -> Response:
         """Add a purchase to those under way."""
         authorize(settings)
-        asked = Parameters(request, "guard", "buyer")
-        scheduler.add(asked.choice("guard", "none", guards()), asked.choice("buyer", "C", list(BUYERS)))
+        asked = Parameters(request, "guard", "grain", "buyer")
+        guard, grain = asked.choice("guard", "none", known_guards()), asked.choice("grain", POINTS, GRAINS)
+        scheduler.add(guard, asked.choice("buyer", "C", list(BUYERS)), grain)
         return steps_state()
 
     @app.post("/steps/step")

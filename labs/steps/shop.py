@@ -162,6 +162,7 @@ class SteppedPurchase(PurchaseListener):
                 "point": self.point,
                 "line": self._lines.line_of(frame) or self._line,
                 "stands": self.stands,
+                "grain": self.grain,
                 "command": self.command,
                 "left_s": round(max(self._until - time.monotonic(), 0.0), 1),
                 "token": section.token if section else None,

@@ -1,14 +1,19 @@
-// A schedule in the address, #guard=NAME&schedule=A.B.A-pause.B.A: its moves in a row, and a button for the next one.
+// A schedule in the address, #guard=NAME&grain=commands&schedule=A.B.A-pause.B.A: its moves in a row, and a button for the
+// next one.
 // It presses the page's own buttons, so a move is what a person would do.
 
 import { speaker } from "/static/slow/texts.js";
 import { make, setText } from "/static/slow/code.js";
+import { choose, ready } from "./steps.js";
 
 const TEXTS = {
   next: ["Next: {what}", "下一步：{what}"],
   step: ["step {buyer}", "{buyer} 走一步"],
   pause: ["freeze {buyer}, until its lease has ended", "冻结 {buyer}，直到租约到期"],
   thaw: ["thaw {buyer}", "解冻 {buyer}"],
+  kill: ["kill {buyer}", "杀死 {buyer}"],
+  "kill-sent": ["kill {buyer} behind its command", "在 {buyer} 的命令之后杀死它"],
+  add: ["add {buyer}", "添加 {buyer}"],
   machine: ["only make schedules can do this", "只有 make schedules 能做到"],
   over: ["The schedule is over.", "调度已结束。"],
   again: ["From the beginning", "从头开始"],
@@ -23,13 +28,15 @@ const bar = make("div", { class: "schedule tools" }, next, again, row);
 const control = (what, buyer) => document.querySelector(`[data-do="${what} ${buyer}"]`);
 const isFrozen = (buyer) => control("freeze", buyer)?.parentElement.dataset.frozen === "true";
 
-// The next move: its words, and the button of the page that makes it.
+// The next move: its words, and the button of the page that makes it; it stays the next one if that button only prepares it.
 function nextMove() {
-  const [buyer, fault] = moves[place].split("-");
-  if (fault === "pause") return { text: t("pause", { buyer }), target: control("freeze", buyer) };
-  if (fault) return { text: t("machine") };
-  if (isFrozen(buyer)) return { text: t("thaw", { buyer }), target: control("freeze", buyer), stays: true };
-  return { text: t("step", { buyer }), target: control("step", buyer) };
+  const [buyer, fault] = moves[place].split(/-(.*)/);
+  const target = control({ pause: "freeze", undefined: "step" }[fault] ?? fault, buyer);
+  if (fault && (!target || target.hidden)) return { text: t("machine") };
+  if (fault) return { text: t(fault, { buyer }), target };
+  if (isFrozen(buyer)) return { text: t("thaw", { buyer }), target: control("freeze", buyer), stays: control("freeze", buyer).dataset.steps !== "true" };
+  if (!target && buyer === "C") return { text: t("add", { buyer }), target: document.getElementById("add"), stays: true };
+  return { text: t("step", { buyer }), target };
 }
 
 function show() {
@@ -57,9 +64,7 @@ function begin() {
   if (bar.hidden) return;
   [moves, place] = [path.split("."), 0];
   row.replaceChildren(...moves.map((move) => make("span", {}, move)));
-  const level = [...document.querySelectorAll("#levels button")].find(({ value }) => value === guard);
-  if (level) level.click();
-  else Object.assign(document.getElementById("other"), { value: guard }).dispatchEvent(new Event("change"));
+  choose(guard, read.get("grain") ?? "points");
   show();
 }
 
@@ -68,7 +73,5 @@ again.addEventListener("click", begin);
 document.getElementById("stage").before(bar);
 addEventListener("hashchange", begin);
 setInterval(show, LOOK_MS);
-// The other guards are in their list once the page knows them.
-const list = document.getElementById("other");
-if (list.length) beginHere();
-else new MutationObserver((_, observer) => (observer.disconnect(), beginHere())).observe(list, { childList: true });
+document.getElementById("undo").addEventListener("click", () => (place = Math.max(place - 1, 0)));
+ready.then(beginHere);

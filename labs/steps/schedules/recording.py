@@ -6,6 +6,7 @@ commands, with a death as well.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from app.contract.clock import utc_now
 from app.guards import guards
 from labs.steps.mistakes import mistakes
 from labs.steps.schedules.explorer import PAUSE, Budget, Explorer
-from labs.steps.schedules.results import Exploration, packed
+from labs.steps.schedules.results import Count, Exploration, packed
 from labs.steps.schedules.schedule import Fault
 from labs.steps.schedules.world import Unsettled, World
 from labs.steps.shop import COMMANDS, POINTS
@@ -39,12 +40,18 @@ def record(world: World, name: str) -> Exploration:
     is_mistake = name in mistakes()
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.grain = COMMANDS if is_mistake else POINTS
+    world.buyers, world.items = getattr(kind, "buyers", world.buyers), getattr(kind, "items", world.items)
     explorer = Explorer(world, kind, A_PAUSE_OR_A_DEATH if is_mistake else PAUSE)
+    began = time.monotonic()
     for _ in explorer.explore():
         pass
     if explorer.graph.cut:
         raise Unsettled(f"{name} has more states than can be recorded: {explorer.graph.cut} were left out")
     found = Exploration(name, kind.promise.value, world.grain, world.items, world.buyers, utc_now())
+    found.description, found.found = kind.description, getattr(kind, "found", "")
+    count = Count(name, found.promise, explorer.budget.name, pauses=True)
+    count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
+    found.counts = [count]
     found.graphs = [packed(explorer.graph, explorer.schedules, fault=explorer.budget.name)]
     found.source = world.source(name)
     return found

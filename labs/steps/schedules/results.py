@@ -89,6 +89,7 @@ class Exploration:
 
     Attributes:
         grain: where purchases stopped, see `labs.steps.shop`.
+        description: what the guard does; of a mistake, `found` says where it was seen.
         source: the guard's `buy`.
         graphs: one for each count, see `packed`.
     """
@@ -99,6 +100,8 @@ class Exploration:
     items: int
     buyers: int
     started: str
+    description: str = ""
+    found: str = ""
     source: GuardSource | None = None
     counts: list[Count] = field(default_factory=list)
     graphs: list[dict[str, Any]] = field(default_factory=list)

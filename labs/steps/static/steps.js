@@ -5,6 +5,7 @@ import { chosenLanguage } from "/static/slow/language.js";
 import { speaker } from "/static/slow/texts.js";
 import { allow, make, pressable, setText } from "/static/slow/code.js";
 import { Stage } from "/static/slow/stage.js";
+import { brief } from "./command.js";
 import { Live } from "./live.js";
 import { Recorded, recordings } from "./recorded.js";
 import { TEXTS } from "./texts.js";
@@ -170,7 +171,7 @@ function statusOf(purchase, { all, queue }) {
   if (purchase.dead) return t("dead");
   if (instance.state === "frozen") return `${t("frozen", { what: onLine(purchase) })}${leaseOf(purchase, queue)}`;
   if (instance.state !== "running") return t("down");
-  if (command) return t(waits ? "inVain" : "sends", { command });
+  if (command) return t(waits ? "inVain" : "sends", { command: brief(command) });
   if (stands || point === "over") return pointWords(purchase);
   const place = queue.findIndex(({ owner }) => owner.includes(`thread steps-${id})`));
   if (place > 0) {
@@ -324,6 +325,7 @@ export const ready = source.setup(GUARDS).then((setup) => {
   $("other").replaceChildren(new Option(t("other"), ""), ...others.map(({ name, description }) => Object.assign(new Option(name), { title: language === "en" ? description : "" })));
   $("levels").append(...levels.map(levelButton));
   $("mistakes").append(...[...mistakes.keys()].map((name, index) => levelButton(name, levels.length + index)));
+  $("levels").hidden = !levels.length;
   $("mistakes").hidden = !mistakes.size;
   levels = [...levels, ...mistakes.keys()];
   select(guard, grain);

@@ -14,7 +14,7 @@ export const TEXTS = {
   thaw: ["Thaw {buyer}", "解冻 {buyer}"],
   thawStep: ["Thaw and step {buyer}", "解冻并单步 {buyer}"],
   kill: ["Kill {buyer}", "杀死 {buyer}"],
-  "kill-sent": ["Kill {buyer} behind its command", "在 {buyer} 的命令之后杀死它"],
+  "kill-sent": ["Kill {buyer} behind it", "发送后杀死 {buyer}"],
   undo: ["Undo", "撤销"],
   levels: ["Levels", "关卡"],
   mistakes: ["Famous mistakes", "著名的错误"],

@@ -14,6 +14,9 @@ const FAULTS = { pause: "freeze", kill: "kill", "kill-sent": "kill-sent" };
 // "A-kill-sent" is ["A", "kill-sent"], and "A" is ["A"].
 export const partsOf = (move) => move.split(/-(.*)/);
 
+// Where a purchase is made: one that was killed is followed by another instance of the same place.
+export const instanceOf = (buyer) => `shop-${(BUYERS.indexOf(buyer) % INSTANCES) + 1}`;
+
 // The recordings of this page, by their guards: functions, for each is read when it is asked for.
 export function recordings() {
   const found = new Map();
@@ -97,9 +100,9 @@ export class Recorded {
       const mine = names.map(partsOf).filter(([buyer]) => buyer === each.buyer);
       return { ...each, id: each.buyer, guard, grain, source, moves: mine.map(([, fault]) => FAULTS[fault] ?? (each.frozen ? "thaw" : "step")) };
     });
-    const instances = Array.from({ length: INSTANCES }, (_, place) => {
-      const here = purchases.filter((_, index) => index % INSTANCES === place);
-      return { name: `shop-${place + 1}`, state: here.some(({ frozen }) => frozen) ? "frozen" : "running", purchases: here };
+    const instances = [...BUYERS].slice(0, INSTANCES).map(instanceOf).map((name) => {
+      const here = purchases.filter(({ buyer }) => instanceOf(buyer) === name);
+      return { name, state: here.some(({ frozen }) => frozen) ? "frozen" : "running", purchases: here };
     });
     return {
       instances,

@@ -123,7 +123,7 @@ const isOver = ({ point, dead }) => point === "over" || dead;
 function showCommands(all, instances) {
   for (const old of $("stage").querySelectorAll(".command")) old.remove();
   for (const purchase of all.filter(({ command, dead }) => command && !dead)) {
-    const line = make("div", { class: `command colour-${instances.indexOf(purchase.instance) % 4}` }, make("b", {}, purchase.buyer), " ", make("code", {}, purchase.command));
+    const line = make("div", { class: `command colour-${instances.indexOf(purchase.instance) % 4}` }, make("b", {}, purchase.buyer), " ", make("samp", {}, purchase.command));
     $("stage").querySelector(`li[data-line="${purchase.line}"]`)?.append(line);
   }
 }

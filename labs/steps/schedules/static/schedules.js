@@ -6,7 +6,7 @@ import { make, setText } from "/static/slow/code.js";
 import { chosenLanguage } from "/static/slow/language.js";
 import { speaker } from "/static/slow/texts.js";
 import { brief } from "/steps/static/command.js";
-import { partsOf, purchasesIn, recordings } from "/steps/static/recorded.js";
+import { instanceOf, partsOf, purchasesIn, recordings } from "/steps/static/recorded.js";
 import { Graph, draw } from "./graph.js";
 import { TEXTS } from "./texts.js";
 
@@ -114,6 +114,7 @@ function play() {
     ledger: orders.map((each) => ({ order: each })),
     sections: sections.map((row) => ({
       ...Object.fromEntries(names.map((name, column) => [name, row[column]])),
+      instance: instanceOf(row[names.indexOf("buyer")]),
       points: row[names.length].map(([name, line, at_ms]) => ({ name, line, at_ms })),
     })),
   });

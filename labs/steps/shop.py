@@ -16,8 +16,9 @@ import sys
 import threading
 import time
 import uuid
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from flask import Flask, Response, request
@@ -26,6 +27,7 @@ from werkzeug.exceptions import Conflict, NotFound
 from app import services
 from app.guards.base import Guard
 from app.sales.purchase import Purchase, PurchaseListener, Receipt, Section
+from app.sales.redis_client import LUA, Script
 from app.sales.refusals import EXPECTED, refuse
 from app.telemetry.guard_lines import GuardLines
 from app.web.access import require_admin
@@ -33,7 +35,7 @@ from app.web.params import Parameters
 from app.web.responses import json_response
 from labs.steps.mistakes import mistakes
 from labs.steps.wire import Fate, sent_by
-from lock import LockTimeout
+from lock import LockError, LockTimeout
 
 logger = logging.getLogger(__name__)
 
@@ -274,6 +276,19 @@ def _alike(attempt: list[str], other: list[str]) -> bool:
     return [VARIES.sub("#", text) for text in attempt] == [VARIES.sub("#", text) for text in other]
 
 
+def know_the_sale(shop: services.Services) -> None:
+    """Have each purchase begin alike: this instance knows of the reset, and asks before it waits for a lock."""
+    shop.sale.check()
+    for stock in shop.stocks.values():
+        stock.sold_out_at = time.monotonic()
+
+
+@cache
+def scripts() -> list[Script]:
+    """Those that a purchase may run."""
+    return [Script(path) for path in LUA.glob("*.lua") if path.name != "common.lua"]
+
+
 class Steps:
     """The stepped purchases of one process; background work of the shop, which ends them when it shuts down."""
 
@@ -286,6 +301,12 @@ class Steps:
 
     def add(self, guard: str, buyer: str, grain: str = POINTS) -> SteppedPurchase:
         """Start one; raises Conflict if there are too many. The oldest of those that are over are forgotten."""
+        if grain == COMMANDS:  # no command more than where the schedules are tried
+            know_the_sale(self._shop)
+            for script in scripts():
+                self._shop.sale.client.script_load(script.text)
+            with suppress(LockError):  # without etcd, the purchase finds out by itself
+                self._shop.sessions.session()
         made = SteppedPurchase(
             self.guards[guard],
             buyer,

@@ -50,7 +50,7 @@ from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
 from labs.steps import wire  # noqa: E402
 from labs.steps.mistakes import mistakes  # noqa: E402
-from labs.steps.shop import COMMANDS, SteppedPurchase  # noqa: E402
+from labs.steps.shop import COMMANDS, SteppedPurchase, know_the_sale  # noqa: E402
 from lock import CohortMutex, LockError  # noqa: E402
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
@@ -104,9 +104,7 @@ class SteppedWorker:
     def add(self, guard: str, buyer: str, grain: str) -> dict[str, Any]:
         """A purchase that stands before the guard."""
         shop = self._shop
-        shop.sale.check()  # it knows that the sale was reset
-        for stock in shop.stocks.values():  # so that each schedule begins alike: it asks before it waits for a lock
-            stock.sold_out_at = time.monotonic()
+        know_the_sale(shop)
         purchase = SteppedPurchase(
             shop.guards[guard],
             buyer,

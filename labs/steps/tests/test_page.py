@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app.guards import guards
+from labs.steps.mistakes import mistakes
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
 
@@ -48,14 +49,14 @@ def open_page(chromium: Browser, stage_stack: Stack) -> Iterator[Any]:
     complaints: list[str] = []
     pages: list[Page] = []
 
-    def open_page(locale: str = "en") -> Page:
+    def open_page(locale: str = "en", link: str = "") -> Page:
         page = chromium.new_page(locale=locale)
         pages.append(page)
         page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
         assert stage_stack.board is not None
-        page.goto(f"{stage_stack.board.url}/steps")
+        page.goto(f"{stage_stack.board.url}/steps{link}")
         return page
 
     yield open_page
@@ -168,6 +169,47 @@ def test_the_page_opens_with_the_first_level_and_is_played_by_keys(open_page: An
     request = urllib.request.Request(f"{stage_stack.board.url}/steps", headers={"Sec-Fetch-Site": "cross-site"})
     with urllib.request.urlopen(request, timeout=30) as response:
         assert b'data-begins="false"' in response.read()
+
+
+def follow(page: Page, path: str) -> None:
+    """Press "Next" for every move of the schedule in the address, and wait for its end."""
+    for _ in path.split("."):
+        page.click("#next-move:enabled")
+    page.wait_for_selector("#next-move:has-text('The schedule is over.')")
+
+
+def test_a_purchase_is_stepped_by_its_commands(open_page: Any) -> None:
+    """The choice is on the page; beneath the line stands the command that is about to be sent, and the panel says it."""
+    page = open_page()
+    begin(page, "none")
+    page.select_option("#grain", "commands")
+    page.wait_for_selector(".purchase:has-text('B stands before the guard')")
+    step(page, "A")
+    page.wait_for_selector(".purchase:has-text('A is about to send read.lua')")
+    page.wait_for_selector("li .command:has-text('A EVALSHA read.lua')")
+    assert "stock.read" in page.inner_text("li:has(.command) code")
+    step(page, *"BABBA")
+    wait_result(page, SOLD_TWICE, "none")
+
+
+@pytest.mark.skipif("check-then-set" not in mistakes(), reason="labs/mistakes is not there")
+def test_a_mistake_is_a_level_and_its_schedule_ends_as_the_command_said(open_page: Any) -> None:
+    """The link has the grain; step by step, the lock that looks before it is taken sells the item twice."""
+    path = "A.A.B.B.B.B.A.A.A.A.B.B"
+    page = open_page(link=f"#guard=check-then-set&grain=commands&schedule={path}")
+    page.wait_for_selector("#mistakes button[value=check-then-set][aria-current=true]")
+    page.wait_for_selector("#task:has-text('EXISTS, then SET.') a[href^='https:']")
+    follow(page, path)
+    wait_result(page, SOLD_TWICE, "check-then-set")
+    page.click("#next-level")
+    page.wait_for_function("document.querySelector('#grain').value === 'commands'")
+
+
+def test_a_death_is_left_to_the_machine(open_page: Any) -> None:
+    """A move that no button of the page makes says so, and cannot be pressed."""
+    page = open_page(link="#guard=none&grain=commands&schedule=A.A-kill-sent.B")
+    page.click("#next-move:enabled")
+    page.wait_for_selector("#next-move:disabled:has-text('only make schedules can do this')")
 
 
 ROWS = """[...document.querySelectorAll('.code-lines li')].map(

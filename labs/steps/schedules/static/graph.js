@@ -15,6 +15,7 @@ export class Graph {
     const leading = (test) => this.#leadingTo(this.states.filter(test));
     const [wrong, right, open] = [leading(({ number, isEnd }) => isEnd && this.isWrong(number)), leading(({ number, isEnd }) => isEnd && !this.isWrong(number)), leading(({ isCut }) => isCut)];
     for (const state of this.states) state.tone = open.has(state) || wrong.has(state) === right.has(state) ? "" : wrong.has(state) ? "bad" : "good";
+    this.wrong = wrong; // states from which a wrong end can be reached
     this.ways = this.#ways();
   }
 
@@ -26,7 +27,7 @@ export class Graph {
   // the shortest way to the state, and on.
   orderThrough(number) {
     const played = this.ways.get(number);
-    if (played) return this.alongFilm(played);
+    if (played && (this.isWrong(played) || !this.wrong.has(this.states[number]))) return this.alongFilm(played);
     const before = [];
     for (let state = this.states[number]; state.from; state = this.states[state.from.state]) before.unshift({ move: state.from.move, from: state.from.state, to: state.number });
     return [...before, ...(this.#shortest(number, (end) => this.isWrong(end)) ?? this.#shortest(number, () => true) ?? [])];

@@ -316,6 +316,7 @@ class World(Resource):
             if baseline.keys() != {each.buyer for each in moving}:  # one more stands: it is a new world
                 baseline = {each.buyer: each.attempts for each in moving}
             if self._all_wait(moving, baseline, is_late=time.monotonic() > late):
+                moving = self._look()  # the line on which each waits
                 break
             if time.monotonic() > until:
                 raise Unsettled(
@@ -479,7 +480,7 @@ class World(Resource):
             (each.buyer, "dead", each.token)
             if each.is_dead
             else (
-                each.buyer, each.point, each.line, each.command, each.stands, each.waits, each.outcome,
+                each.buyer, each.point, each.stands and each.line, each.command, each.stands, each.waits, each.outcome,
                 each.instance.frozen, each.token, "\n".join(each.sent),
             )
             for each in self.purchases

@@ -69,7 +69,8 @@ export class Recorded {
 
   step = ({ buyer }) => this.#move(buyer);
   thaw = ({ buyer }) => this.#move(buyer); // it goes on at once, as it did when it was recorded
-  kill = ({ buyer }, fault) => this.#move(`${buyer}-${fault}`);
+  kill = ({ buyer }) => this.#move(`${buyer}-kill`);
+  "kill-sent" = ({ buyer }) => this.#move(`${buyer}-kill-sent`);
   undo = () => this.#goTo(this.#way.slice(0, -1));
 
   freeze({ buyer }) {

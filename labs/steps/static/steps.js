@@ -137,7 +137,7 @@ function showControls(purchase, context) {
     const buttons = OFFERS.map((name) => make("button", { type: "button", class: name === "step" ? "main" : "", "data-do": `${name} ${buyer}` }));
     row = make("div", { class: `purchase colour-${context.colour % 4}`, "data-id": id }, make("div", { class: "tools" }, ...buttons), make("p", { "aria-live": "polite" }, make("span"), make("small", {}, instance.name)));
     for (const button of buttons) {
-      pressable(button, () => press(row.purchase, button));
+      pressable(button, () => act(() => source[button.dataset.move](row.purchase)));
       button.addEventListener("click", () => button.title && setText($("problem"), button.title)); // why it can't be pressed
     }
     rows.set(id, row);
@@ -159,11 +159,6 @@ function showControls(purchase, context) {
     button.title = can[name] && !recorded ? t(`why_${does}`) : "";
   }
   setText(row.lastChild.firstChild, `${buyer} ${statusOf(purchase, context)}`);
-}
-
-function press(purchase, { dataset }) {
-  const name = dataset.move;
-  act(() => (name in source ? source[name](purchase) : source.kill(purchase, name)));
 }
 
 function statusOf(purchase, { all, queue }) {

@@ -40,11 +40,11 @@ async function showGuard({ guard, load }) {
 function showGraph(place) {
   index = place;
   current("faults", String(place));
-  const { orders, wrong, states, ends, wrong_ends, cut } = file.counts[place];
+  const { orders, wrong, states, ends, wrong_ends, cut, no_verdict: reason } = file.counts[place];
   graph = new Graph(file.graphs[place]);
   const numbers = { orders: short(orders), wrong: short(wrong), states: short(states), ends: short(ends), wrong_ends: short(wrong_ends), cut: short(cut) };
-  setText($("summary"), [t(wrong_ends ? "wrong" : "right", numbers), ...(cut ? [t("cut", numbers)] : [])].join(" "));
-  $("summary").dataset.tone = wrong_ends ? "bad" : cut ? "warn" : "good";
+  setText($("summary"), [t(wrong_ends ? "wrong" : "right", numbers), ...(reason ? [t("noVerdict", { reason })] : []), ...(cut ? [t("cut", numbers)] : [])].join(" "));
+  $("summary").dataset.tone = wrong_ends ? "bad" : cut || reason ? "warn" : "good";
   $("shortest").hidden = !wrong_ends;
   show = draw($("graph"), graph, label, choose);
   $("graph").ariaLabel = t("graph", numbers);

@@ -18,6 +18,7 @@ export const TEXTS = {
   right: ["{orders} orders through {states} states, and none ends wrongly. Different ends: {ends}.", "{states} 个状态、{orders} 种顺序，没有一种出错。不同的结局：{ends}。"],
   wrong: ["{wrong} of {orders} orders end wrongly, through {states} states. Different ends: {ends}, wrong: {wrong_ends}.", "{states} 个状态、{orders} 种顺序中有 {wrong} 种出错。不同的结局：{ends}，其中出错的：{wrong_ends}。"],
   cut: ["Not complete: in {cut} states something was not tried.", "不完整：有 {cut} 个状态没有尝试完。"],
+  noVerdict: ["No verdict: {reason}.", "没有结论：{reason}。"],
   oversold: ["the item is sold twice", "商品被重复卖出"],
   lost_updates: ["an update is lost", "丢失了更新"],
   told_wrong: ["a buyer is told something wrong", "告知买家的结果有误"],

@@ -172,6 +172,7 @@ def _token_in(fence: str | None) -> str | None:
 
 
 def known_guards() -> list[str]:
+    """Those of the shop, and the mistakes."""
     return [*guards(), *mistakes()]
 
 

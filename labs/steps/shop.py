@@ -2,8 +2,8 @@
 
 ``POST /steps`` starts one, ``POST /steps/ID`` lets it go on to its next stop, ``GET /steps`` shows all, and
 ``DELETE /steps`` ends them. It stops at each point or, by its commands, before everything that it sends to Redis and
-etcd: the points are then places that it passes. They pass through the real guard, Redis and etcd, each in its own thread: a purchase that
-stops is a slow holder, whose lease is kept.
+etcd: the points are then places that it passes. They pass through the real guard, Redis and etcd, each in its own
+thread: a purchase that stops is a slow holder, whose lease is kept.
 
 A purchase has `LIMIT_S` seconds in all. When they are over, or it is ended, it writes nothing and leaves its lock.
 """

@@ -77,7 +77,7 @@ function select(name, at) {
 }
 
 function mistakeWords({ description = "", found = "" }) {
-  const links = found.split(/,\s*/).map((place) => (/^https:/.test(place) ? make("a", { href: place, rel: "noreferrer" }, place.replace(/^https:\/\/(www\.)?/, "")) : place));
+  const links = found.split(/,\s*/).map((place) => (place.startsWith("https:") ? make("a", { href: place, rel: "noreferrer" }, place.replace(/^https:\/\/(www\.)?/, "")) : place));
   return [t("task_mistake", { description }), ...(found ? [make("small", {}, t("found"), " ", ...links.flatMap((link, index) => (index ? [", ", link] : [link])))] : [])];
 }
 

@@ -96,7 +96,7 @@ def step(page: Page, *buyers: str) -> None:
 def wait_result(page: Page, text: str, level: str) -> None:
     """The page says it in green, and the level is solved."""
     page.wait_for_selector(f"#result[data-tone=good]:has-text('{text}')")
-    page.wait_for_selector(f"#levels button[value={level}][data-solved=true]")
+    page.wait_for_selector(f".levels button[value={level}][data-solved=true]")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def follow(page: Page, path: str) -> None:
 
 
 def test_a_purchase_is_stepped_by_its_commands(open_page: Any) -> None:
-    """The choice is on the page; beneath the line stands the command that is about to be sent, and the panel says it."""
+    """The choice is on the page; the command that is about to be sent stands beneath the line and in the panel."""
     page = open_page()
     begin(page, "none")
     page.select_option("#grain", "commands")

@@ -94,7 +94,7 @@ def open_page(chromium: Browser, site: str) -> Iterator[Any]:
         page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("request", lambda sent: is_file(sent.url) or complaints.append(sent.url))
+        page.on("request", lambda sent: complaints.extend([sent.url] * (not is_file(sent.url))))
         page.goto(f"{site}/{link}")
         page.wait_for_selector("[data-do='step A']")
         return page
@@ -126,7 +126,9 @@ def test_a_level_is_won_from_a_recording(open_page: Any) -> None:
     steps(page, FROZEN)
     page.wait_for_selector(".purchase:has-text('B is queued behind A, token 1')")
     click(page, "freeze A")
-    page.wait_for_selector(".purchase:has-text('A is frozen where it is about to write 0; its lease has'):has-text('s left')")
+    page.wait_for_selector(
+        ".purchase:has-text('A is frozen where it is about to write 0; its lease has'):has-text('s left')"
+    )
     page.wait_for_selector(".purchase:has-text('its lease has ended')")
     steps(page, list("BBBBB"))
     page.click("[data-do='freeze A']:has-text('Thaw and step A')")
@@ -163,7 +165,7 @@ def test_what_was_not_recorded_is_not_offered_and_the_page_says_why(open_page: A
 def test_every_end_is_reached_by_the_moves_that_were_recorded_and_by_no_other(
     open_page: Any, files: dict[str, str]
 ) -> None:
-    """At each state on the way to each end of `redis-lua`, what can be pressed is what the graph has, deaths included."""
+    """At each state on the way to each end of `redis-lua`, the graph's moves can be pressed, deaths included."""
     page = open_page(reduced_motion="reduce")
     page.click("#levels button[value=redis-lua]")
     (graph,) = json.loads(files["redis-lua"])["graphs"]

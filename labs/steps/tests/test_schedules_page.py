@@ -105,7 +105,7 @@ def test_an_order_is_seen_played_and_stepped_to_the_same_end(page: Page, reports
 
 
 def test_a_click_on_any_state_leads_to_an_end_a_wrong_one_first(page: Page, reports: Path) -> None:
-    """Red are the states from which all ends are wrong, and green those from which none is; the words and link follow."""
+    """Red are the states from which all ends are wrong, and green those from which none is; the link follows."""
     file = kept(reports, "none")
     (graph,) = file["graphs"]
     wrong = {int(number): any(film[2]) for number, film in graph["ends"].items()}

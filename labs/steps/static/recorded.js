@@ -50,7 +50,7 @@ export class Recorded {
   async setup(levels) {
     const others = [...this.#files].filter(([name]) => !levels.includes(name));
     const mistakes = others.map(([name, file]) => ({ name, description: file().description, found: file().found }));
-    return { guards: [], mistakes, recorded: [...this.#files.keys()], token_needed: false };
+    return { guards: [], mistakes, token_needed: false };
   }
 
   async look() {
@@ -59,9 +59,10 @@ export class Recorded {
     return left > 0 ? this.#leaseRunsOut(Math.ceil((LEASE_S * left) / PAUSE_MS)) : this.#state();
   }
 
-  async begin(guard) {
-    if (!this.#files.has(guard)) throw Object.assign(new Error(guard), { status: "unrecorded" });
-    this.#file = this.#files.get(guard)();
+  async begin(guard, grain) {
+    const file = this.#files.get(guard)?.();
+    if (file?.grain !== grain) throw Object.assign(new Error(guard), { status: "unrecorded" });
+    this.#file = file;
     const names = new Set(this.#graph.moves.flatMap((moves) => Object.keys(moves)));
     this.#offers = [...new Set([...names].map((name) => FAULTS[partsOf(name)[1]] ?? "step"))];
     return this.#goTo([0]);

@@ -122,7 +122,7 @@ export const TEXTS = {
   failed: ["failed: the instance's log says more", "失败：详见该实例的日志"],
   undecided: ["nothing written", "什么也没写"],
   status_401: ["The administrator's token is missing or wrong.", "缺少管理员令牌，或令牌不对。"],
-  status_unrecorded: ["This guard is not in this recording.", "这份录像里没有这个守卫。"],
+  status_unrecorded: ["This was not recorded.", "这里没有它的录像。"],
   status_404: ["This purchase is not there any more: start anew.", "这次购买已经不在了：请重新开始。"],
   status_silent: ["The board does not answer.", "看板没有响应。"],
 };

@@ -172,7 +172,9 @@ class _Screen:
         for count in found.counts:
             fault = self.say(f"fault.{count.fault}")
             if count.no_verdict:
-                self.console.print(f"{self.say('no_verdict')}, {fault}: {count.no_verdict}", style="yellow", markup=False)
+                self.console.print(
+                    f"{self.say('no_verdict')}, {fault}: {count.no_verdict}", style="yellow", markup=False
+                )
             if count.shortest:
                 numbers = {"wrong": short(count.wrong), "orders": short(count.orders)}
                 self.console.print(self.say("found", guard=found.guard, fault=fault, **numbers), markup=False)

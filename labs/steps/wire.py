@@ -77,14 +77,16 @@ def sent_by(stepped: Stepped) -> Iterator[None]:
 
 @cache
 def _wrap() -> None:
+    send: Any
+    receive: Any
     send, receive = AbstractConnection.send_packed_command, Connection.read_response
 
     def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> Any:
-        stepped = getattr(_here, "stepped", None)
+        stepped: Stepped | None = getattr(_here, "stepped", None)
         commands = (
             [words for words in _unpacked(command) if words[0].upper() not in _OF_THE_CONNECTION] if stepped else []
         )
-        if not commands:
+        if stepped is None or not commands:
             return send(connection, command, check_health)
         writes = any(words[0].upper() not in _READS for words in commands)
         _here.fate = stepped.sending(_in_words(commands), writes=writes)
@@ -113,7 +115,7 @@ def _wrap() -> None:
         return answer
 
     AbstractConnection.send_packed_command = send_packed_command  # type: ignore[method-assign]
-    Connection.read_response = read_response  # type: ignore[method-assign]
+    Connection.read_response = read_response  # type: ignore[method-assign, assignment]
     unary = grpc._channel._UnaryUnaryMultiCallable
     for name in ("__call__", "with_call", "future"):
         setattr(unary, name, _stepping(getattr(unary, name), name))
@@ -148,7 +150,7 @@ def _stepping(call: Callable[..., Any], name: str) -> Callable[..., Any]:
     return stepping
 
 
-class AnswerLost(grpc.RpcError):
+class AnswerLost(grpc.RpcError):  # type: ignore[misc]
     """The connection has ended before an answer came; etcd has done what it was asked for."""
 
     def code(self) -> grpc.StatusCode:
@@ -194,7 +196,13 @@ def _named(words: list[str]) -> list[str]:
 
 @cache
 def _scripts() -> dict[str, str]:
-    return {Script(path).sha: path.name for path in LUA.glob("*.lua") if path.name != "common.lua"}
+    return {script.sha: name for name, script in shop_scripts().items()}
+
+
+@cache
+def shop_scripts() -> dict[str, Script]:
+    """Those of the shop, by the names of their files."""
+    return {path.name: Script(path) for path in sorted(LUA.glob("*.lua")) if path.name != "common.lua"}
 
 
 def _word(word: str) -> str:

@@ -13,7 +13,9 @@ class ReleaseThenWrite(Mistake):
     name = "release-then-write"
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "The lock is released when the code is done, and the transaction around it commits later."
-    found = "https://dev.to/manas_3dot14/eliminating-lost-update-anomalies-in-spring-boot-with-redlock-and-custom-aop-1b36"
+    found = (
+        "https://dev.to/manas_3dot14/eliminating-lost-update-anomalies-in-spring-boot-with-redlock-and-custom-aop-1b36"
+    )
     mend = (
         """
             finally:

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from os.path import commonprefix
 
 from app.contract.outcomes import Promise
 from app.guards.base import Guard
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
 from labs.steps.schedules.world import Stepped, Unsettled, World
+from labs.steps.shop import POINTS
 from loadtest.results.fence import past_fence
 from loadtest.results.record import CriticalSection
 from loadtest.results.verdict import judge_rush
@@ -148,7 +148,8 @@ class Explorer:
     def _unsteady(self, state: State) -> Unsteady:
         one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
         mine, theirs = state.picture, self._world.look()[0]
-        begins = max(len(commonprefix([mine, theirs])) - 60, 0)
+        alike = next((place for place, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), len(mine))
+        begins = max(alike - 60, 0)
         apart = f"{mine[begins:][:160]!r} and {theirs[begins:][:160]!r}"
         return Unsteady(
             f"{self._guard.name} depends on something that nobody sees, such as a clock or a random number: "
@@ -219,7 +220,9 @@ class Explorer:
         ledger, left = world.ledger()
         answers = [each.answer() for each in world.purchases]
         sections: list[CriticalSection] = world.sections()
-        late = len(past_fence(sections)) if self._guard.promise is Promise.EXACT else 0
+        # By its commands, a purchase takes the time of a read or a write before it stops there.
+        has_times = self._guard.promise is Promise.EXACT and world.grain == POINTS
+        late = len(past_fence(sections)) if has_times else 0
         verdict = judge_rush(
             stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0, past_fence=late
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from labs.steps.schedules.schedule import Ending, Move
 from labs.steps.schedules.world import Shown
@@ -97,5 +98,5 @@ class Graph:
 
 def size_of(path: list[Move]) -> tuple[int, int, int]:
     """By which the shortest is found: faults, how often another purchase goes on, and the steps."""
-    changes = sum(move.buyer != after.buyer for move, after in zip(path, path[1:], strict=False))
+    changes = sum(move.buyer != after.buyer for move, after in pairwise(path))
     return sum(move.is_fault for move in path), changes, len(path)

@@ -127,8 +127,8 @@ class Exploration:
 def packed(graph: Graph, schedules: Mapping[int, Schedule], *, fault: str = Fault.NONE.value) -> dict[str, Any]:
     """A graph for the pages.
 
-    ``rows`` are purchases, their columns in `PURCHASE`. A state is ``[row of A, row of B, ..., stock, orders, fence, queue]``,
-    ``moves`` has for each state where its moves lead, and ``ends`` the film of each end by its state, see `film`.
+    ``rows`` are purchases, their columns in `PURCHASE`. A state is ``[row of A, row of B, ..., stock, orders, fence,
+    queue]``; ``moves`` has for each state where its moves lead, ``ends`` the film of each end by its state, see `film`.
     """
     rows: dict[tuple[Any, ...], int] = {}
     states, moves = [], []

@@ -34,7 +34,7 @@ class Fault(str, Enum):
 
 @dataclass(frozen=True)
 class Move:
-    """A step of a purchase to its next stop, or a fault; an answer is lost in a step, as is a process behind a command."""
+    """A step of a purchase to its next stop, or a fault: an answer is lost, or a process ends, in a step."""
 
     buyer: str
     fault: Fault = Fault.NONE

@@ -210,7 +210,7 @@ class SteppedWorker:
         while frame is not None:
             if frame.f_code is CommitQueue.buy.__code__ and "entry" in frame.f_locals:
                 entry, queue = frame.f_locals["entry"], frame.f_locals["self"]
-                return entry.result is None and queue._leader not in (None, entry)
+                return entry.result is None and queue._leader is not entry  # which leads, or decides for it
             if frame.f_globals.get("__name__") == CohortMutex.__module__:
                 return True
             frame = frame.f_back

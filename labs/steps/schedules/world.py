@@ -31,7 +31,7 @@ from app.contract.section_log import GuardSource, SectionTail
 from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance
 from labs.steps.schedules.picture import RUN, Namer
 from labs.steps.shop import COMMANDS, POINTS
-from labs.steps.wire import Fate
+from labs.steps.wire import Fate, shop_scripts
 from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
@@ -61,8 +61,9 @@ READ: dict[str, Callable[[Any, str], Any]] = {
     "stream": lambda pipe, name: pipe.xrange(name),
     "none": lambda pipe, name: pipe.get(name),
 }
-PURCHASE = (
-    "point", "line", "command", "stands", "waits", "frozen", "dead", "token", "stock_read", "outcome", "stock", "detail",
+PURCHASE = (  # the columns of `Shown.purchases`
+    "point", "line", "command", "stands", "waits", "frozen",
+    "dead", "token", "stock_read", "outcome", "stock", "detail",
 )  # fmt: skip
 INSIDE = ("locked", "read", "think", "write", "left")
 AGAIN = 2  # attempts of a wait that polls: the first of them may have begun before all others stood
@@ -205,6 +206,8 @@ class World(Resource):
         self._sale = self._open.enter_context(closing(sale))
         self._redis: Any = redis.Redis.from_url(self.redis.url, decode_responses=True)
         self._open.callback(self._redis.close)
+        for script in shop_scripts().values():
+            self._redis.script_load(script.text)  # else the first purchase sends one twice
         self._sections = SectionTail(self._directory_of_sections)
         with ThreadPoolExecutor(8) as pool:  # etcd counts its writes
             list(pool.map(lambda number: self._etcd.put("first", str(number)), range(FIRST_REVISION)))
@@ -455,7 +458,7 @@ class World(Resource):
                 self._redis.delete(name.removeprefix("redis "))
 
     def _let_time_pass(self) -> bool:
-        """All that is left to do is to wait: what expires, and is not kept alive, is gone then; whether anything was."""
+        """All that is left to do is to wait: what expires, and is not kept alive, is gone then; whether anything is."""
         ending = [name for name, (_, ends) in self._keys.items() if ends]
         queued = {f"etcd {contender.key}" for contender, _ in self._queue()}  # sessions keep their leases
         for name in ending:

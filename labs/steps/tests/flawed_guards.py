@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import cycle
 from pathlib import Path
 
 from app.contract.clock import now_ns
@@ -86,5 +87,34 @@ class SilentGuard(Guard):
             return self.stock(purchase.item).sell(section)
 
 
-FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in (WriteFenceGuard, OneOrderGuard, SilentGuard)}
+class ChanceGuard(Guard):
+    """Right, but what it sends is chance."""
+
+    name = "chance"
+    promise = Promise.EXACT
+    description = "Looks at the stock first, or does not."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        if next(CHANCE):
+            self.shop.sale.client.get(self.shop.sale.keys_of[purchase.item].stock)
+        with purchase.critical_section() as section:
+            return self.stock(purchase.item).sell(section)
+
+
+class LeakGuard(Guard):
+    """Takes the mutex, and never gives it back."""
+
+    name = "leak"
+    promise = Promise.EXACT
+    description = "An etcd mutex that is not released."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        hold = self.sessions.mutex(purchase.item).acquire(timeout=self.time_left(purchase))
+        with purchase.critical_section(hold) as section:
+            return self.stock(purchase.item).sell(section)
+
+
+CHANCE = cycle([False, False, True])  # of each instance, which is made anew for no schedule
+GUARDS = (WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard)
+FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}
 guards().update(FLAWED)

@@ -25,7 +25,7 @@ A_PAUSE_OR_A_DEATH = Budget((Fault.PAUSE, Fault.KILL, Fault.KILL_SENT))
 
 
 def recorded(world: World, chosen: Sequence[str], folder: Path, console: Console) -> None:
-    """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, SaleError, Unsettled where one is cut."""
+    """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, SaleError, Unsettled if one is cut."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in chosen:
         found = record(world, name)

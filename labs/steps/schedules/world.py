@@ -510,8 +510,8 @@ class World(Resource):
             purchases=[
                 (
                     each.point, each.line, namer.shown(each.command), each.stands and not each.is_dead, each.waits,
-                    each.instance.frozen, each.is_dead, told(each.token), each.stock_read, each.outcome, each.stock_left,
-                    namer.shown(each.detail),
+                    each.instance.frozen, each.is_dead, told(each.token), each.stock_read, each.outcome,
+                    each.stock_left, namer.shown(each.detail),
                 )
                 for each in self.purchases
             ],

@@ -76,7 +76,7 @@ def test_a_lock_without_a_fence_needs_a_pause_to_break(world: World) -> None:
     ids=lambda budget: budget.name,
 )
 def test_a_fence_survives_every_order_with_a_fault(world: World, budget: Budget) -> None:
-    """Also where the holder is paused or killed before any command, or the answer to any of those that write is lost."""
+    """Also if the holder is paused or killed before any command, or the answer to one that writes is lost."""
     count, explorer = explored(world, "etcd", budget)
     assert (count.wrong_ends, count.cut) == (0, 0)
     made = {move.fault for state in explorer.graph.states for move in state.moves}

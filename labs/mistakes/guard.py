@@ -26,12 +26,14 @@ class Mistake(Guard):
         found: where it was seen.
         mend: lines of its file that are wrong, and those that mend them.
         buyers, items: of the smallest sale in which it goes wrong.
+        fault: with which it does, as `make schedules` names it: none, kill or lost.
     """
 
     found: ClassVar[str]
     mend: ClassVar[tuple[str, str]]
     buyers: ClassVar[int] = 2
     items: ClassVar[int] = 1
+    fault: ClassVar[str] = "none"
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)

@@ -18,6 +18,7 @@ from rich.text import Text
 from app.contract.clock import utc_now
 from app.guards import Guard, guards
 from labs.steps.mistakes import mistakes
+from labs.steps.mistakes_command import mistakes_command
 from labs.steps.schedules.explorer import Explorer, budgets_of
 from labs.steps.schedules.recording import recorded
 from labs.steps.schedules.results import Count, Exploration, guards_in, packed
@@ -31,6 +32,8 @@ from loadtest.shop_client.shops import SaleError
 from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import DASHES, console
 from lock import LockError
+
+__all__ = ["mistakes_command", "schedules"]
 
 TEXTS: dict[str, dict[str, str]] = json.loads(
     (Path(__file__).parent / "schedules/texts.json").read_text(encoding="utf-8")

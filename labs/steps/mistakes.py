@@ -1,15 +1,23 @@
 """Wrong locks for study. No list of the shop has them: a stepped purchase alone is made under one.
 
-A lab has them in ``wrong/``: guards, one in a module, each with two more attributes.
+A lab has them in ``wrong/``: guards, one in a module, each with more attributes.
 
 - ``found``: where it was seen, a text
 - ``mend``: the lines that are wrong, and those that mend them
+- ``buyers``, ``items``, ``fault``: the smallest sale in which it goes wrong, and the name of the budget of faults
 """
 
 from __future__ import annotations
 
+import inspect
+import linecache
+from collections.abc import Iterator
+from difflib import unified_diff
 from functools import cache
 from inspect import isabstract
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from app.contract import labs
 from app.guards.base import Guard
@@ -29,3 +37,26 @@ def mistakes() -> dict[str, type[Guard]]:
             ):
                 found[each.name] = each
     return found
+
+
+@cache
+def mended(kind: type[Any]) -> type[Any]:
+    """The same guard with its own ``mend``, named NAME-mended."""
+    path = Path(inspect.getfile(kind))
+    wrong, right = kind.mend
+    source = inspect.getsource(inspect.getmodule(kind) or kind)
+    if source.count(wrong) != 2:  # in `mend` and in the code
+        raise ValueError(f"{path.name}: the wrong lines in mend have to be those of the code, exactly once: {wrong!r}")
+    source, file = source.replace(wrong, right), str(path.with_stem(f"{path.stem}-mended"))
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    module = ModuleType(f"{kind.__module__}-mended")
+    exec(compile(source, file, "exec", dont_inherit=True), vars(module))
+    guard: type[Any] = vars(module)[kind.__name__]
+    guard.name = f"{kind.name}-mended"
+    return guard
+
+
+def diff_of(kind: type[Any]) -> Iterator[str]:
+    """The mend as a unified diff of `buy`."""
+    before, after = (inspect.getsource(each.buy).splitlines() for each in (kind, mended(kind)))
+    return unified_diff(before, after, kind.name, mended(kind).name, lineterm="", n=1)

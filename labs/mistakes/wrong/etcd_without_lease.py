@@ -15,6 +15,7 @@ class EtcdWithoutLease(EtcdMistake):
     description = "A key in etcd, created if it does not exist."
     found = "https://github.com/hashicorp/vault/pull/2526"
     mend = ("lease_id=0)", "lease_id=self.sessions.session().lease_id)")
+    fault = "kill"
 
     def buy(self, purchase: Purchase) -> Receipt:
         etcd, key, owner = self.sessions.client, self.key(purchase), purchase.order

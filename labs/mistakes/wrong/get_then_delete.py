@@ -23,7 +23,7 @@ class GetThenDelete(Mistake):
             self.retry(self.redis.eval, RELEASE, 1, key, owner)
 """,
     )
-    buyers, items = 3, 2
+    buyers, items, fault = 3, 2, "lost"
 
     def buy(self, purchase: Purchase) -> Receipt:
         key, owner = self.key(purchase), purchase.order

@@ -15,6 +15,7 @@ class NeverExpires(Mistake):
     description = "SET NX without a life span."
     found = "https://github.com/kongluoxing/celerybeatredis/issues/11, https://github.com/dv/redis-semaphore/pull/5"
     mend = ("nx=True)", "nx=True, px=self.ttl_ms)")
+    fault = "kill"
 
     def buy(self, purchase: Purchase) -> Receipt:
         key, owner = self.key(purchase), purchase.order

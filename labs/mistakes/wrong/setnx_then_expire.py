@@ -25,6 +25,7 @@ class SetnxThenExpire(Mistake):
             self.pause(purchase)
 """,
     )
+    fault = "kill"
 
     def buy(self, purchase: Purchase) -> Receipt:
         key, owner = self.key(purchase), purchase.order

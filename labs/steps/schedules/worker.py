@@ -49,7 +49,7 @@ from app.config.settings import Settings  # noqa: E402
 from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
 from labs.steps import wire  # noqa: E402
-from labs.steps.mistakes import mistakes  # noqa: E402
+from labs.steps.mistakes import mended, mistakes  # noqa: E402
 from labs.steps.shop import COMMANDS, SteppedPurchase, know_the_sale  # noqa: E402
 from lock import CohortMutex, LockError  # noqa: E402
 
@@ -237,7 +237,8 @@ def serve(connection: socket.socket) -> None:
 
 def main(path: str, *modules: str) -> None:
     """Make a worker for each connection, until this process is killed."""
-    guards().update(mistakes())
+    for kind in mistakes().values():
+        guards().update({kind.name: kind, mended(kind).name: mended(kind)})
     for name in modules:
         import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children need nobody to wait for them

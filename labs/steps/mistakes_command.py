@@ -1,0 +1,103 @@
+"""`mistakes`: each famous wrong lock is condemned; mended by its own lines, it is cleared."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.syntax import Syntax
+
+from labs.steps.mistakes import diff_of, mended, mistakes
+from labs.steps.schedules.explorer import Explorer, budgets_of
+from labs.steps.schedules.world import World
+from loadtest.results.comparison import NO_RESULT
+from loadtest.shop_client.ledgers import UNREADABLE
+from loadtest.shop_client.shops import SaleError
+from loadtest.stack.process import ServerError, scratch_directory
+from loadtest.terminal import console
+from lock import LockError
+
+ENOUGH_S = 15.0  # a lock that was condemned by then is explored no further
+MOST_S = 600.0
+NOT_AS_EXPECTED = 1  # exit code
+
+
+class NoVerdict(click.ClickException):
+    """The exploration cannot go on; the message is one line that says what to do."""
+
+    exit_code = NO_RESULT
+
+
+class Judgement(Enum):
+    """What came of a lock."""
+
+    CONDEMNED = "condemned"
+    CLEARED = "cleared"
+    UNDECIDED = "no verdict: not everything was tried"
+
+
+@click.command("mistakes")
+@click.argument("names", nargs=-1, type=click.Choice(list(mistakes())), metavar="[NAME]...")
+def mistakes_command(names: Sequence[str]) -> None:
+    """Try the famous wrong locks, and each of them once more with the lines that mend it.
+
+    Without NAME all are tried. Exits with 0 if every mistake is condemned and cleared when it is mended, with 1 if one is
+    not, with 2 if there is no verdict.
+    """
+    screen = console()
+    chosen = [kind for name, kind in mistakes().items() if name in names or not names]
+    with scratch_directory() as directory:
+        world = World(directory)
+        try:
+            world.start()
+            judged = [_try(world, kind, screen) for kind in chosen]
+        except (ServerError, SaleError) as error:
+            raise NoVerdict(f"no verdict: {error.message}") from error
+        except (LockError, *UNREADABLE) as error:
+            raise NoVerdict(f"no verdict: etcd or Redis does not answer: {error}") from error
+        finally:
+            world.stop()
+    sys.exit(max(judged, key=(0, NO_RESULT, NOT_AS_EXPECTED).index, default=0))
+
+
+def _try(world: World, kind: type[Any], screen: Console) -> int:
+    """Explore a mistake, and what its mend makes of it; the exit code."""
+    world.buyers, world.items = kind.buyers, kind.items
+    judgement = _explore(world, kind, screen)
+    screen.print(f"  Found: {kind.found}", markup=False, soft_wrap=True)
+    screen.print(Syntax("\n".join(diff_of(kind)), "diff") if screen.is_terminal else "\n".join(diff_of(kind)), markup=False)
+    after = _explore(world, mended(kind), screen)
+    if Judgement.CLEARED is judgement or Judgement.CONDEMNED is after:
+        return NOT_AS_EXPECTED
+    return NO_RESULT if Judgement.UNDECIDED in (judgement, after) else 0
+
+
+def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
+    """Within the faults that the mistake needs; its line is printed."""
+    budget = next(each for each in budgets_of(kind, 1) if each.name == kind.fault)
+    explorer, began = Explorer(world, kind, budget, seconds=MOST_S), time.monotonic()
+    for graph in explorer.explore():
+        if time.monotonic() - began > ENOUGH_S and graph.shortest:
+            break
+    graph = explorer.graph
+    orders = graph.orders()
+    wrong = graph.shortest
+    judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
+    faults = {"none": "no fault", "kill": "kill -9", "lost": "an answer lost"}
+    screen.print(
+        f"{kind.name}: {judgement.value}. {world.buyers} purchases, {faults.get(kind.fault, kind.fault)}: "
+        f"{len(graph.states):,} states, {orders['all']:,} orders, {orders['wrong']:,} of them wrong; "
+        f"{time.monotonic() - began:.0f} s",
+        style="bold", markup=False, soft_wrap=True,
+    )  # fmt: skip
+    if wrong:
+        schedule = explorer.schedules[wrong.number]
+        screen.print(f"  {schedule.line}", markup=False, soft_wrap=True)
+        path = f"/steps#guard={kind.name}&grain={world.grain}&schedule={schedule.path}"
+        screen.print(f"  {path}", style="dim", markup=False, soft_wrap=True)
+    return judgement

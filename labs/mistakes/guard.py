@@ -61,8 +61,7 @@ class Mistake(Guard):
 
     def release(self, key: str, owner: str) -> None:
         """Delete the lock if it is the owner's; if Redis does not answer, it is left to expire."""
-        with suppress(*LOST):
-            self.redis.eval(RELEASE, 1, key, owner)
+        self.retry(self.redis.eval, RELEASE, 1, key, owner)
 
     def retry(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Send a command once more if its answer is lost, as redis-py does by itself."""

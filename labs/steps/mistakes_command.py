@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.syntax import Syntax
 
 from labs.steps.mistakes import diff_of, mended, mistakes
 from labs.steps.schedules.explorer import Explorer, budgets_of
@@ -46,8 +45,8 @@ class Judgement(Enum):
 def mistakes_command(names: Sequence[str]) -> None:
     """Try the famous wrong locks, and each of them once more with the lines that mend it.
 
-    Without NAME all are tried. Exits with 0 if every mistake is condemned and cleared when it is mended, with 1 if one is
-    not, with 2 if there is no verdict.
+    Without NAME all are tried. Exits with 0 if each is condemned, and cleared when it is mended; with 1 if one is not;
+    with 2 if there is no verdict.
     """
     screen = console()
     chosen = [kind for name, kind in mistakes().items() if name in names or not names]
@@ -70,9 +69,9 @@ def _try(world: World, kind: type[Any], screen: Console) -> int:
     world.buyers, world.items = kind.buyers, kind.items
     judgement = _explore(world, kind, screen)
     screen.print(f"  Found: {kind.found}", markup=False, soft_wrap=True)
-    screen.print(Syntax("\n".join(diff_of(kind)), "diff") if screen.is_terminal else "\n".join(diff_of(kind)), markup=False)
+    screen.print("\n".join(diff_of(kind)), markup=False, soft_wrap=True)
     after = _explore(world, mended(kind), screen)
-    if Judgement.CLEARED is judgement or Judgement.CONDEMNED is after:
+    if judgement is Judgement.CLEARED or after is Judgement.CONDEMNED:
         return NOT_AS_EXPECTED
     return NO_RESULT if Judgement.UNDECIDED in (judgement, after) else 0
 
@@ -85,8 +84,7 @@ def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
         if time.monotonic() - began > ENOUGH_S and graph.shortest:
             break
     graph = explorer.graph
-    orders = graph.orders()
-    wrong = graph.shortest
+    orders, wrong = graph.orders(), graph.shortest
     judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
     faults = {"none": "no fault", "kill": "kill -9", "lost": "an answer lost"}
     screen.print(

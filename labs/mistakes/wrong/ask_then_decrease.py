@@ -18,6 +18,7 @@ class AskThenDecrease(Mistake):
     found = "https://github.com/vendurehq/vendure/pull/4930, https://github.com/mighty840/kitchenasty/issues/55"
     mend = (
         """
+        with purchase.critical_section():
             if int(self.redis.get(keys.stock) or 0) <= 0:
                 return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
             with sending(), self.redis.pipeline() as pipe:
@@ -26,13 +27,14 @@ class AskThenDecrease(Mistake):
             return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left)
 """,
         """
+        with purchase.critical_section() as section:
             return self.stock(purchase.item).sell(section)  # one script asks and decreases
 """,
     )
 
     def buy(self, purchase: Purchase) -> Receipt:
         keys = self.shop.sale.keys_of[purchase.item]
-        with purchase.critical_section() as section:
+        with purchase.critical_section():
             if int(self.redis.get(keys.stock) or 0) <= 0:
                 return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
             with sending(), self.redis.pipeline() as pipe:

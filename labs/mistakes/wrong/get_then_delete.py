@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.guards.base import Promise
 from app.sales.purchase import Purchase, Receipt
-from labs.mistakes.guard import RELEASE, Mistake
+from labs.mistakes.guard import Mistake
 
 
 class GetThenDelete(Mistake):
@@ -20,7 +20,7 @@ class GetThenDelete(Mistake):
                 self.retry(self.redis.delete, key)
 """,
         """
-            self.retry(self.redis.eval, RELEASE, 1, key, owner)
+            self.release(key, owner)  # a script: DEL if GET is the owner, repeated as well
 """,
     )
     buyers, items, fault = 3, 2, "lost"

@@ -39,9 +39,14 @@ def mistakes() -> dict[str, type[Guard]]:
     return found
 
 
-@cache
-def mended(kind: type[Any]) -> type[Any]:
+def mended(kind: type[Guard]) -> type[Guard]:
     """The same guard with its own ``mend``, named NAME-mended."""
+    return _mended(kind.name)
+
+
+@cache
+def _mended(name: str) -> type[Guard]:
+    kind: Any = mistakes()[name]
     path = Path(inspect.getfile(kind))
     wrong, right = kind.mend
     source = inspect.getsource(inspect.getmodule(kind) or kind)
@@ -51,12 +56,12 @@ def mended(kind: type[Any]) -> type[Any]:
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     module = ModuleType(f"{kind.__module__}-mended")
     exec(compile(source, file, "exec", dont_inherit=True), vars(module))
-    guard: type[Any] = vars(module)[kind.__name__]
-    guard.name = f"{kind.name}-mended"
+    guard: type[Guard] = vars(module)[kind.__name__]
+    guard.name = f"{name}-mended"
     return guard
 
 
-def diff_of(kind: type[Any]) -> Iterator[str]:
+def diff_of(kind: type[Guard]) -> Iterator[str]:
     """The mend as a unified diff of `buy`."""
     before, after = (inspect.getsource(each.buy).splitlines() for each in (kind, mended(kind)))
     return unified_diff(before, after, kind.name, mended(kind).name, lineterm="", n=1)

@@ -90,7 +90,7 @@ def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
     screen.print(
         f"{kind.name}: {judgement.value}. {world.buyers} purchases, {faults.get(kind.fault, kind.fault)}: "
         f"{len(graph.states):,} states, {orders['all']:,} orders, {orders['wrong']:,} of them wrong; "
-        f"{time.monotonic() - began:.0f} s",
+        f"{time.monotonic() - began:.0f} s{', and no further' if graph.cut else ''}",
         style="bold", markup=False, soft_wrap=True,
     )  # fmt: skip
     if wrong:

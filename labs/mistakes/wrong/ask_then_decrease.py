@@ -22,7 +22,9 @@ class AskThenDecrease(Mistake):
             if int(self.redis.get(keys.stock) or 0) <= 0:
                 return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
             with sending(), self.redis.pipeline() as pipe:
-                pipe.decr(keys.stock).incr(keys.lucky).rpush(keys.orders, purchase.entry())
+                pipe.decr(keys.stock)
+                pipe.incr(keys.lucky)
+                pipe.rpush(keys.orders, purchase.entry())
                 left, *_ = pipe.execute()
             return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left)
 """,
@@ -38,6 +40,8 @@ class AskThenDecrease(Mistake):
             if int(self.redis.get(keys.stock) or 0) <= 0:
                 return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
             with sending(), self.redis.pipeline() as pipe:
-                pipe.decr(keys.stock).incr(keys.lucky).rpush(keys.orders, purchase.entry())
+                pipe.decr(keys.stock)
+                pipe.incr(keys.lucky)
+                pipe.rpush(keys.orders, purchase.entry())
                 left, *_ = pipe.execute()
             return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left)

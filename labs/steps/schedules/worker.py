@@ -195,6 +195,7 @@ class SteppedWorker:
             "command": purchase.command,
             "writes": purchase.writes,
             "sent": self._sent(purchase),
+            "begins": not purchase.attempts[-1],
             "in_vain": purchase.in_vain and not purchase.attempts[-1],
         }
 

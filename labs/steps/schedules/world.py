@@ -7,7 +7,7 @@ guessed by a sleep. A purchase waits if
 - the Redis lock has the value that it has had since a purchase came in, which stands,
 - it is behind another purchase of its instance in a commit queue or a cohort,
 - it polls, and has tried once more, in vain, since all others stand, or
-- it stands before an attempt, the one before was in vain, and nothing has changed since.
+- it stands before an attempt, the one before was in vain, and nothing has changed since it began.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class Stepped:
     stops: int = 1
     waits: bool = False
     is_dead: bool = False
+    begins: bool = True  # an attempt
     in_vain: bool = False
     command: str = ""
     writes: bool = False
@@ -190,6 +191,7 @@ class World(Resource):
         self._spare: SteppedInstance | None = None
         self._lock_values: dict[str, Stepped] = {}
         self._in_vain: dict[str, ServerKeys] = {}  # by buyer: the keys when its last attempt ended
+        self._disturbed: set[str] = set()  # buyers: others have changed something since its attempt began
         self._keys: ServerKeys = {}
         self._owners: dict[str, SteppedInstance] = {}
         self._open = ExitStack()
@@ -251,6 +253,7 @@ class World(Resource):
         self._instances[0].ask("reset", self.items)
         self._lock_values.clear()
         self._in_vain.clear()
+        self._disturbed.clear()
         self._sections.poll()
         self.clock = Start.now()
         homes = [self._instances[number % INSTANCES] for number in range(self.buyers)]
@@ -266,6 +269,8 @@ class World(Resource):
         purchase = self.purchase(buyer)
         purchase.sent_ms = purchase.sent_ms or time.time() * 1000
         purchase.stands = False
+        if purchase.begins:
+            self._disturbed.discard(buyer)
         if purchase.instance.frozen:
             purchase.instance.thaw(buyer)
         else:
@@ -326,10 +331,13 @@ class World(Resource):
                     f"{moving[0].buyer} came to no point within {SETTLE_S:g} s and is in {self._where(moving[0])}. "
                     "A guard that waits by itself has to call self.sessions.check_open() several times a second."
                 )
+        before = self._keys
         if moved:
             self._note_owners(moved)
         else:
             self._keys = self._look_at_servers()
+        if self._keys != before:
+            self._disturbed |= {each.buyer for each in self.purchases if each is not moved}
         self._note_waits(moved, moving)
         if not any(each.can_step or each.instance.frozen for each in self.purchases) and self._let_time_pass():
             self._note_waits(None, moving)
@@ -337,7 +345,7 @@ class World(Resource):
 
     def _note_waits(self, moved: Stepped | None, moving: Sequence[Stepped]) -> None:
         for each in self.purchases:
-            if not (each.stands and each.in_vain):
+            if not (each.stands and each.in_vain) or (each is moved and each.buyer in self._disturbed):
                 self._in_vain.pop(each.buyer, None)
             elif each is moved:
                 self._in_vain[each.buyer] = self._keys
@@ -484,7 +492,7 @@ class World(Resource):
             if each.is_dead
             else (
                 each.buyer, each.point, each.stands and each.line, each.command, each.stands, each.waits, each.outcome,
-                each.instance.frozen, each.token, "\n".join(each.sent),
+                each.instance.frozen, each.token, not each.begins and each.buyer in self._disturbed, "\n".join(each.sent),
             )
             for each in self.purchases
         ]  # fmt: skip

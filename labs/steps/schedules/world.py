@@ -492,7 +492,8 @@ class World(Resource):
             if each.is_dead
             else (
                 each.buyer, each.point, each.stands and each.line, each.command, each.stands, each.waits, each.outcome,
-                each.instance.frozen, each.token, not each.begins and each.buyer in self._disturbed, "\n".join(each.sent),
+                each.instance.frozen, each.token, not each.begins and each.buyer in self._disturbed,
+                "\n".join(each.sent),
             )
             for each in self.purchases
         ]  # fmt: skip

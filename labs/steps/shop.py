@@ -17,6 +17,7 @@ import threading
 import time
 import uuid
 from contextlib import nullcontext, suppress
+from copy import copy
 from dataclasses import asdict
 from functools import cache
 from typing import Any
@@ -44,6 +45,7 @@ LIMIT_S = 180.0
 MOST = 8  # under way in one process; each has a thread
 ANSWER_S = 0.3  # how long the answer to a step waits for the next point; a purchase that queues takes longer
 END_S = 5.0
+HAND_TTL_S = 60  # of a mistake's lock, which nothing renews while a person steps its holder
 POINTS, COMMANDS = "points", "commands"
 LAST_REQUESTS = 20  # to etcd, of a purchase that has ended
 ETCD_REQUEST = re.compile("[A-Z][a-z]")
@@ -297,7 +299,9 @@ class Steps:
         self._limit_s = limit_s
         self._purchases: dict[str, SteppedPurchase] = {}
         self._adding = threading.Lock()
-        self.guards = {**shop.guards, **{name: kind(shop) for name, kind in mistakes().items()}}
+        parts = copy(shop)
+        parts.settings = shop.settings.model_copy(update={"lease_ttl": HAND_TTL_S})
+        self.guards = {**shop.guards, **{name: kind(parts) for name, kind in mistakes().items()}}
 
     def add(self, guard: str, buyer: str, grain: str = POINTS) -> SteppedPurchase:
         """Start one; raises Conflict if there are too many. The oldest of those that are over are forgotten."""

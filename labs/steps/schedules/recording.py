@@ -40,7 +40,7 @@ def record(world: World, name: str) -> Exploration:
     is_mistake = name in mistakes()
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.grain = COMMANDS if is_mistake else POINTS
-    world.buyers, world.items = getattr(kind, "buyers", world.buyers), getattr(kind, "items", world.items)
+    world.buyers, world.items = getattr(kind, "buyers", 2), getattr(kind, "items", 1)  # as a mistake needs
     explorer = Explorer(world, kind, A_PAUSE_OR_A_DEATH if is_mistake else PAUSE)
     began = time.monotonic()
     for _ in explorer.explore():

@@ -72,7 +72,7 @@ def test_a_lock_without_a_fence_needs_a_pause_to_break(world: World) -> None:
 
 @pytest.mark.parametrize(
     "budget",
-    [PAUSE, *(pytest.param(each, marks=pytest.mark.slow) for each in (KILL, LOST))],
+    [pytest.param(each, marks=pytest.mark.slow) for each in (PAUSE, KILL, LOST)],
     ids=lambda budget: budget.name,
 )
 def test_a_fence_survives_every_order_with_a_fault(world: World, budget: Budget) -> None:

@@ -1,0 +1,113 @@
+"""The pages of the site: each is one of the board's pages, with what was recorded in the place of the board."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import markdown
+
+from app.board import create_board
+from labs.site.page import standalone
+from labs.site.recordings import GUARDS, ROOT
+
+STATIC = Path(__file__).with_name("static")
+OWN = "/site/static/"
+STYLE = f'  <link rel="stylesheet" href="{OWN}site.css">\n'
+FILES = {  # of each page, by its path on the board; "/" is what leads back
+    "/": "index.html",
+    "/watch": "watch.html",
+    "/steps": "scheduler.html",
+    "/scenes": "holder.html",
+    "/schedules": "schedules.html",
+    "/libraries": "libraries.html",
+}
+CARDS = ("watch", "scheduler", "holder", "schedules", "mistakes", "libraries")
+TABLES = {"en": "table.md", "zh-CN": "table.zh-CN.md"}
+
+
+class Site:
+    """Makes the pages.
+
+    Attributes:
+        recordings: the folder with what was recorded, see `labs.site.recordings`.
+    """
+
+    def __init__(self, recordings: Path) -> None:
+        self.recordings = recordings
+        self._board = create_board().test_client()
+
+    def read(self, url: str) -> str:
+        """A file of this lab, or what the board serves; raises LookupError if there is nothing."""
+        if url.startswith(OWN):
+            return (STATIC / url.removeprefix(OWN)).read_text(encoding="utf-8")
+        response = self._board.get(url)
+        if response.status_code != 200:
+            raise LookupError(f"The board has no {url}.")
+        return response.text
+
+    def pages(self) -> dict[str, str]:
+        """The text of each page, by the name of its file; a page whose lab was deleted is left out."""
+        made = {}
+        for make in (self.watch, self.holder, self.libraries):
+            try:
+                made |= make()
+            except LookupError:
+                continue
+        return {"index.html": self.index(made), **made}
+
+    def index(self, made: Mapping[str, str]) -> str:
+        cards = [{"name": name, "file": f"{name}.html"} for name in CARDS if f"{name}.html" in made]
+        sales = [
+            {"guard": each["guard"], "stock": each["stock"], "orders": sorted(row["at_ms"] for row in each["ledger"])}
+            for each in self._records()
+        ]
+        data = {"cards": cards, "sales": sales}
+        return self._page(self.read(f"{OWN}index.html"), data)
+
+    def watch(self) -> dict[str, str]:
+        """The board's page of a record, without what starts a rush."""
+        board = self.read("/")
+        head, main = board[: board.index("<body")], board[board.index("  <main") :]
+        html = head.replace("/static/main.js", f"{OWN}watch.js") + self.read(f"{OWN}watch.html") + main
+        return {"watch.html": self._page(html, {"records": self._records()})}
+
+    def holder(self) -> dict[str, str]:
+        """The page of the scenes, with one of them."""
+        texts = json.loads(self.read("/scenes/static/texts.json"))
+        html = self.read("/scenes")
+        data = {"answers": {"/scenes/static/texts.json": texts}, "film": self._json("scene.json")}
+        return {"holder.html": self._page(html, data, before="scene.js")}
+
+    def libraries(self) -> dict[str, str]:
+        """The table of the libraries as it stands in the repository."""
+        folder = ROOT / "labs/libraries"
+        if not folder.exists():
+            raise LookupError(folder)
+        tables = [_document(language, (folder / name).read_text(encoding="utf-8")) for language, name in TABLES.items()]
+        html = self.read(f"{OWN}libraries.html").replace("<!-- the table in each language -->", "\n".join(tables))
+        return {"libraries.html": self._page(html, {"made": None})}  # it says itself when it was made
+
+    def _page(self, html: str, data: Mapping[str, Any], *, before: str = "") -> str:
+        if STYLE not in html:
+            html = html.replace("</head>", f"{STYLE}</head>")
+        scripts = [f"{OWN}{before}"] if before else []
+        shown = {"pages": FILES, "made": self._records()[0]["started"], **data}
+        return standalone(html, self.read, data=shown, before=scripts, after=[f"{OWN}links.js"])
+
+    def _records(self) -> list[Any]:
+        return [self._json(f"records/{guard}.json") for guard in GUARDS]
+
+    def _json(self, name: str) -> Any:
+        return json.loads((self.recordings / name).read_text(encoding="utf-8"))
+
+
+def _document(language: str, text: str) -> str:
+    """A document as HTML, without its title and the link to the other language, which the page has."""
+    body = text.partition("\n\n")[2].partition("\n\n")[2]
+    html = markdown.markdown(body, extensions=["tables", "fenced_code", "sane_lists"])
+    html = re.sub(r"(<table>.*?</table>)", r'<div class="scroll" tabindex="0">\1</div>', html, flags=re.DOTALL)
+    return f'<article class="document" lang="{language}">\n{html}\n</article>'

@@ -1,0 +1,98 @@
+"""What the pages show, recorded on this machine: the commands of the repository run, and a folder keeps what they wrote.
+
+What the folder has already is not recorded again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.stack import STAGE_LEASE_S, Stack
+
+ROOT = Path(__file__).parents[2]
+GUARDS = ("none", "etcd")  # of the rushes
+SCENE = "pause"
+ATTEMPTS = 3  # a machine that is disturbed gives no verdict
+POLL_S = 0.02
+SCENE_S = 120.0
+
+
+class CannotRecord(Exception):
+    """Something did not come out as it must; the message says what."""
+
+
+def record(folder: Path, say: Callable[[str], None]) -> None:
+    """Record what the folder does not have yet; raises CannotRecord, OSError, or ServerError of the stack."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in RECORDED.items():
+        if not (folder / name).exists():
+            say(name)
+            with scratch_directory() as scratch:
+                make(scratch, scratch / "made")
+                shutil.move(scratch / "made", folder / name)
+
+
+def rushes(scratch: Path, target: Path) -> None:
+    """The records of a rush without a lock, and of one under etcd, by the same crowd."""
+    _run(scratch, "demo", *(f"--guard={guard}" for guard in GUARDS))
+    shutil.copytree(scratch / "reports/latest/records", target)
+
+
+def scene(scratch: Path, target: Path) -> None:
+    """The scene as its page was told of it: at what time which members changed."""
+    env = {"FLASHSALE_LEASE_TTL": str(STAGE_LEASE_S), "FLASHSALE_ITEMS": "3"}
+    with Stack(scratch, ports="free", board=True, durable=True, env=env) as stack:
+        assert stack.board is not None
+        for _ in range(ATTEMPTS):
+            film = list(_film(stack.board.url))
+            if film[-1][1].get("over") and not film[-1][1].get("problem"):
+                target.write_text(json.dumps(film), encoding="utf-8")
+                return
+    raise CannotRecord(f"The scene {SCENE} had no verdict, {ATTEMPTS} times: this machine is too slow.")
+
+
+def _film(board: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Play it; the reader is taken to go on at once where it waits."""
+    _ask(f"{board}/scenes/start", {"scene": SCENE})
+    began, shown = time.monotonic(), {}
+    while not shown.get("over"):
+        state = _ask(f"{board}/scenes/state")["show"]
+        change = {name: value for name, value in state.items() if name not in shown or shown[name] != value}
+        if change:
+            yield round((time.monotonic() - began) * 1000), change
+        shown = state
+        if shown["waits"]:
+            _ask(f"{board}/scenes/next", {})
+        if time.monotonic() - began > SCENE_S:
+            raise CannotRecord(f"The scene {SCENE} was not over after {SCENE_S:.0f} s.")
+        time.sleep(POLL_S)
+
+
+def _ask(url: str, body: dict[str, Any] | None = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return json.load(response)
+
+
+def _run(scratch: Path, *words: str) -> None:
+    """Run `python -m loadtest` in the scratch folder, where it leaves its reports."""
+    command = [sys.executable, "-m", "loadtest", *words]
+    done = subprocess.run(
+        command, cwd=scratch, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise CannotRecord(f"{' '.join(words)} ended with {done.returncode}: {done.stdout[-1500:]}{done.stderr[-1500:]}")
+
+
+RECORDED: dict[str, Callable[[Path, Path], None]] = {"records": rushes, "scene.json": scene}

@@ -1,0 +1,37 @@
+// The texts of the site in English and Chinese: one row for each.
+
+export const TEXTS = {
+  home: ["All pages", "所有页面"],
+  recorded: [
+    "Recorded on {day}, on real Redis and etcd. Nothing is sent from this page.",
+    "录制于 {day}，使用真实的 Redis 和 etcd。本页面不发送任何数据。",
+  ],
+  language: ["中文", "English"],
+  title: ["A flash sale you can play", "可以亲手玩的限时抢购"],
+  lead: [
+    "Two servers sell 300 items from one counter; 500 buyers click at once. What these pages show was executed on real Redis and real etcd, and recorded. They need no server and no network.",
+    "两台服务器从同一个计数器销售 300 件商品，500 位买家同时点击。这些页面展示的一切都在真实的 Redis 和 etcd 上执行并录制。它们不需要服务器，也不需要网络。",
+  ],
+  sold: ["{guard}: {n} of {stock} items sold", "{guard}：{stock} 件商品，售出 {n} 件"],
+  unlocked: ["without a lock", "没有锁"],
+  locked: ["under an etcd lock", "使用 etcd 锁"],
+  pause: ["Pause", "暂停"],
+  go_on: ["Go on", "继续"],
+  documents: ["Documents", "文档"],
+  watch: ["Watch a rush", "观看一场抢购"],
+  watch_about: ["500 buyers, once without a lock and once under an etcd lock. See the first lost update line by line.", "500 位买家，一次没有锁，一次使用 etcd 锁。逐行查看第一次丢失更新。"],
+  scheduler: ["You are the scheduler", "你来当调度器"],
+  scheduler_about: ["Two purchases wait for your click. Sell one item twice, past six guards.", "两次购买等你点击。越过六种守卫，把一件商品卖出两次。"],
+  holder: ["The holder pauses", "持有者被暂停"],
+  holder_about: ["A process is frozen right before its write, its lease ends, another one sells. Then it wakes up.", "进程在写入之前被冻结，租约到期，另一个进程售出商品。然后它醒来。"],
+  schedules: ["Every schedule", "每一种调度"],
+  schedules_about: ["All orders of two purchases as a tree. Red ends wrongly.", "两次购买的所有顺序画成一棵树。红色表示出错。"],
+  mistakes: ["The famous mistakes", "著名的错误"],
+  mistakes_about: ["Ten wrong locks from real programs. Break each one, and see the lines that mend it.", "来自真实程序的十种错误的锁。把每一种都攻破，再看修复它的代码行。"],
+  libraries: ["Which lock can be trusted", "哪种锁值得信任"],
+  libraries_about: ["Locks of fifteen libraries, tried in the same cases: killed, paused, cut off.", "十五个库的锁，在相同的情形下试验：被杀死、被暂停、被断网。"],
+  rush: ["Rush", "抢购"],
+  play: ["Play", "播放"],
+  next: ["Now with a lock", "现在加上锁"],
+  slower: ["{clock}, {n} times slower", "{clock}，放慢 {n} 倍"],
+};

@@ -29,7 +29,7 @@ def standalone(
 
     Args:
         read: returns the text of a URL.
-        data: what scripts find in the element ``recorded``.
+        data: what scripts find in the element ``site-data``.
         before: further modules, by URL, that run before the page's own; `after`: behind them.
 
     Raises:
@@ -41,7 +41,7 @@ def standalone(
     packed = base64.b64encode(gzip.compress(json.dumps(data).encode(), mtime=0)).decode()  # a seventh of its size
     head = [f'<meta http-equiv="Content-Security-Policy" content="{policy}">']
     head += [f"<style>{style}</style>" for style in styles]
-    foot = [f'<script type="application/octet-stream" id="recorded">{packed}</script>']
+    foot = [f'<script type="application/octet-stream" id="site-data">{packed}</script>']
     foot += [f'<script type="module">{script}</script>']
     html = SCRIPT.sub("", STYLE.sub("", html))
     html = ICON.sub(lambda found: f"data:image/svg+xml,{quote(read(found[0]))}", html)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import markdown
 
 from app.board import create_board
 from labs.site.page import standalone
-from labs.site.recordings import GUARDS, ROOT
+from labs.site.recordings import GUARDS, LEVELS, ROOT, mistakes
 
 STATIC = Path(__file__).with_name("static")
 OWN = "/site/static/"
@@ -23,9 +24,9 @@ FILES = {  # of each page, by its path on the board; "/" is what leads back
     "/steps": "scheduler.html",
     "/scenes": "holder.html",
     "/schedules": "schedules.html",
+    "/mistakes": "mistakes.html",
     "/libraries": "libraries.html",
 }
-CARDS = ("watch", "scheduler", "holder", "schedules", "mistakes", "libraries")
 TABLES = {"en": "table.md", "zh-CN": "table.zh-CN.md"}
 
 
@@ -39,6 +40,8 @@ class Site:
     def __init__(self, recordings: Path) -> None:
         self.recordings = recordings
         self._board = create_board().test_client()
+        cards = (self.watch, self.scheduler, self.holder, self.schedules, self.mistakes, self.libraries)
+        self._cards = {make.__name__: make for make in cards}
 
     def read(self, url: str) -> str:
         """A file of this lab, or what the board serves; raises LookupError if there is nothing."""
@@ -52,50 +55,69 @@ class Site:
     def pages(self) -> dict[str, str]:
         """The text of each page, by the name of its file; a page whose lab was deleted is left out."""
         made = {}
-        for make in (self.watch, self.holder, self.libraries):
-            try:
-                made |= make()
-            except LookupError:
-                continue
+        for name, make in self._cards.items():
+            with suppress(LookupError):
+                made[f"{name}.html"] = make(name)
         return {"index.html": self.index(made), **made}
 
     def index(self, made: Mapping[str, str]) -> str:
-        cards = [{"name": name, "file": f"{name}.html"} for name in CARDS if f"{name}.html" in made]
+        """The first page, with a card for each that was made."""
+        cards = [name.removesuffix(".html") for name in made]
         sales = [
             {"guard": each["guard"], "stock": each["stock"], "orders": sorted(row["at_ms"] for row in each["ledger"])}
             for each in self._records()
         ]
-        data = {"cards": cards, "sales": sales}
-        return self._page(self.read(f"{OWN}index.html"), data)
+        return self._page(self.read(f"{OWN}index.html"), {"cards": cards, "sales": sales})
 
-    def watch(self) -> dict[str, str]:
+    def watch(self, name: str) -> str:
         """The board's page of a record, without what starts a rush."""
         board = self.read("/")
         head, main = board[: board.index("<body")], board[board.index("  <main") :]
         html = head.replace("/static/main.js", f"{OWN}watch.js") + self.read(f"{OWN}watch.html") + main
-        return {"watch.html": self._page(html, {"records": self._records()})}
+        return self._page(html, {"card": name, "records": self._records()})
 
-    def holder(self) -> dict[str, str]:
+    def holder(self, name: str) -> str:
         """The page of the scenes, with one of them."""
-        texts = json.loads(self.read("/scenes/static/texts.json"))
         html = self.read("/scenes")
-        data = {"answers": {"/scenes/static/texts.json": texts}, "film": self._json("scene.json")}
-        return {"holder.html": self._page(html, data, before="scene.js")}
+        answers = {"/scenes/static/texts.json": json.loads(self.read("/scenes/static/texts.json"))}
+        return self._page(html, {"card": name, "answers": answers, "film": self._json("scene.json")}, before="scene.js")
 
-    def libraries(self) -> dict[str, str]:
-        """The table of the libraries as it stands in the repository."""
+    def scheduler(self, name: str) -> str:
+        return self._stepped("/steps", name, self._graphs(LEVELS))
+
+    def mistakes(self, name: str) -> str:
+        return self._stepped("/steps", name, self._graphs(mistakes()))
+
+    def schedules(self, name: str) -> str:
+        return self._stepped("/schedules", name, self._graphs([*LEVELS, *mistakes()]))
+
+    def libraries(self, name: str) -> str:
+        """The table of the libraries as it stands in the repository; it says itself when it was made."""
         folder = ROOT / "labs/libraries"
         if not folder.exists():
             raise LookupError(folder)
-        tables = [_document(language, (folder / name).read_text(encoding="utf-8")) for language, name in TABLES.items()]
+        tables = [_document(language, (folder / file).read_text(encoding="utf-8")) for language, file in TABLES.items()]
         html = self.read(f"{OWN}libraries.html").replace("<!-- the table in each language -->", "\n".join(tables))
-        return {"libraries.html": self._page(html, {"made": None})}  # it says itself when it was made
+        return self._page(html, {"card": name, "made": None})
+
+    def _stepped(self, path: str, name: str, graphs: Mapping[str, Any]) -> str:
+        """A page of labs/steps, which plays from graphs."""
+        html = self.read(path)
+        if not graphs:
+            raise LookupError(f"Nothing was recorded for {name}.")
+        return self._page(html, {"card": name, "graphs": graphs}, before="graphs.js")
+
+    def _graphs(self, names: Iterable[str]) -> dict[str, Any]:
+        """Those of these guards that were recorded."""
+        paths = {name: f"graphs/schedules-{name}.json" for name in names}
+        return {name: self._json(path) for name, path in paths.items() if (self.recordings / path).exists()}
 
     def _page(self, html: str, data: Mapping[str, Any], *, before: str = "") -> str:
         if STYLE not in html:
             html = html.replace("</head>", f"{STYLE}</head>")
         scripts = [f"{OWN}{before}"] if before else []
-        shown = {"pages": FILES, "made": self._records()[0]["started"], **data}
+        made = self._records()[0]["started"]
+        shown = {"pages": FILES, "mistakes": mistakes(), "made": made, **data}
         return standalone(html, self.read, data=shown, before=scripts, after=[f"{OWN}links.js"])
 
     def _records(self) -> list[Any]:

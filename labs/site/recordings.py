@@ -21,6 +21,7 @@ from loadtest.stack.stack import STAGE_LEASE_S, Stack
 
 ROOT = Path(__file__).parents[2]
 GUARDS = ("none", "etcd")  # of the rushes
+LEVELS = ("none", "thread", "etcd-unfenced", "etcd-checked", "etcd", "redis-lua")  # of labs/steps
 SCENE = "pause"
 ATTEMPTS = 3  # a machine that is disturbed gives no verdict
 POLL_S = 0.02
@@ -34,8 +35,8 @@ class CannotRecord(Exception):
 def record(folder: Path, say: Callable[[str], None]) -> None:
     """Record what the folder does not have yet; raises CannotRecord, OSError, or ServerError of the stack."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in RECORDED.items():
-        if not (folder / name).exists():
+    for name, (lab, make) in RECORDED.items():
+        if (ROOT / "labs" / lab).exists() and not (folder / name).exists():
             say(name)
             with scratch_directory() as scratch:
                 make(scratch, scratch / "made")
@@ -59,6 +60,20 @@ def scene(scratch: Path, target: Path) -> None:
                 target.write_text(json.dumps(film), encoding="utf-8")
                 return
     raise CannotRecord(f"The scene {SCENE} had no verdict, {ATTEMPTS} times: this machine is too slow.")
+
+
+def graphs(scratch: Path, target: Path) -> None:
+    """Every order of two purchases under the guards of the levels, and under the famous mistakes."""
+    _run(scratch, "schedules", *(f"--guard={name}" for name in (*LEVELS, *mistakes())), "--record", str(target))
+
+
+def mistakes() -> list[str]:
+    """The names of the famous mistakes."""
+    if not (ROOT / "labs/steps").exists():
+        return []
+    from labs.steps.mistakes import mistakes
+
+    return list(mistakes())
 
 
 def _film(board: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -95,4 +110,8 @@ def _run(scratch: Path, *words: str) -> None:
         raise CannotRecord(f"{' '.join(words)} ended with {done.returncode}: {done.stdout[-1500:]}{done.stderr[-1500:]}")
 
 
-RECORDED: dict[str, Callable[[Path, Path], None]] = {"records": rushes, "scene.json": scene}
+RECORDED: dict[str, tuple[str, Callable[[Path, Path], None]]] = {  # by name: a lab that may have been deleted
+    "records": ("", rushes),
+    "scene.json": ("scenes", scene),
+    "graphs": ("steps", graphs),
+}

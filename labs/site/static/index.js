@@ -41,7 +41,7 @@ document.title = t("title");
 for (const node of document.querySelectorAll("[data-site]")) node.textContent = t(node.dataset.site);
 Object.assign($("language"), { textContent: t("language"), href: `?lang=${language === "zh" ? "en" : "zh"}` });
 say($("documents"), t("documents"));
-const card = ({ name, file }) => make("li", {}, make("a", { href: `${file}?lang=${language}` }, make("h2", {}, t(name)), make("p", {}, t(`${name}_about`))));
+const card = (name) => make("li", {}, make("a", { href: `${name}.html?lang=${language}` }, make("h2", {}, t(name)), make("p", {}, t(`${name}_about`))));
 $("cards").append(...cards.map(card));
 $("pause").addEventListener("click", toggle);
 if (matchMedia("(prefers-reduced-motion: reduce)").matches) {

@@ -1,4 +1,4 @@
-// Links to pages of the board lead to the pages of the site, and the last line says what the page is.
+// Links to pages of the board lead to the pages of the site; the page has its card's title, and says that it was recorded.
 
 import { chosenLanguage } from "/static/slow/language.js";
 import { make } from "/static/slow/code.js";
@@ -8,17 +8,22 @@ import { TEXTS } from "./texts.js";
 
 const language = chosenLanguage(["en", "zh"]);
 const t = speaker(TEXTS, language);
-const { pages, made } = recorded; // pages: the file of each page that the site has, by its path on the board
+const { card, pages, mistakes, made } = recorded; // pages: the file of each page, by its path on the board
+
+function fileOf(path, rest) {
+  const [, guard] = rest.match(/[#&]guard=([^&]+)/) ?? [];
+  return mistakes.includes(guard) ? pages["/mistakes"] : (pages[path] ?? pages["/"]);
+}
 
 function lead(link) {
   const [, path, rest] = link.getAttribute("href").match(/^([^?#]*)(.*)$/);
-  if (!path.startsWith("/")) return;
-  link.href = `${pages[path] ?? pages["/"]}${rest}`;
+  link.href = `${fileOf(path, rest)}${rest || `?lang=${language}`}`;
   if (path === "/") link.textContent = t("home");
 }
 
 const leadAll = () => document.querySelectorAll("a[href^='/']").forEach(lead);
 new MutationObserver(leadAll).observe(document.body, { subtree: true, childList: true, attributeFilter: ["href"] });
 leadAll();
+if (card) document.title = document.querySelector("header h1").textContent = t(card);
 const day = made && new Date(made).toLocaleDateString(language, { dateStyle: "long" });
 if (day) document.body.append(make("footer", { class: "recorded" }, t("recorded", { day })));

@@ -1,6 +1,6 @@
 // What a page asks of the board is answered from what was recorded, which stands in the page. Nothing is sent.
 
-const packed = Uint8Array.from(atob(document.getElementById("recorded").textContent), (each) => each.charCodeAt(0));
+const packed = Uint8Array.from(atob(document.getElementById("site-data").textContent), (each) => each.charCodeAt(0));
 const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
 export const recorded = await new Response(unpacked).json();
 

@@ -88,7 +88,6 @@ function choose(chosen) {
   if (!still) start();
 }
 
-say($("title"), t("watch"));
 Object.assign($("language"), { textContent: t("language"), href: `?lang=${language === "zh" ? "en" : "zh"}` });
 $("rushes").ariaLabel = t("rush");
 $("rushes").append(...rushes.map((each, index) => make("button", { type: "button", value: index }, each.record.guard)));

@@ -47,5 +47,6 @@ def _add(url: str, importers: tuple[str, ...], names: dict[str, str], parts: lis
     if unknown := UNKNOWN.search(body):
         raise CannotBundle(f"{url}: the bundler does not know {unknown[0]!r}")
     name = names[url] = f"module{len(names)}"
-    parts.append(f"// {url}\nconst {name} = await (async () => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();\n")
+    returns = f"return {{ {', '.join(exported)} }};"
+    parts.append(f"// {url}\nconst {name} = await (async () => {{\n{body}\n{returns}\n}})();\n")
     return name

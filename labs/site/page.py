@@ -25,12 +25,14 @@ POLICY = (
 def standalone(
     html: str, read: Read, *, data: Mapping[str, Any], before: Sequence[str] = (), after: Sequence[str] = ()
 ) -> str:
-    """The page that `html` is on the board.
+    """The page of the board, as one file.
 
     Args:
+        html: as the board serves it.
         read: returns the text of a URL.
         data: what scripts find in the element ``site-data``.
-        before: further modules, by URL, that run before the page's own; `after`: behind them.
+        before: further modules, by URL, that run before the page's own.
+        after: those that run behind them.
 
     Raises:
         CannotBundle: a script has no place in one file.

@@ -1,6 +1,6 @@
-"""What the pages show, recorded on this machine: the commands of the repository run, and a folder keeps what they wrote.
+"""What the pages show, recorded on this machine by the commands of the repository.
 
-What the folder has already is not recorded again.
+What the folder of the recordings has already is not recorded again.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def _run(scratch: Path, *words: str) -> None:
         command, cwd=scratch, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )
     if done.returncode:
-        raise CannotRecord(f"{' '.join(words)} ended with {done.returncode}: {done.stdout[-1500:]}{done.stderr[-1500:]}")
+        output = (done.stdout + done.stderr)[-1500:]
+        raise CannotRecord(f"{' '.join(words)} ended with {done.returncode}: {output}")
 
 
 RECORDED: dict[str, tuple[str, Callable[[Path, Path], None]]] = {  # by name: a lab that may have been deleted

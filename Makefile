@@ -65,7 +65,7 @@ format: setup-dev ##3 Format the code and fix what ruff can fix
 readme: setup-dev ##3 Run the demo and write the outputs that README.md shows
 	@$(RUN) scripts/readme.py $(ARGS)
 
-docs: setup-dev ##3 Build the documents as a site: site/index.html
+docs: setup-dev ##3 Build the documents as a site: site/docs/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
 show: setup-dev ## Take pictures of the pages (needs Chromium)

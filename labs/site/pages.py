@@ -13,7 +13,7 @@ import markdown
 
 from app.board import create_board
 from labs.site.page import standalone
-from labs.site.recordings import GUARDS, LEVELS, ROOT, mistakes
+from labs.site.recordings import GUARDS, LEVELS, ROOT, graph_of, mistakes
 
 STATIC = Path(__file__).with_name("static")
 OWN = "/site/static/"
@@ -109,8 +109,8 @@ class Site:
 
     def _graphs(self, names: Iterable[str]) -> dict[str, Any]:
         """Those of these guards that were recorded."""
-        paths = {name: f"graphs/schedules-{name}.json" for name in names}
-        return {name: self._json(path) for name, path in paths.items() if (self.recordings / path).exists()}
+        recorded = [name for name in names if (self.recordings / graph_of(name)).exists()]
+        return {name: self._json(graph_of(name)) for name in recorded}
 
     def _page(self, html: str, data: Mapping[str, Any], *, before: str = "") -> str:
         if STYLE not in html:

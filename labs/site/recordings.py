@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,11 @@ def record(folder: Path, say: Callable[[str], None]) -> None:
             with scratch_directory() as scratch:
                 make(scratch, scratch / "made")
                 shutil.move(scratch / "made", folder / name)
+    missing = [name for name in (*LEVELS, *mistakes()) if not (folder / graph_of(name)).exists()]
+    if missing and (ROOT / "labs/steps").exists():
+        say(f"every order under {', '.join(missing)}")
+        with scratch_directory() as scratch:
+            graphs(scratch, folder / "graphs", missing)
 
 
 def rushes(scratch: Path, target: Path) -> None:
@@ -62,9 +67,14 @@ def scene(scratch: Path, target: Path) -> None:
     raise CannotRecord(f"The scene {SCENE} had no verdict, {ATTEMPTS} times: this machine is too slow.")
 
 
-def graphs(scratch: Path, target: Path) -> None:
-    """Every order of two purchases under the guards of the levels, and under the famous mistakes."""
-    _run(scratch, "schedules", *(f"--guard={name}" for name in (*LEVELS, *mistakes())), "--record", str(target))
+def graphs(scratch: Path, target: Path, names: Iterable[str]) -> None:
+    """Every order of two purchases under these guards."""
+    _run(scratch, "schedules", *(f"--guard={name}" for name in names), "--record", str(target.resolve()))
+
+
+def graph_of(guard: str) -> str:
+    """The file of a graph, in the folder of the recordings."""
+    return f"graphs/schedules-{guard}.json"
 
 
 def mistakes() -> list[str]:
@@ -79,7 +89,8 @@ def mistakes() -> list[str]:
 def _film(board: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Play it; the reader is taken to go on at once where it waits."""
     _ask(f"{board}/scenes/start", {"scene": SCENE})
-    began, shown = time.monotonic(), {}
+    began = time.monotonic()
+    shown: dict[str, Any] = {}
     while not shown.get("over"):
         state = _ask(f"{board}/scenes/state")["show"]
         change = {name: value for name, value in state.items() if name not in shown or shown[name] != value}
@@ -114,5 +125,4 @@ def _run(scratch: Path, *words: str) -> None:
 RECORDED: dict[str, tuple[str, Callable[[Path, Path], None]]] = {  # by name: a lab that may have been deleted
     "records": ("", rushes),
     "scene.json": ("scenes", scene),
-    "graphs": ("steps", graphs),
 }

@@ -17,13 +17,15 @@ function fileOf(path, rest) {
 
 function lead(link) {
   const [, path, rest] = link.getAttribute("href").match(/^([^?#]*)(.*)$/);
-  link.href = `${fileOf(path, rest)}${rest || `?lang=${language}`}`;
+  link.setAttribute("href", `${fileOf(path, rest)}${rest || `?lang=${language}`}`);
   if (path === "/") link.textContent = t("home");
 }
 
+const header = document.querySelector("header");
+if (card && !header.querySelector("a[href='/'], a[href^='/?']")) header.prepend(make("a", { href: "/" }));
 const leadAll = () => document.querySelectorAll("a[href^='/']").forEach(lead);
 new MutationObserver(leadAll).observe(document.body, { subtree: true, childList: true, attributeFilter: ["href"] });
 leadAll();
-if (card) document.title = document.querySelector("header h1").textContent = t(card);
+if (card) document.title = header.querySelector("h1").textContent = t(card);
 const day = made && new Date(made).toLocaleDateString(language, { dateStyle: "long" });
 if (day) document.body.append(make("footer", { class: "recorded" }, t("recorded", { day })));

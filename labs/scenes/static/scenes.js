@@ -15,6 +15,7 @@ for (const each of document.querySelectorAll("[data-text]")) each.textContent = 
 byId("board").href = `/?lang=${language}`;
 byId("language").href = `?lang=${language === "en" ? "zh" : "en"}`;
 byId("token").placeholder = text("token");
+byId("token-form").addEventListener("submit", (event) => event.preventDefault());
 byId("next").addEventListener("click", () => post("next"));
 byId("stop").addEventListener("click", () => post("stop"));
 document.addEventListener("keydown", (event) => {

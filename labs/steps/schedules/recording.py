@@ -21,6 +21,7 @@ from labs.steps.schedules.schedule import Fault
 from labs.steps.schedules.world import Unsettled, World
 from labs.steps.shop import COMMANDS, POINTS
 
+MOST_S = 1800.0  # of one guard: a recording is whole, or there is none
 A_PAUSE_OR_A_DEATH = Budget((Fault.PAUSE, Fault.KILL, Fault.KILL_SENT))
 
 
@@ -41,7 +42,7 @@ def record(world: World, name: str) -> Exploration:
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.grain = COMMANDS if is_mistake else POINTS
     world.buyers, world.items = getattr(kind, "buyers", 2), getattr(kind, "items", 1)  # as a mistake needs
-    explorer = Explorer(world, kind, A_PAUSE_OR_A_DEATH if is_mistake else PAUSE)
+    explorer = Explorer(world, kind, A_PAUSE_OR_A_DEATH if is_mistake else PAUSE, seconds=MOST_S)
     began = time.monotonic()
     for _ in explorer.explore():
         pass

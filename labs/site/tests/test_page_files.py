@@ -1,13 +1,17 @@
-"""Modules in one script: they run as a browser runs them, and what cannot is refused."""
+"""Modules in one script, and a page in one file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 import shutil
 import subprocess
 
 import pytest
 
 from labs.site.bundle import CannotBundle, bundle
+from labs.site.page import standalone
 
 NODE = shutil.which("node")
 MODULES = {
@@ -42,3 +46,34 @@ def test_what_has_no_place_in_one_script_is_refused(text: str, why: str) -> None
     """The message names the module."""
     with pytest.raises(CannotBundle, match=why):
         bundle(["/d.js"], {"/d.js": text, **MODULES}.__getitem__)
+
+
+PAGE = """<!doctype html>
+<html><head>
+  <meta charset="utf-8">
+  <link rel="icon" href="/icon.svg" type="image/svg+xml">
+  <link rel="stylesheet" href="/style.css">
+  <script type="module" src="/c.js"></script>
+</head><body></body></html>
+"""
+
+
+def test_a_page_has_all_that_it_needs_and_allows_nothing_else() -> None:
+    """The policy has the hashes of what stands in the page, and no address is left to be asked for."""
+    files = {**MODULES, "/style.css": "p { color: red; }\n", "/icon.svg": '<svg id="a"/>'}
+    page = standalone(PAGE, files.__getitem__, data={"text": "</script>"})
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert "console.log" in script
+    rules = [rule.split() for rule in re.findall(r'Policy" content="(.*?)"', page)[0].split("; ")]
+    allowed = {name: sources for name, *sources in rules}
+    assert allowed.pop("img-src") == ["data:"]
+    assert allowed.pop("script-src") == [hashed(script)]
+    assert allowed.pop("style-src") == [hashed(style)]
+    assert {*map(tuple, allowed.values())} == {("'none'",)}
+    assert re.findall(r'(?:src|href)="(?!data:)', page) == []
+
+
+def hashed(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

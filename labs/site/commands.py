@@ -36,7 +36,7 @@ def site(output: Path, recordings: Path | None, documents: bool) -> None:
             record(folder, lambda name: screen.print(f"Recording {name} ...", markup=False))
         except (CannotRecord, ServerError) as error:
             raise click.ClickException(str(error)) from error
-        pages = Site(folder).pages()
+        pages = Site(folder, documents=documents).pages()
     output.mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
         (output / name).write_text(text, encoding="utf-8")

@@ -39,7 +39,7 @@ def site(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site."""
     folder = tmp_path_factory.mktemp("server") / "below/site"
     folder.mkdir(parents=True)
-    for name, text in Site(recordings).pages().items():
+    for name, text in Site(recordings, documents=False).pages().items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 

@@ -20,14 +20,16 @@ OWN = "/site/static/"
 STYLE = f'  <link rel="stylesheet" href="{OWN}site.css">\n'
 FILES = {  # of each page, by its path on the board; "/" is what leads back
     "/": "index.html",
-    "/watch": "watch.html",
     "/steps": "scheduler.html",
     "/scenes": "holder.html",
     "/schedules": "schedules.html",
     "/mistakes": "mistakes.html",
-    "/libraries": "libraries.html",
 }
 TABLES = {"en": "table.md", "zh-CN": "table.zh-CN.md"}
+
+
+class NoPage(Exception):
+    """A lab was deleted, or nothing was recorded for it."""
 
 
 class Site:
@@ -46,19 +48,19 @@ class Site:
         self._cards = {make.__name__: make for make in cards}
 
     def read(self, url: str) -> str:
-        """A file of this lab, or what the board serves; raises LookupError if there is nothing."""
+        """A file of this lab, or what the board serves; raises NoPage if there is nothing."""
         if url.startswith(OWN):
             return (STATIC / url.removeprefix(OWN)).read_text(encoding="utf-8")
         response = self._board.get(url)
         if response.status_code != 200:
-            raise LookupError(f"The board has no {url}.")
+            raise NoPage(f"The board has no {url}.")
         return response.text
 
     def pages(self) -> dict[str, str]:
         """The text of each page, by the name of its file; a page whose lab was deleted is left out."""
         made = {}
         for name, make in self._cards.items():
-            with suppress(LookupError):
+            with suppress(NoPage):
                 made[f"{name}.html"] = make(name)
         return {"index.html": self.index(made), **made}
 
@@ -97,7 +99,7 @@ class Site:
         """The table of the libraries as it stands in the repository; it says itself when it was made."""
         folder = ROOT / "labs/libraries"
         if not folder.exists():
-            raise LookupError(folder)
+            raise NoPage("There is no table of libraries.")
         tables = [_document(language, (folder / file).read_text(encoding="utf-8")) for language, file in TABLES.items()]
         html = self.read(f"{OWN}libraries.html").replace("<!-- the table in each language -->", "\n".join(tables))
         return self._page(html, {"card": name, "made": None})
@@ -106,7 +108,7 @@ class Site:
         """A page of labs/steps, which plays from graphs."""
         html = self.read(path)
         if not graphs:
-            raise LookupError(f"Nothing was recorded for {name}.")
+            raise NoPage(f"Nothing was recorded for {name}.")
         return self._page(html, {"card": name, "graphs": graphs}, before="graphs.js")
 
     def _graphs(self, names: Iterable[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -291,8 +291,11 @@ class World(Resource):
         instance = self.purchase(buyer).instance
         lease = instance.ask("lease")
         if behind_command:
-            with suppress(ServerError):
+            try:
                 instance.ask("step", buyer, SETTLE_S, Fate.KILLED.value)
+            except ServerError:  # it has ended
+                pass
+            else:
                 raise Unsettled(f"{buyer} sent no command, so it was not killed behind it")
             self._note_owners(self.purchase(buyer))
         for purchase in self.purchases:

@@ -9,7 +9,7 @@ const INSTANCES = 2;
 const LEASE_S = 10; // as it is shown; of a recorded pause nothing is kept but its end
 const PAUSE_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 1600; // in which the page lets it run out
 const PREFIX = "recording-";
-const FAULTS = { pause: "freeze", kill: "kill", "kill-sent": "kill-sent" };
+const FAULTS = { pause: "freeze", kill: "kill", "kill-sent": "kill-sent", lost: "lost" };
 
 // "A-kill-sent" is ["A", "kill-sent"], and "A" is ["A"].
 export const partsOf = (move) => move.split(/-(.*)/);
@@ -72,6 +72,7 @@ export class Recorded {
   thaw = ({ buyer }) => this.#move(buyer); // it goes on at once, as it did when it was recorded
   kill = ({ buyer }) => this.#move(`${buyer}-kill`);
   "kill-sent" = ({ buyer }) => this.#move(`${buyer}-kill-sent`);
+  lost = ({ buyer }) => this.#move(`${buyer}-lost`);
   undo = () => this.#goTo(this.#way.slice(0, -1));
 
   freeze({ buyer }) {

@@ -12,6 +12,7 @@ const TEXTS = {
   pause: ["freeze {buyer}, until its lease has ended", "冻结 {buyer}，直到租约到期"],
   thaw: ["thaw {buyer}", "解冻 {buyer}"],
   kill: ["kill {buyer}", "杀死 {buyer}"],
+  lost: ["lose the answer to {buyer}", "丢失 {buyer} 的响应"],
   "kill-sent": ["kill {buyer} behind its command", "在 {buyer} 的命令之后杀死它"],
   add: ["add {buyer}", "添加 {buyer}"],
   machine: ["only make schedules can do this", "只有 make schedules 能做到"],

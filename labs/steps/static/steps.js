@@ -14,7 +14,7 @@ const GUARDS = ["none", "thread", "etcd-unfenced", "etcd-checked", "etcd", "redi
 const SELLS_TWICE = GUARDS.slice(0, 4);
 const [POINTS, COMMANDS] = ["points", "commands"];
 const ENDS = ["oversold", "lost_updates", "told_wrong", "unsold_item", "stuck"]; // the ways in which an order is wrong
-const OFFERS = ["step", "freeze", "kill", "kill-sent"];
+const OFFERS = ["step", "freeze", "kill", "kill-sent", "lost"];
 const POLL_MS = 400;
 const FENCED = /token ([\d.]+) is fenced off, ([\d.]+) was here/;
 const $ = (id) => document.getElementById(id);
@@ -146,7 +146,7 @@ function showControls(purchase, context) {
   row.purchase = purchase;
   const frozen = instance.state === "frozen";
   row.dataset.frozen = frozen;
-  const can = { step: stands && instance.state === "running" && !purchase.waits, freeze: frozen || !isOver(purchase), kill: stands, "kill-sent": stands };
+  const can = { step: stands && instance.state === "running" && !purchase.waits, freeze: frozen || !isOver(purchase), kill: stands, "kill-sent": stands, lost: stands };
   for (const [index, name] of OFFERS.entries()) {
     const button = row.firstChild.children[index];
     const does = name === "freeze" && frozen ? "thaw" : name;

@@ -113,7 +113,7 @@ class MemoryClient(Client):
         self.left_listeners, self.cluster_listeners, self.close_listeners = set(), set(), set()
         self.requests, self.watches, self._server = MemoryRequests(), server, server
 
-    def call(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
+    def call_here(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
         return self.send(call, timeout, unanswered).result()
 
     def send(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> Future[T]:

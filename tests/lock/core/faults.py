@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
 from lock.core import messages
-from lock.core.queue import Stage, Ticket
+from lock.core.queue import Ticket
 from lock.errors import EtcdUnavailable, LockCancelled, LockError
-from tests.lock.core.small_world import TTL_S, Flight, Process, Time, World
+from tests.lock.core.small_world import STRANGER, TTL_S, Actor, Flight, Process, Time, World
 
 Move = tuple[Any, ...]
 
@@ -25,6 +26,8 @@ def faults_of(world: World) -> list[Move]:
                 found += [("delay", place), ("repeat", place)]
             if flight.stage == "done" and flight.asker is flight.process.core:
                 found.append(("tell_twice", place))
+            if isinstance(flight.answer, messages.LeaseKeys) and flight.answer.keys:
+                found.append(("forget", place))
     for process in world.processes:
         if process.state == "runs":
             found += _faults_of_process(world, process)
@@ -34,7 +37,11 @@ def faults_of(world: World) -> list[Move]:
             if any(event.deleted for events in watch.pending[:1] for event in events):
                 found.append(("leave_out", number, prefix))
     found += [("rob", key) for key in world.etcd.keys]
-    found.append(("restore",) if world.backup else ("back_up",))
+    names = {
+        name for process in world.processes for actor in process.actors for want in actor.wants for name in want.names
+    }
+    found += [("queue_as_go_does", name) for name in sorted(names) if name + STRANGER not in world.etcd.keys]
+    found.append(("restore",) if world.etcd.backup else ("back_up",))
     kinds = world.plan.kinds
     return [move for move in found if not kinds or move[0] in kinds]
 
@@ -42,10 +49,13 @@ def faults_of(world: World) -> list[Move]:
 def _faults_of_process(world: World, process: Process) -> list[Move]:
     number, found = process.number, list[Move]()
     if process.core.failure is None:
-        found += [("pause", number), ("kill", number), ("renew_late", number), ("starve", number), ("drain", number)]
+        kinds = ["pause", "kill", "renew_late", "starve", "jump", "drain"]
+        found += [(kind, number) for kind in kinds]
     for actor in process.actors:
         if actor.state in ("asks", "waits", "woken") and actor.current is not None:
             found += [("cancel", number, actor.number), ("abandon", number, actor.number)]
+            if not actor.want.turn:
+                found.append(("interrupt", number, actor.number))
         turn = actor.holds[-1].turn if actor.holds else None
         if turn is not None or (actor.current is not None and actor.want.turn):
             found += [("meddle_with_turn", number, actor.number, what) for what in ("end", "fence", "next")]
@@ -90,6 +100,12 @@ def tell_twice(world: World, place: int) -> None:
     again = Flight(flight.process, flight.request, flight.asker, None, "again", copy.copy(flight.answer))
     world._answer(place)
     world.flights.append(again)
+
+
+def forget(world: World, place: int) -> None:
+    """A lease's list lacks a key, as a new leader's may."""
+    answer = world.flights[place].answer
+    world.flights[place].answer = answer._replace(keys=answer.keys[1:])
 
 
 def _doubt(flight: Flight) -> None:
@@ -142,10 +158,20 @@ def renew_late(world: World, number: int) -> None:
 
 
 def starve(world: World, number: int) -> None:
-    """The lease is renewed no more, and soon it ends."""
-    process = world.process(number)
+    """The lease is renewed no more, the last answer was late, and soon it ends."""
+    process, sent = world.process(number), world.now
     process.renews = False
+    ttl = world.etcd.keep_alive(number, sent)
     world.run_to(process.core.deadline - 0.5)
+    process.core.renewed(sent, ttl, world.now)
+    process.flush()
+
+
+def jump(world: World, number: int) -> None:
+    """Its clock jumps beyond the end of its lease, which etcd has yet."""
+    process = world.process(number)
+    process.core.deadline = Time(world.now - 1.0)
+    process.flush()
 
 
 def drain(world: World, number: int) -> None:
@@ -175,6 +201,20 @@ def abandon(world: World, number: int, actor: int) -> None:
     process, one = world.process(number), world.actor(number, actor)
     assert one.current is not None
     one.current.leave(world.now)
+    _go_away(world, process, one)
+
+
+def interrupt(world: World, number: int, actor: int) -> None:
+    """A KeyboardInterrupt leaves no trace of the wait but a ticket, whose waiter is collected."""
+    one: Any = world.actor(number, actor)
+    one.current.ticket.waiter = _collected
+    _go_away(world, world.process(number), one)
+
+
+def _collected() -> None: ...
+
+
+def _go_away(world: World, process: Process, one: Actor) -> None:
     for flight in world.flights:
         if flight.actor is one:
             flight.actor = None  # its answer is told all the same
@@ -209,17 +249,28 @@ def rob(world: World, key: str) -> None:
     world.etcd.remove([key])
 
 
+def queue_as_go_does(world: World, name: str) -> None:
+    """Another client queues, and holds when its key is the first."""
+    world.etcd.put(name + STRANGER, b"", 0)
+
+
 def back_up(world: World) -> None:
     """etcd is saved; the restore is still to come."""
-    world.etcd.back_up()
-    world.backup = True
+    etcd = world.etcd
+    etcd.backup = etcd.revision, dict(etcd.keys), dict(etcd.leases)
     world.faults += 1
 
 
 def restore(world: World) -> None:
     """etcd goes back to the backup: later keys are gone, and keys that were deleted are there again."""
-    if not world.etcd.restore(world.now):
+    etcd = world.etcd
+    assert etcd.backup is not None
+    revision, keys, leases = etcd.backup
+    if revision == etcd.revision:
         return
+    etcd.revision, etcd.keys = revision, dict(keys)
+    etcd.leases = {lease: (ttl, world.now + ttl) for lease, (ttl, _) in leases.items()}  # as when etcd starts
+    etcd.remove([key for key in etcd.keys if key.endswith(STRANGER)])  # those may be gone by now
     world.highest.clear()
     world.fenced.clear()
     for process in world.processes:
@@ -236,18 +287,22 @@ def restore(world: World) -> None:
 def meddle(world: World, number: int, key: str, what: str) -> None:
     """A method of the core, on a ticket in any stage."""
     process = world.process(number)
-    core, ticket = process.core, process.core.tickets[key]
+    meddle_with(world, process, process.core.tickets[key], what)
+
+
+def meddle_with(world: World, process: Process, ticket: Ticket, what: str) -> None:
+    """As above, also on a ticket of long ago."""
+    core = process.core
     arguments: dict[str, list[Any]] = {"cancel": [LockCancelled("cancelled")], "expire_in": [0.0, "max_hold"]}
     if what in ("release", "leave"):
         _over(process, ticket)
-    try:
+    with contextlib.suppress(LockError):
         request = getattr(core, what)(ticket, *arguments.get(what, []), world.now)
-    except LockError:
-        request = None
-    if what == "release" and request is not None:
-        process.send(request, core.deletions)
-    if what == "fence" and ticket.is_fence and ticket.stage is Stage.HELD:
-        _note_fence(world, process, ticket)
+        if what == "release" and request is not None:
+            process.send(request, core.deletions)
+        if what == "fence":
+            turn = process.cohort.turn
+            process.note_fence(ticket, turn.number if turn is not None and turn.ticket is ticket else 0)
     process.flush()
 
 
@@ -255,10 +310,10 @@ def meddle_with_turn(world: World, number: int, actor: int, what: str) -> None:
     """A method of a turn, called by another than its driver."""
     process, one = world.process(number), world.actor(number, actor)
     turn: Any = one.holds[-1].turn if one.holds else one.current
-    try:
+    with contextlib.suppress(LockError):
         if what == "fence":
             turn.fence(world.now)
-            _note_fence(world, process, turn.ticket)
+            process.note_fence(turn.ticket, turn.number)
         elif what == "next":
             if turn.is_held:
                 turn.next(world.now)
@@ -268,16 +323,7 @@ def meddle_with_turn(world: World, number: int, actor: int, what: str) -> None:
             ticket = getattr(turn, what)(world.now)
             if ticket is not None:
                 process.send(process.core.release(ticket, world.now), process.core.deletions)
-    except LockError:
-        pass
     process.flush()
-
-
-def _note_fence(world: World, process: Process, ticket: Ticket) -> None:
-    for held in (held for actor in process.actors for held in actor.holds):
-        if held.ticket is ticket and not held.excused and world.is_believed(process, held):
-            world.fenced.append((held.name, ticket.key, held.token))
-            world.check_fence(held.name, ticket, held.token)
 
 
 def _over(process: Process, ticket: Ticket) -> None:

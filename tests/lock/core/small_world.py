@@ -1,12 +1,13 @@
 """A small world of sessions on the core and the simulated etcd, whose next step is chosen from outside.
 
-Where `tests.support.simulation` draws from a seed, `World.moves` lists all that may happen now, and `World.make` does
-one of them. A world is a plain value: `tests.lock.core.explorer` copies it, and tells equal ones by their content, so
-nothing in here is a closure, and every time and revision says that it is one (`Time`, `Revision`).
+`World.moves` lists all that may happen now, and `World.make` does one of them. `tests.lock.core.walks` draws the next
+one from a seed, `tests.lock.core.explorer` tries all: it copies the world, and tells equal ones by their content. So a
+world is a plain value, nothing in here is a closure, and times and revisions say that they are (`Time`, `Revision`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import Counter
@@ -20,12 +21,14 @@ from lock.core.core import Core
 from lock.core.queue import Stage, Ticket
 from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
-from lock.model import Event
-from tests.support.failing_etcd import RestorableEtcd
+from lock.model import Event, KeyValue
+from lock.testing.simulated_etcd import SimulatedEtcd
 
 TTL_S = 10
 TIMEOUT_S = 1.0  # of a call
 QUIET_S = 25.0  # within which all ends once nothing goes wrong any more: less than a waiter sleeps unasked
+MOST = 5000  # steps until then
+STRANGER = "0-go"  # the name of the key with which another client queues, and holds where it is the first
 FREE_TIMES = 4  # that time may run on, one after the other, where nothing else can happen
 
 
@@ -61,6 +64,7 @@ class Want:
         names: of the lock; several are taken in one step, or else one after the other.
         timeout: seconds in the queue.
         tries: whether it only tries.
+        explains: whether it asks who holds the lock instead.
         turn: whether it is a turn of the session's cohort.
         fence: whether a transaction relies on the hold.
         max_hold: seconds after which the hold is given up, 0 for never.
@@ -70,6 +74,7 @@ class Want:
     terms: Terms = field(default_factory=Terms)
     timeout: float = math.inf
     tries: bool = False
+    explains: bool = False
     turn: bool = False
     fence: bool = False
     waits: bool = True
@@ -100,13 +105,31 @@ class Plan:
     kinds: tuple[str, ...] = ()
 
 
-class Etcd(RestorableEtcd):
-    """The server; watches have what they are still to tell, so that it needs no history."""
+class Etcd(SimulatedEtcd):
+    """The server; watches have what they are still to tell, so that it needs no history. `backup` may be restored."""
 
     def __init__(self) -> None:
         super().__init__()
         self.revision: int = Revision(1)
         self.watches: dict[tuple[int, str], Watch] = {}
+        self.backup: tuple[int, dict[str, KeyValue], dict[int, tuple[int, float]]] | None = None
+
+    def serve(self, request: messages.Request, lease_id: int) -> object:
+        """Do what the session of this lease asks."""
+        match request:
+            case messages.Create():
+                return self.create_key(request)
+            case messages.CreateAll():
+                return self.create_all(request)
+            case messages.Delete():
+                return self.delete_keys(request)
+            case messages.ListQueues():
+                return self.list_queues(request)
+            case messages.ReadKeys():
+                return self.read_keys(request)
+            case messages.ListLease():
+                return self.list_lease(lease_id)
+        return self.leases.get(request.lease_id, (-1, 0.0))[0]
 
     def _changed(self, events: list[Event]) -> None:
         for (_, prefix), watch in self.watches.items():
@@ -255,8 +278,9 @@ class Process:
         try:
             if want.turn:
                 actor.current = CohortTurn(
-                    self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=id_of(actor)
-                )
+                    self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=id_of(actor),
+                    explains=want.explains,
+                )  # fmt: skip
             elif len(want.names) > 1:
                 self.begin_together(actor, now)
                 return
@@ -273,7 +297,7 @@ class Process:
         want = actor.want
         return Acquisition(
             self.core, name, name, want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
-            owner=id_of(actor), tries=tries or want.tries,
+            owner=id_of(actor), tries=tries or want.tries, explains=want.explains and not tries,
         )  # fmt: skip
 
     def begin_together(self, actor: Actor, now: float) -> None:
@@ -369,13 +393,16 @@ class Process:
 
     def fence(self, held: Hold) -> None:
         """A transaction relies on the hold from now on."""
-        try:
+        with contextlib.suppress(LockError):
             held.turn.fence(self.world.now) if held.turn is not None else self.core.fence(held.ticket, self.world.now)
-        except LockError:
-            return
-        if not held.excused:
-            self.world.fenced.append((held.name, held.ticket.key, held.token))
-            self.world.check_fence(held.name, held.ticket, held.token)
+            self.note_fence(held.ticket, held.token[1])
+
+    def note_fence(self, ticket: Ticket, turn: int = 0) -> None:
+        """A condition was given: nobody else may hold while it is true."""
+        if not self.was_restored and (ticket.key, ticket.created) not in self.robbed:
+            token = ticket.created or 0, turn
+            self.world.fenced.append((ticket.queue.prefix, ticket.key, token))
+            self.world.check_fence(ticket.queue.prefix, ticket, token)
 
     def release(self, actor: Actor) -> None:
         """It gives up what it holds, and goes on when that is over."""
@@ -438,7 +465,6 @@ class World:
         self.flights: list[Flight] = []
         self.fenced: list[tuple[str, str, tuple[int, int]]] = []
         self.highest: dict[str, tuple[int, int]] = {}
-        self.backup: Any = None
         self.processes = [Process(self, number, scripts) for number, scripts in enumerate(plan.sessions, 1)]
         for process in self.processes:
             self.etcd.grant(process.number, TTL_S, self.now)
@@ -482,6 +508,9 @@ class World:
                 is_shared = kind is not None and kind != "write" and not {None, "write"} & set(kinds[:place])
                 fits = not place or (is_shared and holds[0].terms.rule.admits(kind or "", ahead))
                 require(fits, f"two hold {name}: {[held.ticket.key for held in holds]}")
+            stranger = f"{name}{STRANGER}"
+            is_first = stranger in self.etcd.keys and self.etcd.under(name)[0].key == stranger
+            require(not (is_first and holds), f"another client holds {name}, and {[held.ticket.key for held in holds]}")
         for process in self.processes:
             watch = self.etcd.watches.get((process.number, "m/"))
             is_followed = watch is not None and watch.state != "asked"
@@ -511,6 +540,7 @@ class World:
                 found.append(("arrive", place))
             elif flight.process.state == "runs":
                 found.append(("answer", place))
+        found += [("depart", key) for key in self.etcd.keys if key.endswith(STRANGER)]
         may_wait = self.times or (not found and self.free_times < FREE_TIMES)
         if may_wait and not self.is_over() and self.next_time() < math.inf:
             found.append(("time",))
@@ -592,22 +622,13 @@ class World:
         """etcd does what it is asked."""
         flight = self.flights[place]
         try:
-            flight.answer = self.serve(flight)
+            flight.answer = self.etcd.serve(flight.request, flight.process.core.lease_id)
         except LeaseNotFound as error:
             flight.answer = error
         if flight.stage == "late":
             self.flights.remove(flight)
         else:
             flight.stage = "done"
-
-    def serve(self, flight: Flight) -> Any:
-        """etcd's answer."""
-        match flight.request:
-            case messages.ListLease():
-                return self.etcd.list_lease(flight.process.core.lease_id)
-            case messages.TimeToLive():
-                return self.etcd.leases.get(flight.request.lease_id, (-1, 0.0))[0]
-        return self.etcd.serve(flight.request)
 
     def _answer(self, place: int) -> None:
         flight = self.flights.pop(place)
@@ -625,6 +646,10 @@ class World:
     def _look(self, number: int) -> None:
         """The session's worker: what is due is done, later than it could be."""
         self.process(number).flush()
+
+    def _depart(self, key: str) -> None:
+        """Another client is done, or waits no more."""
+        self.etcd.remove([key])
 
     # Time
 
@@ -660,10 +685,10 @@ class World:
         """Nothing goes wrong any more: all ends soon, and nothing is left; raises `Violation`."""
         self.faults = self.times = 0
         until = self.now + QUIET_S
-        while self.now < until:
+        for _ in range(MOST):
             self.free_times = 0
             moves = self.moves()
-            if not moves:
+            if not moves or self.now >= until:
                 break
             self.make(moves[0])
         for process in self.processes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,14 +16,6 @@ from tests.support.waiting import Patch
 
 SMALLEST = [("two", 0), ("threads", 0), ("together", 0), ("ended", 0), ("again", 1)]
 SECONDS = 100.0  # far more than they take
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The core's log lines of all these histories are of no use."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
-"""Deterministic simulation of whole histories, and whether it would notice if a rule of the core were missing."""
+"""Random walks through whole histories, and whether they would notice if a rule of the core were missing."""
 
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from lock.core.grants import Grants
 from lock.core.queue import KeyNames, Queue, Stage, Ticket
 from lock.core.view import QueueView
 from lock.recipes.read_write import ReadersTogether
-from tests.support.simulation import Violation, simulate
+from tests.lock.core.small_world import Violation
+from tests.lock.core.walks import walk
 from tests.support.waiting import Patch
 
 BUDGET_S = 8.0
@@ -27,23 +27,15 @@ LONG_S = 3600.0
 ENOUGH = 1000  # histories in which a missing rule has to be found
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The core's log lines of ten thousand histories are of no use."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def simulate_for(seconds: float, first: int) -> None:
+def walk_for(seconds: float, first: int) -> None:
     """History after history, as many as fit; SEED=n runs that one alone."""
     if "SEED" in os.environ:
-        simulate(int(os.environ["SEED"]))
+        walk(int(os.environ["SEED"]))
         return
     end = time.monotonic() + seconds
     for seed in itertools.count(first):
         try:
-            simulate(seed)
+            walk(seed)
         except Violation as violation:
             pytest.fail(f"SEED={seed} breaks a rule:\n{violation}")
         if time.monotonic() > end:
@@ -53,7 +45,7 @@ def simulate_for(seconds: float, first: int) -> None:
 
 def test_some_seconds_of_histories_break_no_rule() -> None:
     """Never two holders, tokens rise, waits end, nothing is left, a fence never hands over, no loss is made up."""
-    simulate_for(BUDGET_S, 0)
+    walk_for(BUDGET_S, 0)
 
 
 @pytest.mark.slow
@@ -61,13 +53,7 @@ def test_some_seconds_of_histories_break_no_rule() -> None:
 @pytest.mark.timeout(LONG_S + 600)
 def test_an_hour_of_histories_breaks_no_rule() -> None:
     """As above, with other seeds each day."""
-    simulate_for(LONG_S, int(time.time()) // 86_400 * 1_000_000)
-
-
-@pytest.mark.parametrize("seed", [18, 1330, 5001, 6479, 10116, 100123, 201230, 401280, 7101749, 7102368])
-def test_a_history_that_once_broke_a_rule(seed: int) -> None:
-    """Seeds that failed while the core was written, or its simulation."""
-    simulate(seed)
+    walk_for(LONG_S, int(time.time()) // 86_400 * 1_000_000)
 
 
 # Rules that are taken out by hand
@@ -243,7 +229,7 @@ def test_a_missing_rule_is_found(rule: str, monkeypatch: Patch) -> None:
     monkeypatch.setattr(owner, name, without)
     for seed in range(ENOUGH):
         try:
-            simulate(seed)
+            walk(seed)
         except (AssertionError, KeyError) as error:  # not AttributeError, which tells that the rule has other names now
             print(f"found by seed {seed}: {str(error)[-200:]}")
             return

@@ -62,9 +62,9 @@ def _faults_of_process(world: World, process: Process) -> list[Move]:
         if turn is not None:
             found.append(("meddle_with_turn", number, actor.number, "leave"))
     for key in process.core.tickets:
-        whats = ["contended", "fence", "expire_in", "check"]
+        whats = ["contended", "expire_in", "check"]
         if not (process.cohort.turn or process.cohort.is_kept or process.cohort.waits):
-            whats += ["release", "leave", "cancel"]  # of a cohort's ticket, callers reach these by their turns
+            whats += ["fence", "release", "leave", "cancel"]  # of a cohort's ticket, callers reach these by their turns
         found += [("meddle", number, key, what) for what in whats]
     return found
 
@@ -301,8 +301,7 @@ def meddle_with(world: World, process: Process, ticket: Ticket, what: str) -> No
         if what == "release" and request is not None:
             process.send(request, core.deletions)
         if what == "fence":
-            turn = process.cohort.turn
-            process.note_fence(ticket, turn.number if turn is not None and turn.ticket is ticket else 0)
+            process.note_fence(ticket)
     process.flush()
 
 

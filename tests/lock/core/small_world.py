@@ -331,6 +331,10 @@ class Process:
 
     def one_by_one(self, actor: Actor) -> None:
         first, *rest = sorted(actor.want.names)
+        self.queue_up(actor, first, rest)
+
+    def queue_up(self, actor: Actor, first: str, rest: list[str]) -> None:
+        """For one of several names."""
         actor.names = tuple(rest)
         try:
             actor.current = self.acquisition(actor, first, self.world.now + actor.want.timeout)
@@ -384,10 +388,7 @@ class Process:
             core.expire_in(ticket, want.max_hold, "max_hold", world.now)
         if actor.names:
             first, *rest = actor.names
-            actor.names = tuple(rest)
-            actor.current = self.acquisition(actor, first, world.now + want.timeout)
-            actor.state = "woken"
-            self.go(actor)
+            self.queue_up(actor, first, rest)
         else:
             actor.state = "held"
 

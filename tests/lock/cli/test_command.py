@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, Mutex, Session
@@ -21,30 +21,11 @@ from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
 from lock.cli.trace import Log, _lines
 from lock.etcd.transport import rpc
+from tests.lock.cli.conftest import LOCK, Invoke, Start
 from tests.support.lock import WAIT_S, delete, keys, put, queue_up, shell
 from tests.support.waiting import Patch, wait_until
 
-LOCK = [sys.executable, "-m", "lock"]
-
-Start = Callable[..., "subprocess.Popen[str]"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-Invoke = Callable[..., Result]
-
-
-@pytest.fixture
-def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
-    """Starts `python -m lock` with these arguments; whatever still runs at the end is killed."""
-    running: list[subprocess.Popen[str]] = []
-
-    def start(*args: str, **options: Any) -> subprocess.Popen[str]:
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": etcdctl_env}
-        running.append(subprocess.Popen([*LOCK, *args], **pipes, **options))
-        return running[-1]
-
-    yield start
-    for process in running:
-        process.kill()
-        process.communicate(timeout=WAIT_S)
 
 
 @pytest.fixture
@@ -52,12 +33,6 @@ def run(etcdctl_env: dict[str, str]) -> Run:
     """Runs `python -m lock` with these arguments to its end."""
     options: dict[str, Any] = {"env": etcdctl_env, "capture_output": True, "text": True, "timeout": WAIT_S}
     return lambda *args, **more: subprocess.run([*LOCK, *args], **options, **more)
-
-
-@pytest.fixture
-def invoke(etcdctl_env: dict[str, str]) -> Invoke:
-    """Runs a subcommand that needs no process, in this one, with these changes to the environment."""
-    return lambda *args, **env: CliRunner().invoke(main, args, env=etcdctl_env | env)
 
 
 def line(process: subprocess.Popen[str]) -> str:

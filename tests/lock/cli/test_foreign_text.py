@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from loadtest.stack.proxy import Proxy
 from lock import Client
-from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.output import say
+from tests.lock.cli.conftest import Invoke, Start
 from tests.support.lock import WAIT_S, await_keys, delete, keys, put
 
-LOCK = [sys.executable, "-m", "lock"]
 # FILE stands for a file that is made where any of it is executed.
 FOREIGN = {
     "line breaks": "x\ntouch FILE\nEOF\ntouch FILE\r\nholds  1  x  y\n",
@@ -30,9 +28,6 @@ FOREIGN = {
     "a long one": "x \n" * 1000,
 }
 
-Invoke = Callable[..., Result]
-Start = Callable[..., "subprocess.Popen[bytes]"]
-
 
 @pytest.fixture(params=FOREIGN.values(), ids=list(FOREIGN))
 def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
@@ -41,25 +36,9 @@ def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def invoke(etcdctl_env: dict[str, str]) -> Invoke:
-    """Runs a command that needs no process, in this one."""
-    return lambda *args: CliRunner().invoke(main, args, env=etcdctl_env)
-
-
-@pytest.fixture
-def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
-    """Starts `python -m lock` with these arguments; whatever still runs at the end is killed."""
-    running: list[subprocess.Popen[bytes]] = []
-
-    def start(*args: str) -> subprocess.Popen[bytes]:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        running.append(subprocess.Popen([*LOCK, *args], **pipes, env=etcdctl_env))  # type: ignore[call-overload]
-        return running[-1]
-
-    yield start
-    for process in running:
-        process.kill()
-        process.communicate(timeout=WAIT_S)
+def start(start: Start) -> Start:
+    """As bytes, with a pipe for its input."""
+    return partial(start, text=False, stdin=subprocess.PIPE)
 
 
 def lines(output: str | bytes) -> list[str]:

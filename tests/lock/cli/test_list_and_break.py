@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 
 import pytest
-from click.testing import CliRunner, Result
 
 from lock import Client, Election, LockLost, Mutex, ReadWriteLock, Semaphore, Session
-from lock.__main__ import main
+from tests.lock.cli.conftest import Invoke
 from tests.support.lock import WAIT_S, delete, keys, put, queue_up
-
-Invoke = Callable[..., Result]
-
-
-@pytest.fixture
-def invoke(etcdctl_env: dict[str, str]) -> Invoke:
-    """Runs a subcommand in this process."""
-    return lambda *args, **options: CliRunner().invoke(main, args, env=etcdctl_env, **options)
 
 
 def test_list_shows_each_lock_below_a_prefix(

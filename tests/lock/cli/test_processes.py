@@ -17,11 +17,10 @@ import pytest
 from lock import Client, Mutex, Session
 from lock.cli import guardian
 from lock.cli.exit_codes import Exit
+from tests.lock.cli.conftest import LOCK
 from tests.support.lock import AT_ONCE_S, delete, keys
 from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import freeze, has_ended, wait_until
-
-LOCK = [sys.executable, "-m", "lock"]
 
 # Each starts a process in its own way, and prints its id; the last one for good, as what follows ignores SIGTERM, too.
 SCATTERED = {

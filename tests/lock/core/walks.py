@@ -61,7 +61,7 @@ class Walk:
         for process in self.world.processes:
             process.core.following.idle_s = 0.2 if self._is_sluggish else chance.choice([0.2, 1.0, 5.0])
         self._rate = chance.choice([0.0, 0.02, 0.1])  # of faults
-        self._meddling = chance.choice([0.0, 0.0, 0.02])  # with what is over
+        self._meddling = chance.choice([0.0, 0.1])  # with what is over
         self._weights: dict[str, float] = {}
         self._past: list[dict[int, Ticket]] = [{} for _ in self.world.processes]
         self.steps: list[Move] = []

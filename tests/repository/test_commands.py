@@ -75,5 +75,5 @@ def test_the_guard_of_the_text_is_exact_until_a_buyer_is_slow(
     done = subprocess.run(
         command, cwd=clone, env={**os.environ, "PYTHONPATH": ""}, capture_output=True, text=True, check=False
     )
-    told = re.search(r"^homemade +(\w+)", done.stdout, re.MULTILINE)
+    told = re.search(r"^homemade .*?\b([A-Z]{5,})\b", done.stdout, re.MULTILINE)
     assert (told and told[1], done.returncode) == verdict

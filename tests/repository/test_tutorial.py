@@ -38,6 +38,7 @@ def test_the_page_shows_the_files_as_they_are() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl, by which the page's buyers click")
 @pytest.mark.timeout(300)
 def test_the_steps_end_as_the_page_shows(etcd: Etcd, redis_server: Redis) -> None:

@@ -58,6 +58,7 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each candidate has a row, and no hold of those held at once is lost."""
     monkeypatch.setenv("PATH", str(tmp_path))  # without a Go toolchain

@@ -268,6 +268,7 @@ def test_only_the_fence_refuses_a_late_write(testbed: Testbed) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "words",
@@ -289,6 +290,7 @@ def test_every_sale_of_the_command_is_as_expected(tmp_path: Path, words: list[st
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("group", "guards", "exact", "broken"),

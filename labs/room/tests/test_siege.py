@@ -32,6 +32,7 @@ def stack(network: Network, tmp_path: Path) -> Iterator[Stack]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_phones_that_play_by_the_rules_are_answered(network: Network, stack: Stack) -> None:
     """While others join, flood, read nothing and guess the PIN, each phone polls and buys within two seconds."""

@@ -27,6 +27,7 @@ def test_all_of_them_are_found_and_made_for_the_guard_with_shards() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("words", "exact", "broken"),

@@ -108,6 +108,7 @@ def test_levels_are_won_by_clicks(open_page: Open, site: Path, recordings: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_the_whole_site_is_made(open_page: Open, tmp_path: Path) -> None:
     """Each page is below 1 MB, all are below 6 MB, and every level is won."""

@@ -201,6 +201,7 @@ def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, proxy
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, proxy: Proxy) -> None:
     """gRPC pings its endpoint every 10 s, however long nothing is said, and waits 3 s; etcd does not mind."""
     changes = iter(both.watch("transport/long/"))

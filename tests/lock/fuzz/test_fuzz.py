@@ -95,7 +95,7 @@ class Careless:
     "seconds",
     [
         pytest.param(20.0, marks=pytest.mark.timeout(240)),
-        pytest.param(50.0, marks=[pytest.mark.slow, pytest.mark.timeout(240)]),
+        pytest.param(50.0, marks=[pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(240)]),
         pytest.param(600.0, marks=[pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]),
     ],
 )

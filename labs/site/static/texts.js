@@ -28,7 +28,7 @@ export const TEXTS = {
   mistakes: ["The famous mistakes", "著名的错误"],
   mistakes_about: ["Wrong locks as real programs had them. Find the order of commands that breaks each one.", "真实程序里写过的错误的锁。找出让每一种出错的命令顺序。"],
   libraries: ["Which lock can be trusted", "哪种锁值得信任"],
-  libraries_about: ["Locks of fifteen libraries, tried in the same cases: killed, paused, cut off.", "十五个库的锁，在相同的情形下试验：被杀死、被暂停、被断网。"],
+  libraries_about: ["The locks of many libraries, tried in the same cases: killed, paused, cut off.", "许多库的锁，在相同的情形下试验：被杀死、被暂停、被断网。"],
   rush: ["Rush", "抢购"],
   play: ["Play", "播放"],
   next: ["Now with a lock", "现在加上锁"],

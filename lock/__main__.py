@@ -1,7 +1,5 @@
 """``python -m lock``, installed as ``etcd-lock``: hold a lock from the shell; see `lock.cli`."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from typing import Any

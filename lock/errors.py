@@ -3,8 +3,6 @@
 Every message says what happened, to which key, and what to do.
 """
 
-from __future__ import annotations
-
 from lock.model import Contender
 
 

@@ -10,8 +10,6 @@
 What is measured carries the outcome and not the name of the lock, of which there may be one for each user.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import sys

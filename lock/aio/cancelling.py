@@ -1,7 +1,5 @@
 """Cancels the body of an ``async with`` when its lock is lost, in the way of `asyncio.timeout`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from typing import Any

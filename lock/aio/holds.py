@@ -1,7 +1,5 @@
 """Holds for tasks: those of `lock`, with a release that is awaited."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Generator

@@ -1,7 +1,5 @@
 """Take a lock away from its holder."""
 
-from __future__ import annotations
-
 import click
 
 from lock.cli.contenders import rule_of

@@ -1,7 +1,5 @@
 """Show a queue."""
 
-from __future__ import annotations
-
 import click
 
 from lock.cli.options import Connection, connection_options, name_argument

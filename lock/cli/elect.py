@@ -1,7 +1,5 @@
 """Campaign in an election, or watch one."""
 
-from __future__ import annotations
-
 import contextlib
 
 import click

@@ -5,8 +5,6 @@ commands themselves set. A key may hold any byte: what the shell, `printf` or et
 or hexadecimal, so that each command is one line. Comments quote keys as well: zsh takes a pasted one for a command.
 """
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -18,8 +18,6 @@ then it begins the grace before the lease's end, and kills what is left at that 
 keeper that runs again hears of it. If the guardian itself is killed, the keeper ends the command.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -1,7 +1,5 @@
 """Hold a lock until a signal, or while a command runs."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 from functools import partial

@@ -1,7 +1,5 @@
 """What the subcommands share: NAME, times, and where etcd is, under the names that etcdctl gives it."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the commands print: each record on one line, whatever others wrote into etcd."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 

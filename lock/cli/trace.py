@@ -1,7 +1,5 @@
 """One lock cycle of two contenders, operation by operation, with the etcdctl command for each."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

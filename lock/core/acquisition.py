@@ -6,8 +6,6 @@ Error handling: whatever ends it early, the key that queued is deleted. A write 
 the same key, for as long as there is time.
 """
 
-from __future__ import annotations
-
 import weakref
 from dataclasses import dataclass
 from typing import Any, NamedTuple

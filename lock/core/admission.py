@@ -5,8 +5,6 @@ no writer before it, for a writer none. A rule looks only at keys that stand bef
 them leave, so an old view of the queue is safe: `lock.core.view` proves it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping

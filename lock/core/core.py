@@ -11,8 +11,6 @@ what it does in all others. Facts (an answer, a loss) may come late or twice, an
 Error handling: whatever is in doubt is compared with etcd by `lock.core.reconciler`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import TYPE_CHECKING, Any
 

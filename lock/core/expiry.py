@@ -1,7 +1,5 @@
 """When holds give themselves up (`max_hold`)."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -5,8 +5,6 @@ left, and their names are locked one after the other. What is created together h
 of a name above them both keys stand at one place; a view takes whole revisions, so it never has one without the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lock.core.acquisition import Acquisition, Ask

@@ -12,8 +12,6 @@ A DELETE that is never told costs time, until the next list. A PUT that is never
 gapless watches (documentation, "KV API guarantees"), and every end of a watch is followed by a list.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """A user's token, which etcd hands out against the password and forgets after a while or when it restarts."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

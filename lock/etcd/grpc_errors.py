@@ -1,7 +1,5 @@
 """gRPC's errors, made ours."""
 
-from __future__ import annotations
-
 import grpc
 
 from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound

@@ -1,7 +1,5 @@
 """Ends waits from outside, one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 
 

@@ -8,8 +8,6 @@ The idea is that of cohort locks (D. Dice, V. Marathe, N. Shavit, "Lock Cohortin
 else wants is what lock managers of cluster file systems do. `lock.core.cohort` says how both work.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 from weakref import ref

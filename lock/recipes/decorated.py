@@ -1,7 +1,5 @@
 """Which functions can be decorated with a lock: those whose body has run when the call is over."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ The hold itself is a ticket of the session's core; these objects are what the pr
 dropped nothing is freed: the garbage collector runs whenever it likes, also while the body of a critical section does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

@@ -6,8 +6,6 @@ A lock alone cannot keep a paused holder from writing after its lease has ended.
 lower than the highest it has seen, in reads and in writes (M. Kleppmann, "How to do distributed locking", 2016).
 """
 
-from __future__ import annotations
-
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
 from lock.session.session import Session

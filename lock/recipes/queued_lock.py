@@ -1,7 +1,5 @@
 """What any thread acquires, and any task through `lock.aio`; and locks that queue with a key for each acquisition."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math

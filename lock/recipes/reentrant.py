@@ -4,8 +4,6 @@ Entering again costs nothing in etcd, and the token stays the same. (A new token
 outer scope, as in Redisson.) A thread whose hold is lost gets `LockLost` where it enters again.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 from weakref import ref

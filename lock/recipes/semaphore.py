@@ -8,8 +8,6 @@ There is no fencing token: of several holders none is the last one, so there is 
 docs/lock-recipes.md says what to use instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

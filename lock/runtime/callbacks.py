@@ -3,8 +3,6 @@
 Error handling: whatever a callback raises, SystemExit too, is logged, and the next one is called.
 """
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading

@@ -6,8 +6,6 @@ notes the signal stands in for each that is Python's; what was noted is handled 
 nothing is halfway done there. (`signal`, "Note on Signal Handlers and Exceptions".) Other threads pay nothing.
 """
 
-from __future__ import annotations
-
 import _signal  # type: ignore[import-not-found]  # unknown to typeshed
 import contextlib
 import importlib

@@ -13,8 +13,6 @@ what is made of it (cancelling, draining, giving up), takes no lock: it leaves a
 lock acts on before anything else.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -3,8 +3,6 @@
 Error handling: what went wrong with a release is told when all are done with.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from functools import partial

@@ -7,7 +7,7 @@ the same key, for as long as there is time.
 """
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 from lock.core.admission import EXCLUSIVE, Admission, Frontier
@@ -53,6 +53,7 @@ class Wait(NamedTuple):
     until: float
 
 
+@dataclass(eq=False)
 class Acquisition:
     """One ticket on its way; its driver either gets a hold from it, or it raises and leaves nothing behind.
 
@@ -68,41 +69,28 @@ class Acquisition:
         is_held: whether it ended with a hold.
     """
 
-    def __init__(
-        self,
-        core: Core,
-        name: str,
-        prefix: str,
-        terms: Terms,
-        value: bytes,
-        now: float,
-        *,
-        deadline: float,
-        timeout: float,
-        owner: object = None,
-        tries: bool = False,
-        explains: bool = False,
-    ) -> None:
-        self.name = name
-        self.deadline = deadline
-        self._core = core
-        self._prefix = prefix
-        self._terms = terms
-        self._value = value
-        self._owner = owner
-        self._tries = tries
-        self._explains = explains
-        self._timeout = timeout
-        self._started = now
+    core: Core
+    name: str
+    prefix: str
+    terms: Terms
+    value: bytes
+    started: float
+    _: KW_ONLY
+    deadline: float
+    timeout: float
+    owner: object = None
+    tries: bool = False
+    explains: bool = False
+
+    def __post_init__(self) -> None:
         self._writes = 0
         self._retry_at = 0.0
         self._error: LockError | None = None
-        self._may_join = not tries
-        self._wants_list = False
-        self._was_verified = self._was_listed = self._was_asked = False
+        self._may_join = not self.tries
+        self._wants_list = self._was_verified = self._was_listed = self._was_asked = False
         self._head: KeyValue | None = None
         self.is_held = False
-        self.ticket = core.begin(prefix, terms.folder, terms.rule, now, owner=owner)
+        self.ticket = self.core.begin(self.prefix, self.terms.folder, self.terms.rule, self.started, owner=self.owner)
         self.ticket.waiter = weakref.ref(self)
 
     @property
@@ -125,7 +113,7 @@ class Acquisition:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
         ticket = self.ticket
         if ticket.stage is Stage.HELD and ticket.failure is None:
-            self._core.ensure(now)  # a process that was frozen may hear of its turn before its lease's end
+            self.core.ensure(now)  # a process that was frozen may hear of its turn before its lease's end
             self.is_held = True
             return None
         if self._error is not None:
@@ -136,23 +124,23 @@ class Acquisition:
         if ticket.stage is Stage.WRITING:
             return self._write(now)
         if ticket.stage is not Stage.QUEUED:
-            return self._explain(now) if self._explains else None  # a try has found the lock taken
+            return self._explain(now) if self.explains else None  # a try has found the lock taken
         if self._wants_list:
             self._wants_list = False
             return self._list()
-        if self._tries:
+        if self.tries:
             self.leave(now)
-            return self._explain(now) if self._explains else None
+            return self._explain(now) if self.explains else None
         if now < self.deadline:
             return Wait(min(self.deadline, now + _SLEEP_S))
-        last = self.deadline + self._timeout  # by then etcd has told who holds
+        last = self.deadline + self.timeout  # by then etcd has told who holds
         if not ticket.queue.is_settled(ticket) and ticket.queue.view is not None and now < last:
             return Wait(min(last, now + FAREWELL_S))
         return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
         """What etcd has answered."""
-        ticket, core = self.ticket, self._core
+        ticket, core = self.ticket, self.core
         if isinstance(request, Create):
             self._written(request, answer, now)
         elif isinstance(request, TimeToLive):
@@ -161,11 +149,11 @@ class Acquisition:
             elif answer < 0:
                 core.lose("has expired or was revoked")
         elif ticket.stage is Stage.QUEUED:
-            core.grants.listed(ticket, answer[self._prefix], now)
+            core.grants.listed(ticket, answer[self.prefix], now)
             if ticket.stage is Stage.QUEUED:
                 core.following.join(ticket.queue, now)
         else:
-            self._head = next(iter(answer[self._prefix].keys), None)
+            self._head = next(iter(answer[self.prefix].keys), None)
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
         """Why etcd has not answered."""
@@ -175,15 +163,15 @@ class Acquisition:
             return
         is_unavailable = isinstance(error, EtcdUnavailable)
         if isinstance(request, Create):
-            self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+            self.core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
             if isinstance(error, LeaseNotFound):
-                self._core.lose("has expired or was revoked")
+                self.core.lose("has expired or was revoked")
                 return
             if is_unavailable and self._has_time(now + _RETRY_S):
                 self._retry_at = now + _RETRY_S
                 return
         elif is_unavailable and ticket.stage is Stage.QUEUED:
-            self._core.following.join(ticket.queue, now)
+            self.core.following.join(ticket.queue, now)
             return
         reason = "no place in the queue in time: " if is_unavailable else ""
         self._error = type(error)(f"lock {self.name!r}: {reason}{error}")
@@ -195,13 +183,13 @@ class Acquisition:
 
     def leave(self, now: float) -> None:
         """It is over: no key and no hold is left behind."""
-        self._core.leave(self.ticket, now)
+        self.core.leave(self.ticket, now)
 
     def holder(self) -> KeyValue | None:
         """The key that holds, as far as is known."""
         ticket = self.ticket
         if ticket.stage is Stage.HELD and ticket.created is not None:  # for threads that wait behind this one
-            return KeyValue(ticket.key, self._value, ticket.created, ticket.created, self._core.lease_id)
+            return KeyValue(ticket.key, self.value, ticket.created, ticket.created, self.core.lease_id)
         kv = self._head or ticket.queue.holder()
         return None if kv is None or kv.key == ticket.key else kv
 
@@ -212,14 +200,14 @@ class Acquisition:
         if ticket.is_writing:  # by another thread, whose place this one has taken
             return Wait(now + _SLEEP_S)
         self._writes += 1
-        may_share = self._terms.rule != EXCLUSIVE and (self._tries or ticket.queue.view is None)
-        lists = may_share or (self._tries and self._may_join)
-        request = self._core.creation(ticket, self._value, if_free=not self._may_join, lists=lists)
-        left = max(self.deadline, self._started) + self._timeout - now
-        return Ask(request, min(self._timeout, max(left, FAREWELL_S)))
+        may_share = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
+        lists = may_share or (self.tries and self._may_join)
+        request = self.core.creation(ticket, self.value, if_free=not self._may_join, lists=lists)
+        left = max(self.deadline, self.started) + self.timeout - now
+        return Ask(request, min(self.timeout, max(left, FAREWELL_S)))
 
     def _written(self, request: Create, answer: Written, now: float) -> None:
-        ticket, core = self.ticket, self._core
+        ticket, core = self.ticket, self.core
         is_wanted = ticket.stage is Stage.WRITING
         if answer.kv is None and answer.keys is not None and is_wanted:
             self._judge(answer.keys, now)
@@ -229,7 +217,7 @@ class Acquisition:
         elif request.if_free:
             core.grants.first(ticket)
         elif ticket.stage is Stage.QUEUED and ticket.queue.view is None:
-            if request.lists and not self._tries:
+            if request.lists and not self.tries:
                 core.following.join(ticket.queue, now)
             self._wants_list = not request.lists  # by a rule it may hold together with others
 
@@ -237,7 +225,7 @@ class Acquisition:
         """With another key: the name of this one is in use, by a key of before a restore."""
         before = self.ticket
         try:
-            self.ticket = self._core.begin(self._prefix, self._terms.folder, self._terms.rule, now, owner=self._owner)
+            self.ticket = self.core.begin(self.prefix, self.terms.folder, self.terms.rule, now, owner=self.owner)
         except LockError as error:  # the session is over, or waits for no lock any more
             self._error = error
         else:
@@ -245,10 +233,10 @@ class Acquisition:
 
     def _has_time(self, now: float) -> bool:
         """Whether to write again at that time: once more at least, for the connection may have been reset."""
-        return now <= self.deadline or (self._writes < 2 and now < self._started + self._timeout)
+        return now <= self.deadline or (self._writes < 2 and now < self.started + self.timeout)
 
     def _list(self) -> Ask:
-        return Ask(ListQueues((self._prefix,), (0,), self.ticket.floor), self._timeout)
+        return Ask(ListQueues((self.prefix,), (0,), self.ticket.floor), self.timeout)
 
     def _explain(self, now: float) -> Ask | None:
         """Raise that the lock is not free, and who holds it."""
@@ -259,27 +247,27 @@ class Acquisition:
 
     def _judge(self, keys: list[KeyValue], now: float) -> None:
         """A try has found keys, and written none: queue if the rule lets it in behind them."""
-        rule, ticket = self._terms.rule, self.ticket
+        rule, ticket = self.terms.rule, self.ticket
         conflict = rule.conflict(keys[0]) if keys else None
-        frontier = Frontier(rule, [*keys, KeyValue(ticket.key, self._value, 0, 0, 0)])
+        frontier = Frontier(rule, [*keys, KeyValue(ticket.key, self.value, 0, 0, 0)])
         frontier.advance()
         if conflict is not None:
             self._error = AdmissionConflict(conflict)
-            self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+            self.core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
         elif frontier.holds(ticket.key):
-            self._core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+            self.core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
             self._may_join, self._writes = True, 0
         else:
-            self._core.written(ticket, Written(None, None, None, ticket.floor), now)
+            self.core.written(ticket, Written(None, None, None, ticket.floor), now)
 
     def _lost(self) -> Ask | None:
         """Raise the failure; where the key is gone, after a look whether that is because the lease is."""
         failure = self.ticket.again()
         assert failure is not None
-        if type(failure) is LockLost and not self._was_verified and self._core.failure is None:
+        if type(failure) is LockLost and not self._was_verified and self.core.failure is None:
             self._was_verified = True
-            return Ask(TimeToLive(self._core.lease_id), self._timeout)
-        raise SessionLost(str(self._core.failure)) if self._core.failure is not None else failure
+            return Ask(TimeToLive(self.core.lease_id), self.timeout)
+        raise SessionLost(str(self.core.failure)) if self.core.failure is not None else failure
 
     def _time_out(self, now: float) -> Ask:
         """Raise an error that names the holder, after a look what its lease has left."""
@@ -293,13 +281,13 @@ class Acquisition:
 
     def timed_out(self, now: float, ttl_s: int | None, since: float | None = None) -> LockTimeout:
         """The error of a wait that began at `since`; `ttl_s` is what the holder's lease has left."""
-        waited, queue = now - (self._started if since is None else since), self.ticket.queue
+        waited, queue = now - (self.started if since is None else since), self.ticket.queue
         kv = self.holder()
         if kv is None:
             trouble = f": {queue.trouble}" if queue.trouble else ""
             return LockTimeout(f"lock {self.name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")
         holder = Contender.of(kv, ttl_s, holds=True)
         message = f"lock {self.name!r} not acquired within {waited:.1f} s; held by {holder}"
-        if holder.kind is None and "/" in kv.key.removeprefix(self._prefix):
+        if holder.kind is None and "/" in kv.key.removeprefix(self.prefix):
             message += f". That key belongs to a name below {self.name!r}: a name waits for all that is below it"
         return LockTimeout(message, holder=holder)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
@@ -282,19 +282,11 @@ class Cohort:
 
     def _begin(self, turn: CohortTurn, now: float) -> Acquisition:
         self._trier = turn if turn.tries else None
+        deadline = turn.deadline if turn.tries else math.inf
         acquisition = Acquisition(
-            self.core,
-            self.name,
-            self._prefix,
-            Terms(),
-            turn.value,
-            now,
-            deadline=turn.deadline if turn.tries else math.inf,
-            timeout=self.timeout,
-            owner=self,
-            tries=turn.tries,
-            explains=turn.explains,
-        )
+            self.core, self.name, self._prefix, Terms(), turn.value, now,
+            deadline=deadline, timeout=self.timeout, owner=self, tries=turn.tries, explains=turn.explains,
+        )  # fmt: skip
         acquisition.ticket.wake = self._wake_first
         return acquisition
 
@@ -318,6 +310,7 @@ class Cohort:
             self.core.cohorts.pop(self, None)
 
 
+@dataclass(eq=False)
 class CohortTurn:
     """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`.
 
@@ -333,33 +326,30 @@ class CohortTurn:
 
     is_lost = False  # for a driver: the loss of a turn is that of its ticket
 
-    def __init__(
-        self,
-        cohort: Cohort,
-        now: float,
-        *,
-        deadline: float,
-        tries: bool = False,
-        explains: bool = False,
-        value: bytes = b"",
-        owner: object = None,
-        where: str = "",
-    ) -> None:
-        self.cohort = cohort
-        self.name = cohort.name
-        self.tries, self.explains = tries, explains
-        self.value, self.owner, self.where = value, owner, where
-        self.number = 0
-        self.ticket: Ticket | None = None
-        self.failure: LockError | None = None
-        self.wake: Callable[[], object] | None = None
-        self.deadline = deadline
-        self._since = now
-        self._is_in = self._is_over = False
-        self._is_asking = False  # by its driver, which answers before it looks for the next step
-        self._asked: Acquisition | None = None  # on whose behalf, if not on its own
-        self._ttl: int | None = None
-        self._was_asked = False
+    cohort: Cohort
+    since: float
+    _: KW_ONLY
+    deadline: float
+    tries: bool = False
+    explains: bool = False
+    value: bytes = b""
+    owner: object = None
+    where: str = ""
+
+    number: int = field(default=0, init=False)
+    ticket: Ticket | None = field(default=None, init=False)
+    failure: LockError | None = field(default=None, init=False)
+    wake: Callable[[], object] | None = field(default=None, init=False)
+    _is_in: bool = field(default=False, init=False)
+    _is_over: bool = field(default=False, init=False)
+    _is_asking: bool = field(default=False, init=False)  # by its driver, which answers before it asks for the next step
+    _asked: Acquisition | None = field(default=None, init=False)  # on whose behalf, if not on its own
+    _ttl: int | None = field(default=None, init=False)
+    _was_asked: bool = field(default=False, init=False)
+
+    @property
+    def name(self) -> str:
+        return self.cohort.name
 
     @property
     def is_held(self) -> bool:
@@ -368,11 +358,9 @@ class CohortTurn:
 
     @property
     def wakes(self) -> CohortTurn:
-        """As that of `Acquisition`."""
         return self
 
     def waits_for_itself(self) -> str | None:
-        """As `Acquisition.waits_for_itself`."""
         turn = self.cohort.turn
         return turn.where if turn is not None and turn is not self and turn.owner is self.owner else None
 
@@ -389,7 +377,7 @@ class CohortTurn:
             return None
         if self._is_asking:
             return Wait(now + _SLEEP_S)
-        soon, last = now + _SLEEP_S, max(self.deadline, self._since) + cohort.timeout
+        soon, last = now + _SLEEP_S, max(self.deadline, self.since) + cohort.timeout
         if not self._is_in:
             self._is_in = True
             if self.tries and cohort.is_busy():
@@ -418,7 +406,6 @@ class CohortTurn:
         return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
-        """As that of `Acquisition`."""
         asked, self._asked, self._is_asking = self._asked, None, False
         if asked is None:
             self._ttl = answer
@@ -427,14 +414,12 @@ class CohortTurn:
             self.cohort.wake_first()
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
-        """As that of `Acquisition`."""
         asked, self._asked, self._is_asking = self._asked, None, False
         if asked is not None:
             asked.failed(request, error, now)
             self.cohort.wake_first()
 
     def unanswered(self) -> None:
-        """As that of `Acquisition`."""
         if self._asked is not None:
             self._asked.unanswered()
 
@@ -473,6 +458,6 @@ class CohortTurn:
         if lease and not self._was_asked:
             self._was_asked = self._is_asking = True
             return Ask(TimeToLive(lease), FAREWELL_S)
-        error = self.cohort.timed_out(now, self._ttl, self._since)
+        error = self.cohort.timed_out(now, self._ttl, self.since)
         self.leave(now)
         raise error

@@ -32,7 +32,7 @@ from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
 from lock.core.cohort import CohortTurn
 from lock.core.core import Core
 from lock.core.deletions import Deletions
-from lock.core.queue import Ticket
+from lock.core.queue import Stage, Ticket
 from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
@@ -41,7 +41,6 @@ from lock.model import Declaration, LeaseStatus
 from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, await_done, run_uninterrupted
-from lock.session.contention import Contention
 from lock.session.lease_thread import LeaseThread
 from lock.session.trouble import Trouble
 from lock.session.worker import Worker
@@ -69,7 +68,7 @@ class Engine:
         self._notes: deque[Callable[[float], object]] = deque()
         self._worker = Worker(self)
         self._trouble = Trouble(self)
-        self._contention = Contention(self)
+        self._contended: list[tuple[Ticket, Callable[[], object]]] = []
         self._lease = LeaseThread(self)
         try:
             self._lease.start()
@@ -270,8 +269,12 @@ class Engine:
             return True
 
     def on_contended(self, ticket: Ticket, listener: Callable[[], object]) -> None:
-        """Call a listener once there is a waiter; see `Contention.add`."""
-        self._contention.add(ticket, listener)
+        """Call a listener, which is quick and does not raise, once there is a waiter; never where the hold is over.
+
+        Its queue is followed as long as the listener waits.
+        """
+        with self.lock:
+            self._contended.append((ticket, listener))
         self.flush()
 
     # The session
@@ -329,8 +332,8 @@ class Engine:
                 callback()
         if core.failure is not None and not self.lost.is_set():
             self._end()
-        if self._contention.listeners:
-            self._contention.look()
+        if self._contended:
+            self._tell_contended()
         if core.orders or core.is_early:
             core.is_early = False
             self._worker.wake()
@@ -363,8 +366,15 @@ class Engine:
             listeners, ticket.listeners = ticket.listeners or [], None
         return listeners
 
+    def _tell_contended(self) -> None:
+        with self.lock:
+            held = [each for each in self._contended if each[0].stage is Stage.HELD and each[0].failure is None]
+            due = [each for each in held if self.core.contended(each[0], now())]
+            self._contended = [each for each in held if each not in due]
+        for _, listener in due:
+            listener()
+
     def _end(self) -> None:
-        """The session is over."""
         with self.lock:
             if self.lost.is_set():
                 return

@@ -84,7 +84,6 @@ class _Measurements:
         self._holds: dict[Ticket, _Held] = {}
 
     def started(self, lock: QueuedLock[Any], acquisition: Any) -> None:
-        """A wait begins."""
         if not isinstance(lock, TracedMutex):
             self._waits[acquisition] = time.monotonic(), sys.exc_info()[1]
             self._waiting.add(1)
@@ -104,7 +103,6 @@ class _Measurements:
         self._waited.record(time.monotonic() - began, {"lock.outcome": outcome})
 
     def begun(self, held: HeldKey) -> None:
-        """A hold begins."""
         if isinstance(held, TracedHold):
             return
         ticket = held._ticket
@@ -179,7 +177,6 @@ def _observe(kind: type, name: str, tell: Callable[..., object]) -> None:
 
 
 def _histograms(meter: Meter) -> tuple[Histogram, Histogram]:
-    """Of waits and of holds."""
     return (
         meter.create_histogram("lock.wait.duration", "s", "From the call to its hold, or to its error."),
         meter.create_histogram("lock.hold.duration", "s", "How long a lock was held."),

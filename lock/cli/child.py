@@ -21,15 +21,11 @@ _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what
 
 
 class Child:
-    """The command, run by a guardian (`lock.cli.guardian`); `grace` seconds lie between SIGTERM and SIGKILL.
-
-    Attributes:
-        was_ended: whether the guardian has ended it, as this process was silent until the lease was about to end.
-    """
+    """The command, run by a guardian (`lock.cli.guardian`); `grace` seconds lie between SIGTERM and SIGKILL."""
 
     def __init__(self, command: Sequence[str], grace: float) -> None:
         self.command = command
-        self.was_ended = False
+        self.was_ended = False  # by the guardian, as this process was silent until the lease was about to end
         self._grace = grace
         self._code: int | None = None
         self._failure: OSError | None = None

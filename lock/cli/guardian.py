@@ -119,7 +119,6 @@ def _follow(messages: Iterator[str], control: socket.socket, pid: int, grace: fl
 
 
 def _reap(pid: int, control: socket.socket, ended: threading.Event) -> None:
-    """Wait for the command and for the orphans."""
     with contextlib.suppress(ChildProcessError):  # there is none any more
         while True:
             found, status = os.wait()

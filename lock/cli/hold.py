@@ -104,7 +104,6 @@ def _take(lock: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
 
 
 def _run(held: HeldKey, token: dict[str, str], client: Client, signals: Signals, child: Child) -> int:
-    """Hold while the command runs."""
     environment = {"ETCD_LOCK_KEY": held.key, "ETCD_LOCK_REV": str(client.get_prefix(held.key).revision), **token}
     held.ensure()
     try:

@@ -139,7 +139,6 @@ class Acquisition:
         return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
-        """What etcd has answered."""
         ticket, core = self.ticket, self.core
         if isinstance(request, Create):
             self._written(request, answer, now)
@@ -156,7 +155,6 @@ class Acquisition:
             self._head = next(iter(answer[self.prefix].keys), None)
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
-        """Why etcd has not answered."""
         ticket = self.ticket
         if isinstance(request, TimeToLive):
             self._error = self.timed_out(now, None) if ticket.failure is None else None

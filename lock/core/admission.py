@@ -79,7 +79,6 @@ class Frontier:
             self._waiting[kv.key] = kind
 
     def remove(self, key: str) -> None:
-        """A key has left."""
         if key in self._admitted:
             self._count(self._admitted.pop(key), -1)
         else:
@@ -99,11 +98,9 @@ class Frontier:
         return admitted
 
     def holds(self, key: str) -> bool:
-        """Whether a key was admitted."""
         return key in self._admitted
 
     def has_waiters(self) -> bool:
-        """Whether a key was not admitted."""
         return bool(self._waiting)
 
     def _joins(self, kind: str | None) -> bool:

@@ -40,13 +40,10 @@ class Bounds:
 class Cohort:
     """The turns of one name in one session.
 
-    Args:
-        timeout: what a call may take, in seconds.
-
     Attributes:
         turn: whose turn it is.
         waits: those that wait for one, in their order.
-        timeout: as given.
+        timeout: what a call may take, in seconds.
         acquisition: of the key of the process, until its hold is given up.
         given_up: called when a hold ends.
         is_contended: whether another process has waited when the last turn ended.
@@ -90,7 +87,6 @@ class Cohort:
 
     @property
     def is_kept(self) -> bool:
-        """Whether a hold lingers."""
         return self._kept is not None
 
     def is_busy(self) -> bool:
@@ -148,7 +144,6 @@ class Cohort:
         return ticket
 
     def slice_left(self, now: float) -> float:
-        """Seconds until another process is due, if one waits."""
         return max(self._slice_ends - now, 0.0)
 
     def leave(self, turn: CohortTurn, now: float) -> None:
@@ -170,14 +165,12 @@ class Cohort:
             self._give_up()
 
     def refuse(self, failure: LockError) -> None:
-        """End all waits."""
         for turn in self.waits:
             turn.failure = failure
         self.core.news += self.waits
         self.waits.clear()
 
     def lose(self, failure: LockError) -> None:
-        """The session is over."""
         self.refuse(failure)
         self.acquisition = self._kept = None
 
@@ -437,7 +430,6 @@ class CohortTurn:
             self.cohort.leave(self, now)
 
     def end(self, now: float) -> Ticket | None:
-        """The turn is over: see `Cohort.end`."""
         ticket = self.cohort.end(self, now)
         self._is_over = True
         return ticket
@@ -449,7 +441,6 @@ class CohortTurn:
         self.cohort.core.fence(self.ticket, now)
 
     def check_turn(self) -> None:
-        """Raise `NotHeld` where it is not its turn."""
         if self.cohort.turn is not self:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
 

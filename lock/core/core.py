@@ -304,12 +304,10 @@ class Core:
     # Answers
 
     def answered(self, request: Request, answer: Any, now: float) -> None:
-        """A request of `orders` was answered."""
         if self.failure is None:
             self._askers[type(request)].answered(request, answer, now)
 
     def failed(self, request: Request, error: EtcdError, now: float) -> None:
-        """A request of `orders` was not answered, or refused."""
         if self.failure is None:
             self._askers[type(request)].failed(request, error, now)
 

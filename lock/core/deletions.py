@@ -32,11 +32,7 @@ Key = tuple[str, int | None]
 
 
 class Deletions:
-    """What is to be deleted, by key and create revision.
-
-    Attributes:
-        is_reported: whether the outage, in which keys are deleted later than they should be, was reported.
-    """
+    """What is to be deleted, by key and create revision."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -45,7 +41,7 @@ class Deletions:
         self._sent: Delete | None = None
         self._failures = 0
         self._group = MOST
-        self.is_reported = False
+        self.is_reported = False  # that keys are deleted later than they should be, in this outage
 
     def add(self, ticket: Ticket, now: float, *, may_wait: bool = False) -> None:
         """Have the ticket's key deleted, if it was or may have been written; `may_wait`: in company."""
@@ -106,7 +102,6 @@ class Deletions:
         return math.inf
 
     def answered(self, request: Delete, answer: Deleted, now: float) -> None:
-        """The keys are deleted."""
         self._core.meet(answer.revision, request.known, now)
         self._failures, self.is_reported = 0, False
         self._returned(request)
@@ -156,5 +151,4 @@ class Deletions:
 
 
 def _key(ticket: Ticket) -> Key:
-    """The ticket's key, with its create revision if that is known."""
     return ticket.key, ticket.created

@@ -37,7 +37,6 @@ class Following:
         self.due = now
 
     def clear(self) -> None:
-        """The session is over."""
         self._core.orders += map(Unfollow, self.followed)
         self.followed.clear()
 
@@ -112,7 +111,6 @@ class Following:
             self.due = min(self.due, *(q.asked_at + self._pause(q) for q in wanted if q.wants_list))
 
     def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
-        """The queues were listed."""
         for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
             queue = self.followed.get(prefix)
             if queue is None or queue.epoch is not epoch or not queue.is_watched:

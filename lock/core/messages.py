@@ -82,11 +82,7 @@ class ListQueues(NamedTuple):
 
 
 class ReadKeys(NamedTuple):
-    """Read keys, in one step.
-
-    Attributes:
-        tickets: for each key the create revision it should have by its ticket, and the ticket; None for a stray.
-    """
+    """Read keys, in one step; each with the create revision it should have by its ticket, or None for a stray."""
 
     tickets: Mapping[str, tuple[int, Ticket] | None]
     known: int

@@ -22,10 +22,6 @@ def queue_prefix(name: str) -> str:
     if length > LONGEST:
         raise InvalidName(f"lock name {name[:20]!r}... has {length} bytes: {LONGEST} are the most")
     if "" in name.removeprefix("/").split("/"):
-        raise InvalidName(f"lock name {name!r} has an empty part: write {_tidy(name)!r}")
+        tidy = "/" * name.startswith("/") + ("/".join(filter(None, name.split("/"))) or "flash-sale/stock")
+        raise InvalidName(f"lock name {name!r} has an empty part: write {tidy!r}")
     return f"{name}/"
-
-
-def _tidy(name: str) -> str:
-    leading = "/" if name.startswith("/") else ""
-    return leading + ("/".join(part for part in name.split("/") if part) or "flash-sale/stock")

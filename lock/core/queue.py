@@ -186,12 +186,10 @@ class Queue:
         self.late.clear()
 
     def audit(self, now: float) -> None:
-        """Have the view checked against a list."""
         self.wants_list = self._audit = True
         self.audited_at = now
 
     def ask(self, now: float) -> None:
-        """A list is asked for."""
         self.wants_list, self.asked_at = False, now
 
     def take(self, snapshot: Snapshot, known: int, now: float) -> bool:

@@ -14,14 +14,10 @@ from lock.errors import EtcdError, EtcdUnavailable, LockCancelled
 
 
 class Together:
-    """Acquisitions that try, each on its own name, sent as one; a driver tells it what it tells one of them.
-
-    Attributes:
-        acquisitions: to be added before `begin`.
-    """
+    """Acquisitions that try, each on its own name, sent as one; a driver tells it what it tells one of them."""
 
     def __init__(self) -> None:
-        self.acquisitions: list[Acquisition] = []
+        self.acquisitions: list[Acquisition] = []  # to be added before `begin`
 
     def begin(self, now: float) -> Ask | None:
         """The request that creates all keys; None where one of them is not to be written, as when it was cancelled."""
@@ -48,7 +44,6 @@ class Together:
         return all(ticket.stage is Stage.HELD and ticket.failure is None for ticket in tickets)
 
     def answered(self, request: CreateAll, answer: list[Written], now: float) -> None:
-        """What became of each key."""
         for acquisition, create, written in zip(self.acquisitions, request.creates, answer, strict=True):
             acquisition.answered(create, written, now)
 

@@ -23,10 +23,7 @@ from lock.model import Event, KeyValue, Snapshot
 class QueueView:
     """The keys under one prefix as of `revision` (0 before the first list), in the order of their create revisions.
 
-    Not thread-safe: its owner serialises the calls.
-
-    Args:
-        discarded: the create revisions of keys whose holds are over, and which may still be there: see `discard`.
+    Not thread-safe: its owner serialises the calls. For `discarded` see `discard`.
     """
 
     def __init__(self, discarded: Mapping[str, int] = MappingProxyType({})) -> None:

@@ -35,17 +35,12 @@ class Created(NamedTuple):
 
 
 class Requests:
-    """Builds the requests of one client, for `Client.call` and `Client.send`.
-
-    Args:
-        namespace: stands in front of every key.
-    """
+    """Builds the requests of one client, for `Client.call` and `Client.send`; `namespace` is in front of every key."""
 
     def __init__(self, namespace: bytes) -> None:
         self._namespace = namespace
 
     def time_to_live(self, lease_id: int) -> Call[LeaseStatus]:
-        """What is left of a lease."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
         return Call(_time_to_live, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
 
@@ -116,7 +111,6 @@ class Requests:
         return Call(_txn, together, _read_deleted)
 
     def list_queues(self, wanted: messages.ListQueues) -> Call[dict[str, Snapshot]]:
-        """List the keys under each prefix."""
         if len(wanted.prefixes) == 1:
             [prefix] = wanted.prefixes
             call = self.get_prefix(prefix)
@@ -130,7 +124,6 @@ class Requests:
         return Call(_txn, rpc.TxnRequest(success=[{"request_range": each} for each in ranges]), read)
 
     def read_keys(self, wanted: messages.ReadKeys) -> Call[messages.Found]:
-        """Read keys."""
         gets = [{"request_range": {"key": self._encode(key)}} for key in wanted.tickets]
 
         def read(response: Any) -> messages.Found:
@@ -140,7 +133,6 @@ class Requests:
         return Call(_txn, rpc.TxnRequest(success=gets), read)
 
     def list_lease(self, lease_id: int) -> Call[messages.LeaseKeys]:
-        """The keys of a lease."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
 
         def read(response: Any) -> messages.LeaseKeys:

@@ -283,7 +283,6 @@ class Transport:
 
     @staticmethod
     def metadata(token: str | None) -> tuple[tuple[str, str], ...]:
-        """What goes with a call."""
         return (_HAS_LEADER, ("token", token)) if token else _WITHOUT_TOKEN
 
     def _attempts(self, call: Call[T], deadline: float, unanswered: Unanswered) -> Generator[_Step | _LogIn, Any, T]:

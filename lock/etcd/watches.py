@@ -68,7 +68,6 @@ class Watches:
         transport.left_listeners.add(self._leave)
 
     def add(self, prefix: str, listener: Listener) -> Watch:
-        """Watch a prefix from now on."""
         watch = Watch(prefix, listener)
         with self._lock:
             if self._thread is None:

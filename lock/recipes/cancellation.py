@@ -21,13 +21,11 @@ class CancelToken:
             end()
 
     def _add(self, wait: Hashable, end: Callable[[], object]) -> None:
-        """`end` ends the wait that begins."""
         self._waits[wait] = end
         if self.cancelled:  # perhaps before it was added
             end()
 
     def _discard(self, wait: Hashable) -> None:
-        """The wait is over."""
         self._waits.pop(wait, None)
 
 

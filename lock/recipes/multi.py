@@ -59,10 +59,7 @@ class MultiLock(Acquirable["MultiHold"]):
 
     def try_acquire(self) -> MultiHold | None:
         """All of the locks if they are free at this moment, else None; raises as `Mutex.try_acquire`."""
-        return run_or_undo(give_back, self._try)
-
-    def _try(self) -> MultiHold | None:
-        return self._take(None, now(), explains=False)
+        return run_or_undo(give_back, self._take, None, now(), explains=False)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -107,7 +104,6 @@ class MultiLock(Acquirable["MultiHold"]):
             self._stop_all(together)
 
     def _start_all(self, together: Together, owner: object, until: float) -> None:
-        """Add an acquisition of each name."""
         for mutex in self.mutexes:
             together.acquisitions.append(mutex._start(owner, until, tries=True))
 
@@ -125,7 +121,6 @@ class MultiLock(Acquirable["MultiHold"]):
                 self.session._engine.abandon(acquisition)
 
     def _finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
-        """The hold of all."""
         for hold in holds:
             hold.ensure()  # the first may be lost since
         held = MultiHold(self.session, holds)
@@ -148,7 +143,9 @@ class MultiHold(Releasable):
         self._loss = _Loss()
         self.lost = self._loss.event
         self._holds_of_all = holds
-        self._listen()
+        for hold in holds:
+            if not hold._add_listener(self._loss.tell):
+                self._loss.tell()
 
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""
@@ -175,15 +172,9 @@ class MultiHold(Releasable):
         return self._holds_of_all
 
     def _give_up(self) -> None:
-        """As `HeldKey._give_up`."""
         if not self.released:
             self._forget()
             give_up_all(self._holds_of_all)
-
-    def _listen(self) -> None:
-        for hold in self._holds_of_all:
-            if not hold._add_listener(self._loss.tell):
-                self._loss.tell()
 
     def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
         failures = release_holds(self._end(), owner, wait=wait)

@@ -233,11 +233,9 @@ class QueuedLock(Acquirable[HoldT]):
         return held
 
     def _stop(self, acquisition: Acquisition) -> None:
-        """The acquisition waits no more."""
         self._waiting.discard(ref(acquisition))
 
     def _cancel_all(self, acquisitions: list[Acquisition]) -> None:
-        """End these waits."""
         for acquisition in acquisitions:
             self._engine.note(partial(self._cancel, acquisition))
 

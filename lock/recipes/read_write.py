@@ -24,7 +24,7 @@ from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.interrupts import run_or_undo
 from lock.session.session import Session
 
-_READ, _WRITE = "read", "write"
+_READ = "read"
 _GO_READER = re.compile(r"/read/\d{19}\Z")  # the key of recipes.RWMutex: nanoseconds since 1970
 
 
@@ -61,7 +61,7 @@ class ReadHold(Hold):
 class WriteHold(Hold):
     """A lock held for writing, alone."""
 
-    readers: ReadLock
+    readers: QueuedLock[ReadHold]
     owner: ref[Any]
 
     def downgrade(self) -> ReadHold:
@@ -98,18 +98,11 @@ class WriteHold(Hold):
         return reader
 
 
-class ReadLock(QueuedLock[ReadHold]):
-    """The readers' side of a `ReadWriteLock`."""
-
-    def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
-        super().__init__(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
-
-
 class WriteLock(QueuedLock[WriteHold]):
     """The writers' side of a `ReadWriteLock`."""
 
-    def __init__(self, session: Session, name: str, readers: ReadLock, *, max_hold: float | None = None) -> None:
-        super().__init__(session, name, WriteHold, terms=_terms(_WRITE), max_hold=max_hold)
+    def __init__(self, readers: QueuedLock[ReadHold], max_hold: float | None) -> None:
+        super().__init__(readers.session, readers.name, WriteHold, terms=_terms("write"), max_hold=max_hold)
         self._readers = readers
 
     def _start(self, owner: object, until: float, **options: Any) -> Acquisition:
@@ -140,8 +133,8 @@ class ReadWriteLock:
     """
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
-        self.read = ReadLock(session, name, max_hold=max_hold)
-        self.write = WriteLock(session, name, self.read, max_hold=max_hold)
+        self.read = QueuedLock(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
+        self.write = WriteLock(self.read, max_hold)
 
     def contenders(self) -> list[Contender]:
         """Holders and waiters, holders first; raises as `Mutex.contenders`."""

@@ -136,7 +136,6 @@ class InterruptSafeEvent:
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Whether it was set."""
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:

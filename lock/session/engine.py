@@ -66,6 +66,12 @@ class Engine:
         self._identities: dict[Declaration, str] = {}
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
         self._notes: deque[Callable[[float], object]] = deque()
+        calls = client.requests
+        self._calls: dict[type, Callable[[Any], Call[Any]]] = {
+            messages.Create: calls.create_key, messages.CreateAll: calls.create_all,
+            messages.Delete: calls.delete_keys, messages.ListQueues: calls.list_queues,
+            messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
+        }  # fmt: skip
         self._worker = Worker(self)
         self._trouble = Trouble(self)
         self._contended: list[tuple[Ticket, Callable[[], object]]] = []
@@ -191,22 +197,7 @@ class Engine:
             self.note(acquisition.leave)
 
     def call_of(self, request: messages.Request) -> Call[Any]:
-        """The call of etcd that a request stands for."""
-        requests = self.client.requests
-        match request:
-            case messages.Create():
-                return requests.create_key(request)
-            case messages.CreateAll():
-                return requests.create_all(request)
-            case messages.Delete():
-                return requests.delete_keys(request)
-            case messages.ListQueues():
-                return requests.list_queues(request)
-            case messages.ReadKeys():
-                return requests.read_keys(request)
-            case messages.ListLease():
-                return requests.list_lease(self.core.lease_id)
-        raise AssertionError(request)
+        return self._calls[type(request)](request)
 
     def time_to_live(self, lease_id: int) -> Future[LeaseStatus]:
         """What a lease has left; asked once for all that want to know it within a second, but for one's own."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from lock.errors import LockError
 from lock.etcd.client import Client
 from lock.runtime.callbacks import check_callback
-from lock.runtime.clock import check_number, now
+from lock.runtime.clock import check_number, is_whole, now
 from lock.runtime.interrupts import run_apart, run_uninterrupted
 from lock.session.engine import Engine
 
@@ -51,7 +51,7 @@ class Session:
     def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None) -> None:
         if not isinstance(client, Client):
             raise TypeError(f"a Session takes the client that connect() makes; got {client!r}")
-        check_number(ttl, _is_ttl, "ttl is a whole number of seconds, 1 or more")
+        check_number(ttl, lambda s: is_whole(s) and s <= _LONGEST_TTL_S, "ttl is a whole number of seconds, 1 or more")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name is a text, or None; got {name!r}")
         self.client = client
@@ -137,10 +137,6 @@ class Session:
             finally:
                 self._ending.release()
         _open.discard(self)
-
-
-def _is_ttl(ttl: float) -> bool:
-    return isinstance(ttl, int) and 1 <= ttl <= _LONGEST_TTL_S
 
 
 @atexit.register

@@ -30,11 +30,7 @@ _RETRY_S = 0.05
 
 
 class Worker:
-    """The thread ``lock-worker`` of one session.
-
-    Attributes:
-        is_started: whether its thread was started.
-    """
+    """The thread ``lock-worker`` of one session."""
 
     is_started = False
 

@@ -29,7 +29,7 @@ from lock.etcd.requests import Created
 from lock.etcd.transport import Observer, Tls
 from lock.model import Contender, KeyValue
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.cohort import CohortMutex
+from lock.recipes.cohort import CohortMutex, CohortToken, Turn
 from lock.recipes.election import Election, Leader, Leadership, Observation
 from lock.recipes.hold import Hold
 from lock.recipes.multi import MultiHold, MultiLock
@@ -38,7 +38,6 @@ from lock.recipes.queued_lock import RuleLock
 from lock.recipes.read_write import ReadHold, ReadWriteLock, WriteHold
 from lock.recipes.reentrant import ReentrantHold, ReentrantMutex
 from lock.recipes.semaphore import Permit, Semaphore
-from lock.recipes.turn import CohortToken, Turn
 from lock.session.session import Session
 
 __all__ = [

@@ -201,14 +201,8 @@ class TracedMutex(QueuedLock[TracedHold]):
     """A `Mutex` whose waits and holds are spans and are measured.
 
     A wait is a span ``lock.wait``, a hold a span ``lock.hold``; both are children of the span that was current when the
-    wait began. The histograms are those of `instrument`.
-
-    Args:
-        session: as for `Mutex`, which also says what is raised.
-        name: as for `Mutex`.
-        max_hold: as for `Mutex`.
-        tracer_provider: None for the global one.
-        meter_provider: None for the global one.
+    wait began. The histograms are those of `instrument`. Arguments and errors are those of `Mutex`; a provider that is
+    None is the global one.
     """
 
     def __init__(

@@ -256,7 +256,8 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
     async def _take(self, owner: Any, until: float, **options: Any) -> MultiHold | None:
         holds: list[sync.Hold] = []
         try:
-            if not await self._take_at_once(owner, until, holds):
+            may_try = len(self._recipe.mutexes) <= MOST
+            if not (may_try and await driver.acquire_together(self._recipe, owner, until, holds)):
                 for mutex in self._recipe.mutexes:
                     if await driver.acquire(mutex, owner, holds, until, **options) is None:
                         await driver.release_all(self._recipe.session._engine, end_all(holds, owner))
@@ -265,9 +266,6 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
         except BaseException:
             give_up_all(holds)
             raise
-
-    async def _take_at_once(self, owner: Any, until: float, taken: list[Any]) -> bool:
-        return len(self._recipe.mutexes) <= MOST and await driver.acquire_together(self._recipe, owner, until, taken)
 
 
 class Election:

@@ -8,7 +8,6 @@ from lock.cli.exit_codes import Signals, Stopped, stay
 from lock.cli.options import Connection, connection_options, name_argument, ttl_option
 from lock.cli.output import quoted
 from lock.core.names import queue_prefix
-from lock.etcd.client import Client
 from lock.recipes.election import Election, Observation
 from lock.session.session import Session
 
@@ -28,17 +27,12 @@ def elect(connection: Connection, *, name: str, value: str | None, listen: bool,
     if (value is None) != listen:
         raise click.UsageError("give either the VALUE to campaign with, or --listen")
     with Signals().handled(), connection.open() as client:
-        code = _listen(client, name) if value is None else _campaign(client, name, value, ttl)
+        if value is not None:
+            with Session(client, ttl=ttl) as session, Election(session, name).campaign(value) as leadership:
+                code = stay(leadership.lost, leadership.key, value)
+        else:
+            code = 0
+            with Observation(client, queue_prefix(name)) as observation, contextlib.suppress(Stopped):
+                for leader in observation:
+                    click.echo(f"{quoted(leader.key)}\n{quoted(leader.value)}")
     click.get_current_context().exit(code)
-
-
-def _campaign(client: Client, name: str, value: str, ttl: int) -> int:
-    with Session(client, ttl=ttl) as session, Election(session, name).campaign(value) as leadership:
-        return stay(leadership.lost, leadership.key, value)
-
-
-def _listen(client: Client, name: str) -> int:
-    with Observation(client, queue_prefix(name)) as observation, contextlib.suppress(Stopped):
-        for leader in observation:
-            click.echo(f"{quoted(leader.key)}\n{quoted(leader.value)}")
-    return 0

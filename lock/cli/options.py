@@ -54,20 +54,21 @@ class _Seconds(click.FloatRange):
 
 SECONDS = _Seconds(min=0)
 _LONGEST_TTL_S = 9_000_000_000  # which etcd takes
+
+
+def _option(name: str, metavar: str, text: str, **more: Any) -> Callable[..., Any]:
+    more.update(envvar=f"ETCDCTL_{name.upper()}", show_envvar=True, metavar=metavar, help=text)
+    return click.option(f"--{name}", **more)
+
+
 _OPTIONS = (
-    click.option(
-        "--endpoints", envvar="ETCDCTL_ENDPOINTS", default="127.0.0.1:2379", show_default=True, show_envvar=True,
-        metavar="HOST:PORT,...", help="etcd's addresses.",
-    ),
-    click.option("--cacert", envvar="ETCDCTL_CACERT", show_envvar=True, metavar="FILE", help="Authority (TLS)."),
-    click.option("--cert", envvar="ETCDCTL_CERT", show_envvar=True, metavar="FILE", help="Own certificate."),
-    click.option("--key", envvar="ETCDCTL_KEY", show_envvar=True, metavar="FILE", help="Its private key."),
-    click.option(
-        "--user", envvar="ETCDCTL_USER", show_envvar=True, metavar="NAME[:PASSWORD]",
-        help="Asks for the password where it is not given.",
-    ),
-    click.option("--password", envvar="ETCDCTL_PASSWORD", show_envvar=True, metavar="TEXT", help="Of --user."),
-)  # fmt: skip
+    _option("endpoints", "HOST:PORT,...", "etcd's addresses.", default="127.0.0.1:2379", show_default=True),
+    _option("cacert", "FILE", "Authority (TLS)."),
+    _option("cert", "FILE", "Own certificate."),
+    _option("key", "FILE", "Its private key."),
+    _option("user", "NAME[:PASSWORD]", "Asks for the password where it is not given."),
+    _option("password", "TEXT", "Of --user."),
+)
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,20 +77,14 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_connection(user: str | None, password: str | None, **options: Any) -> Any:
         place = {each: options.pop(each) for each in ("endpoints", "cacert", "cert", "key")}
-        name, secret = _login(user, password)
-        return command(Connection(**place, user=name, password=secret), **options)
+        if user is not None:
+            user, _, inline = user.partition(":")
+            password = inline or password
+            if password is None:
+                password = click.prompt(f"Password of {printable(user)}", hide_input=True, err=True)
+        return command(Connection(**place, user=user, password=password), **options)
 
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), with_connection)
-
-
-def _login(user: str | None, password: str | None) -> tuple[str | None, str | None]:
-    if user is None:
-        return None, password
-    name, _, inline = user.partition(":")
-    secret = inline or password
-    if secret is None:
-        secret = click.prompt(f"Password of {printable(name)}", hide_input=True, err=True)
-    return name, secret
 
 
 def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str:

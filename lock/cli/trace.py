@@ -47,7 +47,10 @@ class Log:
     def wait_for(self, who: str, calls: set[str], *, timeout: float) -> None:
         """Until the contender has seen each of these calls answered, or until the time is over."""
         with self._grown:
-            self._grown.wait_for(lambda: calls <= {each[1] for each in self.entries if each[0] == who}, timeout)
+            self._grown.wait_for(
+                lambda: calls <= {each.call for each in self.entries if isinstance(each, Step) and each.who == who},
+                timeout,
+            )
 
 
 @click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")

@@ -213,7 +213,7 @@ class Acquisition:
             if is_wanted:
                 self._begin_again(now)
         elif request.if_free:
-            core.grants.first(ticket)
+            core.grants.grant(ticket, ticket.created)  # nothing stood before it
         elif ticket.stage is Stage.QUEUED and ticket.queue.view is None:
             if request.lists and not self.tries:
                 core.following.join(ticket.queue, now)

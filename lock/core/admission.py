@@ -89,7 +89,7 @@ class Frontier:
         admitted = []
         while self._waiting:
             key, kind = next(iter(self._waiting.items()))
-            if self._admitted and not self._joins(kind):
+            if self._admitted and (kind is None or None in self._ahead or not self._rule.admits(kind, self._ahead)):
                 break
             del self._waiting[key]
             self._admitted[key] = kind
@@ -102,9 +102,6 @@ class Frontier:
 
     def has_waiters(self) -> bool:
         return bool(self._waiting)
-
-    def _joins(self, kind: str | None) -> bool:
-        return kind is not None and None not in self._ahead and self._rule.admits(kind, self._ahead)
 
     def _count(self, kind: str | None, change: int) -> None:
         self._ahead[kind] += change

@@ -89,10 +89,6 @@ class Cohort:
     def is_kept(self) -> bool:
         return self._kept is not None
 
-    def is_busy(self) -> bool:
-        """Whether somebody here has the hold, or waits for it."""
-        return self.turn is not None or bool(self.waits)
-
     def step(self, turn: CohortTurn, now: float) -> Ask | Wait | None:
         """The next step of the first in line; as `Acquisition.next`, whose errors end the attempt, not the line."""
         acquisition = self.acquisition
@@ -131,7 +127,8 @@ class Cohort:
             is_alone = ticket.queue.is_alone(ticket)
             # From the first time on, the session follows the queue.
             self.is_contended = not is_alone and self.core.contended(ticket, now)
-            if self.waits and not (self.is_contended and self._is_spent(now)):
+            is_spent = self._taken >= self._bounds.batch or now >= self._slice_ends
+            if self.waits and not (self.is_contended and is_spent):
                 ticket.event = ticket.listeners = None  # what comes now is not the loss of this turn
                 self.core.news.append(self.waits[0])
                 self._start(self.waits.popleft(), ticket)
@@ -198,11 +195,6 @@ class Cohort:
             return LockTimeout(f"lock {self.name!r} is not free: others of this process wait for it")
         return acquisition.timed_out(now, None, now)
 
-    def holder_lease(self) -> int:
-        """The lease of the key that holds, 0 where that is not known."""
-        kv = None if self.acquisition is None else self.acquisition.holder()
-        return 0 if kv is None else kv.lease_id
-
     def is_settled(self) -> bool:
         """Whether the process has its place, and it is known who holds."""
         if self.acquisition is None:  # the first in line is about to queue
@@ -264,9 +256,6 @@ class Cohort:
         if not (self.waits or self._bounds.linger) or now >= self._ends or ticket.is_fence or core.draining:
             return False
         return ticket.stage is Stage.HELD and ticket.failure is None and core.remaining(now) > 0.0
-
-    def _is_spent(self, now: float) -> bool:
-        return self._taken >= self._bounds.batch or now >= self._slice_ends
 
     def _start(self, turn: CohortTurn, ticket: Ticket) -> None:
         self._taken += 1
@@ -373,7 +362,7 @@ class CohortTurn:
         soon, last = now + _SLEEP_S, max(self.deadline, self.since) + cohort.timeout
         if not self._is_in:
             self._is_in = True
-            if self.tries and cohort.is_busy():
+            if self.tries and (cohort.turn is not None or cohort.waits):
                 self._is_over = True
                 if self.explains:
                     raise cohort.found_taken(now)
@@ -445,10 +434,11 @@ class CohortTurn:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
 
     def _time_out(self, now: float) -> Ask:
-        lease = self.cohort.holder_lease()
-        if lease and not self._was_asked:
+        acquisition = self.cohort.acquisition
+        kv = None if acquisition is None else acquisition.holder()
+        if kv is not None and kv.lease_id and not self._was_asked:
             self._was_asked = self._is_asking = True
-            return Ask(TimeToLive(lease), FAREWELL_S)
+            return Ask(TimeToLive(kv.lease_id), FAREWELL_S)
         error = self.cohort.timed_out(now, self._ttl, self.since)
         self.leave(now)
         raise error

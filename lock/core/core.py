@@ -371,5 +371,5 @@ class Core:
 
     def forget(self, queue: Queue) -> None:
         """There may be nothing more to remember of a queue."""
-        if queue.is_unused() and self.queues.get(queue.prefix) is queue:
+        if not queue.tickets and queue.view is None and self.queues.get(queue.prefix) is queue:
             del self.queues[queue.prefix]

@@ -51,7 +51,10 @@ class Following:
         for queue in [self.followed[prefix] for prefix in request.prefixes if prefix in self.followed]:
             queue.trouble = str(error)
             if isinstance(error, EtcdUnavailable):
-                self._list_later(queue, now)
+                if queue.is_watched:
+                    queue.wants_list = self._core.is_early = True
+                    queue.failures += 1
+                    self.due = min(self.due, now + self._pause(queue))
             elif len(request.prefixes) > 1:  # one of them is refused
                 self._order_lists([queue])
             else:
@@ -104,7 +107,7 @@ class Following:
         wanted = [queue for queue in self.followed.values() if queue.wants_list]
         due = [queue for queue in wanted if now >= queue.asked_at + self._pause(queue)]
         for queue in due:
-            queue.ask(now)
+            queue.wants_list, queue.asked_at = False, now
         for first in range(0, len(due), _LISTS):
             self._order_lists(due[first : first + _LISTS])
         if len(due) < len(wanted):
@@ -164,13 +167,6 @@ class Following:
         if queue.keeper is not None:
             queue.keeper.stop_keeping(now)
         self.unfollow(queue)
-
-    def _list_later(self, queue: Queue, now: float) -> None:
-        if queue.is_watched:
-            queue.wants_list = True
-            queue.failures += 1
-            self.due = min(self.due, now + self._pause(queue))
-            self._core.is_early = True
 
     @staticmethod
     def _pause(queue: Queue) -> float:

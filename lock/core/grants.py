@@ -38,11 +38,6 @@ class Grants:
         elif ticket.rule == EXCLUSIVE:
             core.following.join(queue, now)
 
-    def first(self, ticket: Ticket) -> None:
-        """Nothing stood before the ticket's key when it was written. Stage: QUEUED; else nothing is done."""
-        if ticket.created is not None:
-            self.grant(ticket, ticket.created)
-
     def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
         """A list that was asked for after the ticket's key was written. Stage: QUEUED; else nothing is done."""
         if ticket.stage is not Stage.QUEUED or self._core.meet(snapshot.revision, ticket.floor, now):

@@ -90,11 +90,6 @@ class Ticket:
         return self.failure is not None and not isinstance(self.failure, LockCancelled)
 
     @property
-    def is_passed_on(self) -> bool:
-        """Whether its key, which is to be deleted, keeps no other ticket of this session from holding."""
-        return self.stage is Stage.LEAVING and not self.is_fence
-
-    @property
     def is_gone(self) -> bool:
         """Whether its key is deleted, or was never written."""
         return self.stage is Stage.GONE
@@ -154,16 +149,12 @@ class Queue:
         self.tickets.pop(ticket.key, None)
         heapq.heappush(self._free, ticket.slot)
 
-    def is_unused(self) -> bool:
-        """Whether there is nothing to remember."""
-        return not self.tickets and self.view is None
-
     # The view: nothing here changes a ticket
 
     def follow(self, now: float) -> None:
         """Begin to follow it. A key that is being deleted may have been handed on already, so it counts no more."""
-        passed_on = [ticket for ticket in self.tickets.values() if ticket.is_passed_on]
-        self.view = QueueView({ticket.key: ticket.created for ticket in passed_on if ticket.created is not None})
+        passed_on = [each for each in self.tickets.values() if each.stage is Stage.LEAVING and not each.is_fence]
+        self.view = QueueView({each.key: each.created for each in passed_on if each.created is not None})
         for ticket in self.tickets.values():
             self.view.follow(ticket.rule)
         self.is_watched = self.is_listed = self.wants_list = self._audit = False
@@ -188,9 +179,6 @@ class Queue:
     def audit(self, now: float) -> None:
         self.wants_list = self._audit = True
         self.audited_at = now
-
-    def ask(self, now: float) -> None:
-        self.wants_list, self.asked_at = False, now
 
     def take(self, snapshot: Snapshot, known: int, now: float) -> bool:
         """Take a list that was asked for when this revision was known; whether the view has changed."""

@@ -167,13 +167,7 @@ class Transport:
     """
 
     def __init__(
-        self,
-        addresses: list[str],
-        *,
-        timeout: float,
-        tls: Tls | None = None,
-        login: Login | None = None,
-        observer: Observer | None = None,
+        self, addresses: list[str], *, timeout: float, tls: Tls | None, login: Login | None, observer: Observer | None
     ) -> None:
         self.timeout = timeout
         self.closed = False

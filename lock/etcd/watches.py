@@ -173,7 +173,7 @@ class Watches:
         if watch is None:
             return
         if self._transport.observer is not None:
-            notify(self._transport.observer, stream.request(watch), response, stream.age())
+            notify(self._transport.observer, stream.request(watch), response, now() - stream.began)
         if response.created and response.canceled:
             self._refused(stream, watch, response.cancel_reason)
         elif response.created:
@@ -215,10 +215,10 @@ class _Stream:
         self._outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._created: deque[tuple[Watch, float]] = deque()  # in the order of the answers to come
         self._by_id: dict[int, Watch] = {}
-        self._began = now()
+        self.began = now()
 
     def open(self, metadata: Any) -> None:
-        self.call = self.endpoint.watch.Watch(self._requests_to_send(), metadata=metadata)
+        self.call = self.endpoint.watch.Watch(iter(self._outbox.get, None), metadata=metadata)
         if self.is_over:  # while there was no call to be cancelled
             self.call.cancel()
 
@@ -262,9 +262,6 @@ class _Stream:
             return now() - self._created[0][1] > timeout
         return False
 
-    def age(self) -> float:
-        return now() - self._began
-
     def responses(self) -> Iterator[Any]:
         yield from self.call
         if not self.is_over:
@@ -282,9 +279,6 @@ class _Stream:
 
     def _cancel(self, watch_id: int) -> None:
         self._outbox.put(rpc.WatchRequest(cancel_request=rpc.WatchCancelRequest(watch_id=watch_id)))
-
-    def _requests_to_send(self) -> Iterator[Any]:
-        yield from iter(self._outbox.get, None)
 
 
 class WatchIterator:

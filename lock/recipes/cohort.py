@@ -8,19 +8,92 @@ The idea is that of cohort locks (D. Dice, V. Marathe, N. Shavit, "Lock Cohortin
 else wants is what lock managers of cluster file systems do. `lock.core.cohort` says how both work.
 """
 
+from __future__ import annotations
+
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 from lock.core.cohort import Bounds, Cohort, CohortTurn
-from lock.errors import LockCancelled
+from lock.core.queue import Ticket
+from lock.errors import LockCancelled, NotHeld
 from lock.model import UNDECLARED
 from lock.recipes.cancellation import CancelToken
+from lock.recipes.hold import HeldKey
 from lock.recipes.queued_lock import QueuedLock, caller, deadline
-from lock.recipes.turn import Turn
 from lock.runtime.clock import check_number, is_whole, now
 from lock.runtime.interrupts import lifted
 from lock.session.session import Session
+
+
+class CohortToken(NamedTuple):
+    """A fencing token for one turn of one hold; later turns and later holds compare greater.
+
+    A plain token n, of a `Mutex` of the same name, compares as (n, 0).
+    """
+
+    create_revision: int
+    turn: int
+
+    def __lt__(self, other: object) -> bool:
+        return tuple.__lt__(self, _pair(other))
+
+    def __le__(self, other: object) -> bool:
+        return tuple.__le__(self, _pair(other))
+
+    def __gt__(self, other: object) -> bool:
+        return tuple.__gt__(self, _pair(other))
+
+    def __ge__(self, other: object) -> bool:
+        return tuple.__ge__(self, _pair(other))
+
+
+class Turn(HeldKey):
+    """One caller's turn in a hold of its process; made by `CohortMutex`. Leaving ``with`` ends it.
+
+    Attributes:
+        name: the mutex's name.
+        key: the key in etcd that holds, the same for all turns of one hold.
+        token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
+        released: whether it was released.
+    """
+
+    def __init__(self, mutex: CohortMutex, turn: CohortTurn) -> None:
+        ticket = turn.ticket
+        assert ticket is not None
+        super().__init__(mutex.session, mutex.name, ticket)
+        self._mutex = mutex
+        self._turn = turn
+        self._lost: threading.Event | None = None
+        self.token = CohortToken(self._create_revision, turn.number)
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set as soon as it is known that the lock is not ours any more; what comes after the turn is not its loss."""
+        self._session.client.check_process()
+        if self._lost is None:
+            self._lost = threading.Event() if self.released else self._engine.lost_event(self._ticket)
+        return self._lost
+
+    def _end(self, owner: object) -> Ticket | None:
+        self._session.client.check_process()
+        if self.released:
+            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+        self._forget()
+        ticket: Ticket | None = self._engine.tell_here(self._turn.end)
+        return ticket
+
+    def _give_up(self) -> None:
+        if not self.released:
+            self._forget()
+            self._engine.note(self._turn.leave)
+
+    def _fence(self, moment: float) -> None:
+        self._turn.fence(moment)
+
+    def _go_on(self) -> None:
+        if self._mutex.together:
+            self._mutex.stay_away()
 
 
 class CohortMutex(QueuedLock[Turn]):
@@ -96,3 +169,7 @@ class CohortMutex(QueuedLock[Turn]):
 
     def _cancel(self, acquisition: Any, moment: float) -> None:
         acquisition.cancel(LockCancelled(f"the wait for lock {self.name!r} was cancelled"), moment)
+
+
+def _pair(token: object) -> tuple[int, ...]:
+    return (token, 0) if isinstance(token, int) else token  # type: ignore[return-value]

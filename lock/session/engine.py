@@ -51,7 +51,10 @@ _TTL_S = 1.0  # for how long the answer about a holder's lease serves all that t
 
 
 class Engine:
-    """The core of one session and what drives it; `name` is the session's."""
+    """The core of one session and what drives it; `name` is the session's.
+
+    No interrupt comes in `acquire`, `exchange`, `release` and `tell_here`: they are called inside `run_uninterrupted`.
+    """
 
     def __init__(self, client: Client, ttl: int, name: str) -> None:
         self.client = client
@@ -81,8 +84,9 @@ class Engine:
         except RuntimeError:  # a machine that is out of threads
             self._lease.revoke()
             raise
-        client.cluster_listeners.add(self._meet_another_cluster)
-        client.close_listeners.add(self._meet_the_end)
+        self._restored, self._cut_off = partial(self.tell, self.core.restored), partial(self.tell, self.core.cut_off)
+        client.cluster_listeners.add(self._restored)
+        client.close_listeners.add(self._cut_off)
 
     # Acquiring
 
@@ -111,10 +115,7 @@ class Engine:
                 self._worker.start()
 
     def acquire(self, acquisition: Acquisition | CohortTurn) -> bool:
-        """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing.
-
-        Where no interrupt comes, as all that is called here.
-        """
+        """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
             step: Ask | Wait | None = self.tell_here(acquisition.next)
@@ -147,10 +148,7 @@ class Engine:
         ask: Callable[[], Any],
         then: Callable[[float], Any] | None = None,
     ) -> Any:
-        """Tell the part of the core that wants it what `ask` returns, or why etcd has not answered, and ask it `then`.
-
-        Where no interrupt comes.
-        """
+        """Tell a part of the core what `ask` returns, or why etcd has not answered, and ask it `then`."""
         tell: Callable[..., Any] = asker.answered
         try:
             answer = ask()
@@ -176,7 +174,7 @@ class Engine:
         self._worker.wake()
 
     def tell_here(self, method: Callable[..., Any], *args: Any, then: Callable[[float], Any] | None = None) -> Any:
-        """As `tell`, where no interrupt comes; `then`: what is asked next, in the same step."""
+        """As `tell`, inside a step; `then`: what is asked next, in the same section of the lock."""
         try:
             with self.lock:
                 if self._notes:
@@ -223,10 +221,7 @@ class Engine:
     # Holding
 
     def release(self, ticket: Ticket, *, wait: bool) -> bool:
-        """Free a lock; whether there is nothing more to wait for or to tell. Raises as `Core.release`.
-
-        Where no interrupt comes.
-        """
+        """Free a lock; whether there is nothing more to wait for or to tell. Raises as `Core.release`."""
         deletions = self.core.deletions
         request = self.tell_here(partial(self.core.release, waits=wait), ticket)
         if request is None:
@@ -278,11 +273,6 @@ class Engine:
             self._trouble.add(callback)
         self._worker.wake()
 
-    def cancel_waits(self) -> None:
-        """Cancel every wait, now and from now on; see `note`."""
-        self.core.draining = True
-        self.note(self.core.drain)
-
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's callback called when the session is over; at once and from here if it is already."""
         self.callbacks.start()
@@ -299,8 +289,8 @@ class Engine:
         self._lease.stop()
         if first:
             self._lease.revoke(_left(until))
-        self.client.cluster_listeners.discard(self._meet_another_cluster)
-        self.client.close_listeners.discard(self._meet_the_end)
+        self.client.cluster_listeners.discard(self._restored)
+        self.client.close_listeners.discard(self._cut_off)
         self._worker.wake()
         self._worker.join(_left(until))
         if self._lease is not threading.current_thread():
@@ -375,12 +365,6 @@ class Engine:
             self.callbacks.send(callback)
         self._lease.wake()
         self._worker.wake()
-
-    def _meet_another_cluster(self) -> None:
-        self.tell(self.core.restored)
-
-    def _meet_the_end(self) -> None:
-        self.tell(self.core.cut_off)
 
 
 def _left(until: float) -> float:

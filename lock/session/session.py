@@ -122,7 +122,9 @@ class Session:
         It waits for nothing, so a signal handler may call it.
         """
         self.client.check_process()
-        self._engine.cancel_waits()
+        core = self._engine.core
+        core.draining = True
+        self._engine.note(core.drain)
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""

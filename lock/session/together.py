@@ -42,10 +42,7 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
 
 
 def finish_release(engine: Engine, ticket: Ticket, until: float) -> None:
-    """Wait until then for a deletion that was sent and has not freed the lock; raises what went wrong.
-
-    Where no interrupt comes.
-    """
+    """Wait until then for a deletion that was sent and has not freed the lock; raises what went wrong."""
     _wait_until_gone(engine, [ticket], until)
     _check(engine, ticket)
 

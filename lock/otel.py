@@ -144,7 +144,6 @@ class _Held:
 _measured: WeakKeyDictionary[Session, _Measurements] = WeakKeyDictionary()
 _instrumenting = threading.Lock()
 
-
 _CALLS: list[tuple[type, str, Callable[..., object]]] = [
     *((recipe, "_start", lambda told, lock, _, wait: told.started(lock, wait)) for recipe in (QueuedLock, CohortMutex)),
     *((recipe, "_finish", lambda told, _, __, held: told.begun(held)) for recipe in (QueuedLock, CohortMutex)),

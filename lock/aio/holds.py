@@ -44,11 +44,7 @@ class Lost:
 
 
 class AsyncHold(Generic[HeldT]):
-    """What is held, by a task. Leaving ``async with`` releases it.
-
-    Attributes:
-        released: whether it was released.
-    """
+    """What is held, by a task. Leaving ``async with`` releases it; `released` says whether it was."""
 
     def __init__(self, held: HeldT) -> None:
         self._held = held
@@ -106,12 +102,7 @@ class AsyncHold(Generic[HeldT]):
 
 
 class HeldKey(AsyncHold[KeyT]):
-    """A key that holds, for a task.
-
-    Attributes:
-        name: the lock's name.
-        key: the key in etcd that holds.
-    """
+    """A key that holds, for a task; `name` is the lock's, `key` the key in etcd that holds."""
 
     def __init__(self, held: KeyT) -> None:
         super().__init__(held)
@@ -135,11 +126,7 @@ class Permit(HeldKey[sync.Permit]):
 
 
 class Hold(HeldKey[HoldT]):
-    """A lock, held by a task.
-
-    Attributes:
-        token: the fencing token, as that of `lock.Hold`.
-    """
+    """A lock, held by a task; `token` is the fencing token, as that of `lock.Hold`."""
 
     def __init__(self, held: HoldT) -> None:
         super().__init__(held)
@@ -147,11 +134,7 @@ class Hold(HeldKey[HoldT]):
 
 
 class Turn(HeldKey[sync.Turn]):
-    """A turn of a hold of the process, for a task.
-
-    Attributes:
-        token: the fencing token, a `CohortToken`.
-    """
+    """A turn of a hold of the process, for a task; `token` is the fencing token, a `CohortToken`."""
 
     def __init__(self, held: sync.Turn) -> None:
         super().__init__(held)
@@ -185,12 +168,7 @@ class Leadership(Hold[sync.Leadership]):
 
 
 class MultiHold(AsyncHold[sync.MultiHold]):
-    """Several locks, held by a task.
-
-    Attributes:
-        tokens: the fencing token of each name.
-        lost: a `Lost`, set as soon as it is known that one of them is lost.
-    """
+    """Several locks, held by a task; `tokens` has the fencing token of each name, `lost` is set when one is lost."""
 
     def __init__(self, held: sync.MultiHold) -> None:
         super().__init__(held)

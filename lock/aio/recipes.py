@@ -226,12 +226,7 @@ class Semaphore(AsyncLock[sync.Permit, Permit]):
 
 
 class ReadWriteLock:
-    """`lock.ReadWriteLock` for tasks.
-
-    Attributes:
-        read: its holds are `ReadHold`.
-        write: its holds are `WriteHold`.
-    """
+    """`lock.ReadWriteLock` for tasks; the holds of `read` are `ReadHold`, those of `write` are `WriteHold`."""
 
     def __init__(self, session: sync.Session, name: str, *, max_hold: float | None = None) -> None:
         both = sync.ReadWriteLock(session, name, max_hold=max_hold)

@@ -27,9 +27,8 @@ def break_lock(connection: Connection, *, name: str, token: int | None, yes: boo
             click.echo(f"{quoted(name)} has no holder" + f" with token {token}" * (token is not None))
             return
         if len(holders) > 1:
-            raise click.UsageError(
-                f"{len(holders)} hold: choose by --token {' or '.join(str(h.token) for h in holders)}"
-            )
+            tokens = " or ".join(str(each.token) for each in holders)
+            raise click.UsageError(f"{len(holders)} hold: choose by --token {tokens}")
         [holder] = holders
         if not yes:
             click.confirm(f"{quoted(name)} is held by {holder}. Break it?", abort=True, err=True)

@@ -25,36 +25,28 @@ class EtcdctlScript:
         match request:
             case rpc.LeaseGrantRequest():
                 self._leases[f"{response.ID:x}"] = f"$LEASE_{who}"
-                return [
-                    f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal",
-                    f"LEASE_{who}=$(etcdctl lease grant {request.TTL} | awk '{{ print $2 }}')",
-                ]
+                purpose = f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal"
+                command = f"LEASE_{who}=$(etcdctl lease grant {request.TTL} | awk '{{ print $2 }}')"
             case rpc.LeaseKeepAliveRequest():
-                return [
-                    f"{response.TTL} s from now. A session renews after a third of them",
-                    f"etcdctl lease keep-alive --once {self._leases[f'{request.ID:x}']}",
-                ]
+                purpose = f"{response.TTL} s from now. A session renews after a third of them"
+                command = f"etcdctl lease keep-alive --once {self._leases[f'{request.ID:x}']}"
             case rpc.LeaseRevokeRequest():
-                return [
-                    "the session is over, and whatever is bound to its lease is gone",
-                    f"etcdctl lease revoke {self._leases[f'{request.ID:x}']}",
-                ]
+                purpose = "the session is over, and whatever is bound to its lease is gone"
+                command = f"etcdctl lease revoke {self._leases[f'{request.ID:x}']}"
             case rpc.RangeRequest():
-                return [
-                    f"lists the queue: {response.count} there, the smallest create revision of those holds",
-                    f"etcdctl get --prefix {self._word(request.key)}",
-                ]
+                purpose = f"lists the queue: {response.count} there, the smallest create revision of those holds"
+                command = f"etcdctl get --prefix {self._word(request.key)}"
             case rpc.WatchRequest() if response.created:
                 self._watches.append(f"$WATCH_{who}")
-                return [
-                    "watches the queue, once for all threads of the process",
-                    f"etcdctl watch --prefix {self._word(request.create_request.key)} & WATCH_{who}=$!",
-                ]
+                purpose = "watches the queue, once for all threads of the process"
+                command = f"etcdctl watch --prefix {self._word(request.create_request.key)} & WATCH_{who}=$!"
             case rpc.WatchRequest():
                 return [f"is told: {', '.join(map(_event, response.events))}"]
             case rpc.TxnRequest() if len(request.compare) == 1:
                 return self._txn(who, request, response)
-        return ["the session looks after its keys"]
+            case _:
+                return ["the session looks after its keys"]
+        return [purpose, command]
 
     def end(self) -> list[str]:
         """What ends the watches, which run in the background."""

@@ -36,7 +36,6 @@ class Log:
         self._grown = threading.Condition()
 
     def of(self, who: str) -> Observer:
-        """An observer that notes the steps of one contender."""
         return lambda *answer: self.note(Step(who, *answer))
 
     def note(self, entry: Step | str) -> None:

@@ -55,32 +55,20 @@ class Wait(NamedTuple):
 
 @dataclass(eq=False)
 class Acquisition:
-    """One ticket on its way; its driver either gets a hold from it, or it raises and leaves nothing behind.
-
-    Args:
-        name: of the lock, for messages.
-        deadline: of the wait in the queue, a time; `math.inf` for none. The requests have their own.
-        tries: whether to write nothing where the lock is taken; then it ends without a hold, or where it
-            `explains`, with a `LockTimeout`.
-        timeout: what a call may take, in seconds.
-
-    Attributes:
-        ticket: its place in the queue.
-        is_held: whether it ended with a hold.
-    """
+    """One ticket on its way; its driver either gets a hold from it, or it raises and leaves nothing behind."""
 
     core: Core
-    name: str
+    name: str  # of the lock, for messages
     prefix: str
     terms: Terms
     value: bytes
     started: float
     _: KW_ONLY
-    deadline: float
-    timeout: float
+    deadline: float  # of the wait in the queue, a time; `math.inf` for none. The requests have their own
+    timeout: float  # what a call may take, in seconds
     owner: object = None
-    tries: bool = False
-    explains: bool = False
+    tries: bool = False  # it writes nothing where the lock is taken, and ends without a hold,
+    explains: bool = False  # or so with a `LockTimeout`
 
     def __post_init__(self) -> None:
         self._writes = 0
@@ -237,7 +225,6 @@ class Acquisition:
         return Ask(ListQueues((self.prefix,), (0,), self.ticket.floor), self.timeout)
 
     def _explain(self, now: float) -> Ask | None:
-        """Raise that the lock is not free, and who holds it."""
         if not self._was_listed:
             self._was_listed = True
             return self._list()

@@ -38,29 +38,20 @@ class Bounds:
 
 
 class Cohort:
-    """The turns of one name in one session.
-
-    Attributes:
-        turn: whose turn it is.
-        waits: those that wait for one, in their order.
-        timeout: what a call may take, in seconds.
-        acquisition: of the key of the process, until its hold is given up.
-        given_up: called when a hold ends.
-        is_contended: whether another process has waited when the last turn ended.
-    """
+    """The turns of one name in one session."""
 
     def __init__(self, core: Core, name: str, prefix: str, bounds: Bounds, timeout: float) -> None:
         self.core = core
         self.name = name
-        self.turn: CohortTurn | None = None
-        self.waits: deque[CohortTurn] = deque()
-        self.given_up: Callable[[], object] | None = None
+        self.turn: CohortTurn | None = None  # whose turn it is
+        self.waits: deque[CohortTurn] = deque()  # those that wait for one, in their order
+        self.given_up: Callable[[], object] | None = None  # called when a hold ends
         self._prefix = prefix
         self._bounds = bounds
-        self.timeout = timeout
-        self.acquisition: Acquisition | None = None
+        self.timeout = timeout  # what a call may take, in seconds
+        self.acquisition: Acquisition | None = None  # of the key of the process, until its hold is given up
         self._trier: CohortTurn | None = None  # whose try that acquisition is
-        self.is_contended = False
+        self.is_contended = False  # another process has waited when the last turn ended
         self._taken = 0
         self._slice_ends = self._ends = 0.0
         self._kept: Ticket | None = None  # it lingers
@@ -78,12 +69,8 @@ class Cohort:
         self.waits.append(turn)
 
     def take(self, owner: object, where: str, now: float) -> CohortTurn | None:
-        """A turn of the hold that lingers; None where none does."""
-        if self._kept is not None:
-            turn = CohortTurn(self, now, deadline=now, owner=owner, where=where)
-            if self._take_kept(turn, now):
-                return turn
-        return None
+        turn = CohortTurn(self, now, deadline=now, owner=owner, where=where)
+        return turn if self._kept is not None and self._take_kept(turn, now) else None
 
     @property
     def is_kept(self) -> bool:
@@ -144,7 +131,6 @@ class Cohort:
         return max(self._slice_ends - now, 0.0)
 
     def leave(self, turn: CohortTurn, now: float) -> None:
-        """It waits no more, and has no turn."""
         if self.turn is turn:
             ticket = self.end(turn, now)
             if ticket is not None:
@@ -180,20 +166,12 @@ class Cohort:
             self.acquisition.leave(now)
             self._give_up()
 
-    def timed_out(self, now: float, ttl_s: int | None, since: float) -> LockError:
-        """The error of a wait that began at `since`."""
+    def timed_out(self, now: float, ttl_s: int | None, since: float, unplaced: LockError) -> LockError:
+        """The error of a wait that began at `since`; `unplaced` where the process has no place in the queue."""
         acquisition = self.acquisition
         if acquisition is None or acquisition.ticket.created is None:
-            waited = now - since
-            return EtcdUnavailable(f"lock {self.name!r}: no place in the queue in time ({waited:.1f} s)")
+            return unplaced
         return acquisition.timed_out(now, ttl_s, since)
-
-    def found_taken(self, now: float) -> LockTimeout:
-        """The error of a try that came while somebody here had the hold, or waited for it."""
-        acquisition = self.acquisition
-        if acquisition is None or acquisition.ticket.created is None:
-            return LockTimeout(f"lock {self.name!r} is not free: others of this process wait for it")
-        return acquisition.timed_out(now, None, now)
 
     def is_settled(self) -> bool:
         """Whether the process has its place, and it is known who holds."""
@@ -294,17 +272,7 @@ class Cohort:
 
 @dataclass(eq=False)
 class CohortTurn:
-    """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`.
-
-    Args:
-        value: what the key says, if this one has to queue with it.
-        owner: a weak reference to the thread or task; `where` in the program.
-
-    Attributes:
-        ticket: of the hold, once it is its turn; `number` counts the turns of a hold.
-        failure: why it waits no more.
-        wake: as that of a ticket.
-    """
+    """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`."""
 
     is_lost = False  # for a driver: the loss of a turn is that of its ticket
 
@@ -314,14 +282,13 @@ class CohortTurn:
     deadline: float
     tries: bool = False
     explains: bool = False
-    value: bytes = b""
-    owner: object = None
-    where: str = ""
-
-    number: int = field(default=0, init=False)
-    ticket: Ticket | None = field(default=None, init=False)
-    failure: LockError | None = field(default=None, init=False)
-    wake: Callable[[], object] | None = field(default=None, init=False)
+    value: bytes = b""  # what the key says, if this one has to queue with it
+    owner: object = None  # a weak reference to the thread or task
+    where: str = ""  # in the program
+    number: int = field(default=0, init=False)  # of the turns of a hold
+    ticket: Ticket | None = field(default=None, init=False)  # of the hold, once it is its turn
+    failure: LockError | None = field(default=None, init=False)  # why it waits no more
+    wake: Callable[[], object] | None = field(default=None, init=False)  # as that of a ticket
     _is_in: bool = field(default=False, init=False)
     _is_over: bool = field(default=False, init=False)
     _is_asking: bool = field(default=False, init=False)  # by its driver, which answers before it asks for the next step
@@ -365,7 +332,8 @@ class CohortTurn:
             if self.tries and (cohort.turn is not None or cohort.waits):
                 self._is_over = True
                 if self.explains:
-                    raise cohort.found_taken(now)
+                    taken = LockTimeout(f"lock {self.name!r} is not free: others of this process wait for it")
+                    raise cohort.timed_out(now, None, now, taken)
                 return None
             cohort.enter(self, now)
             if self.ticket is not None:  # set by `enter`
@@ -413,7 +381,6 @@ class CohortTurn:
             self.leave(now)
 
     def leave(self, now: float) -> None:
-        """It is over, however far it has come."""
         if not self._is_over:
             self._is_over = True
             self.cohort.leave(self, now)
@@ -439,6 +406,7 @@ class CohortTurn:
         if kv is not None and kv.lease_id and not self._was_asked:
             self._was_asked = self._is_asking = True
             return Ask(TimeToLive(kv.lease_id), FAREWELL_S)
-        error = self.cohort.timed_out(now, self._ttl, self.since)
+        late = EtcdUnavailable(f"lock {self.name!r}: no place in the queue in time ({now - self.since:.1f} s)")
+        error = self.cohort.timed_out(now, self._ttl, self.since, late)
         self.leave(now)
         raise error

@@ -22,49 +22,29 @@ from lock.core.grants import Grants
 from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
 from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
-from lock.errors import (
-    EtcdError,
-    EtcdUnavailable,
-    HoldExpired,
-    LockCancelled,
-    LockError,
-    LockLost,
-    NotHeld,
-    SessionLost,
-)
+from lock.errors import EtcdUnavailable, HoldExpired, LockCancelled, LockError, LockLost, NotHeld, SessionLost
 
 if TYPE_CHECKING:
     from lock.core.cohort import Cohort, CohortTurn
 
 
 class Core:
-    """The tickets of one session, and its lease.
-
-    Attributes:
-        deadline: until when the lease is surely ours; counted from the sending of the last renewal.
-        failure: why the session is over.
-        draining: whether it waits for no lock any more; a driver may set it ahead of `drain`.
-        is_cut_off: whether it waits for no lock any more, as no call of etcd will be answered.
-        revision: the highest that etcd has told.
-        tickets: by key; `queues` by prefix; `cohorts` that hold or wait.
-        orders: what the driver has to do, in this order; it empties the list.
-        news: the tickets and turns that changed; likewise.
-        is_early: whether `poll` has to be called sooner than it has said; the driver resets it.
-    """
+    """The tickets of one session, and its lease."""
 
     def __init__(self, lease_id: int, ttl: int, sent: float, *, owner: str) -> None:
         self.lease_id = lease_id
         self.ttl = ttl
-        self.deadline = sent + ttl
-        self.failure: SessionLost | None = None
-        self.draining = self.is_cut_off = False
-        self.revision = 0
-        self.tickets: dict[str, Ticket] = {}
-        self.cohorts: dict[Cohort, None] = {}
-        self.queues: dict[str, Queue] = {}
-        self.orders: list[Order] = []
-        self.news: list[Ticket | CohortTurn] = []
-        self.is_early = False
+        self.deadline = sent + ttl  # until then the lease is surely ours: counted from the sending of a renewal
+        self.failure: SessionLost | None = None  # why the session is over
+        self.draining = False  # it waits for no lock any more; a driver may set it ahead of `drain`
+        self.is_cut_off = False  # likewise, as no call of etcd will be answered
+        self.revision = 0  # the highest that etcd has told
+        self.tickets: dict[str, Ticket] = {}  # by key
+        self.cohorts: dict[Cohort, None] = {}  # that hold or wait
+        self.queues: dict[str, Queue] = {}  # by prefix
+        self.orders: list[Order] = []  # what the driver has to do, in this order; it empties the list
+        self.news: list[Ticket | CohortTurn] = []  # those that changed; likewise
+        self.is_early = False  # `poll` has to be called sooner than it has said; the driver resets it
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
         self.grants = Grants(self)
@@ -107,9 +87,8 @@ class Core:
         """The session is over, and with it whatever it holds and waits for; whether it was not before."""
         if self.failure is not None:
             return False
-        self.failure = SessionLost(
-            f"session {self._owner}: lease {self.lease_id:x} {reason}; it holds nothing any more"
-        )
+        loss = f"session {self._owner}: lease {self.lease_id:x} {reason}"
+        self.failure = SessionLost(f"{loss}; it holds nothing any more")
         for ticket in self.tickets.values():
             ticket.failure = ticket.failure or self.failure
             ticket.stage = Stage.GONE
@@ -307,7 +286,7 @@ class Core:
         if self.failure is None:
             self._askers[type(request)].answered(request, answer, now)
 
-    def failed(self, request: Request, error: EtcdError, now: float) -> None:
+    def failed(self, request: Request, error: LockError, now: float) -> None:
         if self.failure is None:
             self._askers[type(request)].failed(request, error, now)
 

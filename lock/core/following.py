@@ -21,27 +21,20 @@ _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Following:
-    """The views of the queues in which tickets wait.
+    """The views of the queues in which tickets wait."""
 
-    Attributes:
-        followed: the queues by prefix.
-        due: when `look` has to be called again.
-        idle_s: how long a queue is followed after its last waiter, for the next one is often soon.
-    """
-
-    idle_s = 5.0
+    idle_s = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
 
     def __init__(self, core: Core, now: float) -> None:
         self._core = core
-        self.followed: dict[str, Queue] = {}
-        self.due = now
+        self.followed: dict[str, Queue] = {}  # by prefix
+        self.due = now  # when `look` has to be called again
 
     def clear(self) -> None:
         self._core.orders += map(Unfollow, self.followed)
         self.followed.clear()
 
     def restored(self, now: float) -> None:
-        """etcd was restored: list everything."""
         for queue in self.followed.values():
             queue.wants_list = queue.is_watched
         self.due = now

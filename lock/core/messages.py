@@ -14,25 +14,18 @@ from lock.model import KeyValue
 if TYPE_CHECKING:
     from lock.core.queue import Ticket
 
-
 MOST = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 
 
 class Create(NamedTuple):
-    """Write a key unless it exists.
-
-    Attributes:
-        prefix: counted, or listed, in the same step after the write; "" for neither.
-        lists: whether to list instead.
-        if_free: write only if nothing stands under the prefix.
-    """
+    """Write a key unless it exists."""
 
     key: str
     value: bytes
     lease_id: int
-    prefix: str = ""
-    lists: bool = False
-    if_free: bool = False
+    prefix: str = ""  # counted in the same step after the write; "": nothing is
+    lists: bool = False  # it is listed instead
+    if_free: bool = False  # write only if nothing stands under the prefix
 
 
 class CreateAll(NamedTuple):

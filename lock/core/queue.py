@@ -39,50 +39,31 @@ class Ticket:
     """One place in a queue, from before its key is written until it is deleted.
 
     Key names are used again, so a key is this ticket's only with its create revision.
-
-    Attributes:
-        key: its name in etcd.
-        floor: what happened to the key up to this revision is none of the ticket's business.
-        owner: who acquires: a weak reference to a thread or task, or a cohort; `where` in the program.
-        created: the key's create revision, as soon as it is known; the fencing token once it is held.
-        granted_at: the revision that was known when its turn came; an older list does not count against it.
-        failure: why it waits or holds no more.
-        is_writing: whether a write is under way.
-        in_doubt: whether a write was not answered: it may arrive late, so the key's name is never used again.
-        may_exist: whether its key was or may have been written.
-        is_fence: whether a transaction may rely on the key, so no other may hold before it is deleted.
-        deletion_in_doubt: whether a deletion was not answered, so that the next one may find nothing.
-        is_unattended: whether nobody waits for its deletion, so a key that was gone before is logged.
-        was_there: whether the deletion has found the key.
-        expires: when its hold is given up.
-        waiter: tells what waits for it or was not told of its turn yet; where that is None, the ticket is left.
-        wake: called, by the driver and without any lock, when the stage or the failure has changed.
-        event: set by the driver when it is lost; `listeners` are called.
     """
 
     queue: Queue
     slot: int
     key: str
     rule: Admission
-    floor: int
-    owner: object
-    where: str = ""
+    floor: int  # what happened to the key up to this revision is none of the ticket's business
+    owner: object  # who acquires: a weak reference to a thread or task, or a cohort
+    where: str = ""  # in the program
     stage: Stage = Stage.WRITING
-    created: int | None = None
-    granted_at: int = 0
-    failure: LockError | None = None
+    created: int | None = None  # the key's create revision, once it is known; the fencing token once it is held
+    granted_at: int = 0  # the revision that was known when its turn came; an older list does not count against it
+    failure: LockError | None = None  # why it waits or holds no more
     is_writing: bool = False
-    in_doubt: bool = False
-    may_exist: bool = False
-    is_fence: bool = False
-    deletion_in_doubt: bool = False
-    is_unattended: bool = False
-    was_there: bool = True
-    expires: float = math.inf
-    waiter: Callable[[], object] | None = None
-    wake: Callable[[], object] | None = None
-    event: threading.Event | None = None
-    listeners: list[Callable[[], object]] | None = None
+    in_doubt: bool = False  # a write was not answered: it may arrive late, so the key's name is never used again
+    may_exist: bool = False  # its key was or may have been written
+    is_fence: bool = False  # a transaction may rely on the key, so no other may hold before it is deleted
+    deletion_in_doubt: bool = False  # a deletion was not answered, so the next one may find nothing
+    is_unattended: bool = False  # nobody waits for its deletion, so a key that was gone before is logged
+    was_there: bool = True  # the deletion has found the key
+    expires: float = math.inf  # when its hold is given up
+    waiter: Callable[[], object] | None = None  # what waits for it, or is to hear of its turn; if None, it is left
+    wake: Callable[[], object] | None = None  # called without any lock when the stage or the failure has changed
+    event: threading.Event | None = None  # set by the driver when it is lost
+    listeners: list[Callable[[], object]] | None = None  # called then
 
     @property
     def is_lost(self) -> bool:
@@ -102,15 +83,8 @@ class Ticket:
 class Queue:
     """The tickets of one name by key, the names of keys that are free, and what is known of the queue.
 
-    Attributes:
-        tickets: those of this session, by key.
-        view: the queue as etcd's lists and events tell it; None while it is not followed.
-        is_watched: whether etcd watches it; is_listed: whether it was listed since, so that the view knows all.
-        wants_list: whether it has to be listed.
-        epoch: stands for the watch it is followed by; a list that was asked for under another one is ignored.
-        trouble: why the view may be out of date.
-        used_at: when a ticket last waited in it.
-        keeper: keeps a hold of it that lingers.
+    While it is followed, `is_watched` says that etcd watches it, `is_listed` that it was listed since, so that the view
+    knows all, and `wants_list` that it has to be.
     """
 
     __slots__ = (
@@ -120,13 +94,13 @@ class Queue:
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.tickets: dict[str, Ticket] = {}
+        self.tickets: dict[str, Ticket] = {}  # those of this session
         self._free: list[int] = []
         self._next = 0
-        self.view: QueueView | None = None
-        self.trouble: str | None = None
-        self.keeper: Cohort | None = None
-        self.used_at = self.audited_at = 0.0
+        self.view: QueueView | None = None  # as etcd's lists and events tell it; None while it is not followed
+        self.trouble: str | None = None  # why the view may be out of date
+        self.keeper: Cohort | None = None  # of a hold that lingers
+        self.used_at = self.audited_at = 0.0  # when a ticket last waited in it, and when it was last audited
 
     # Names of keys
 
@@ -140,7 +114,6 @@ class Queue:
         return self._next
 
     def put_back(self, slots: Iterable[int]) -> None:
-        """Numbers that were taken and not used."""
         for slot in slots:
             heapq.heappush(self._free, slot)
 
@@ -160,7 +133,7 @@ class Queue:
         self.is_watched = self.is_listed = self.wants_list = self._audit = False
         self.late: list[Event] = []
         self._missed: set[str] = set()
-        self.epoch = object()  # no number: a queue that is left and followed anew takes no list of before
+        self.epoch = object()  # of the watch: a list that was asked for under another one is ignored
         self.used_at = self.audited_at = now
         self.asked_at = -math.inf
         self.failures = 0
@@ -242,7 +215,6 @@ class Queue:
         return len(self.tickets) == 1 or all(each is ticket or each.stage in OVER for each in self.tickets.values())
 
     def holder(self) -> KeyValue | None:
-        """The key at the head, as far as is known."""
         return None if self.view is None else self.view.head()
 
     def waits(self) -> bool:

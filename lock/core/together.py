@@ -48,11 +48,9 @@ class Together:
             acquisition.answered(create, written, now)
 
     def failed(self, request: CreateAll, error: EtcdError, now: float) -> None:
-        """Why etcd has not answered; nothing is sent again."""
         self._tell_failed(request.creates, error, now)
 
     def unanswered(self) -> None:
-        """One of the endpoints did not answer: it may create all keys yet."""
         for acquisition in self.acquisitions:
             acquisition.unanswered()
 

@@ -84,7 +84,6 @@ class QueueView:
         return [(rule, key) for rule, frontier in self._frontiers.items() for key in frontier.advance()]
 
     def admits(self, rule: Admission, key: str) -> bool:
-        """Whether a key of the queue holds by a rule that is followed."""
         return self._frontiers[rule].holds(key)
 
     def conflicts(self) -> dict[Admission, str]:
@@ -97,7 +96,6 @@ class QueueView:
         return self._frontiers[rule].has_waiters()
 
     def has_no_other(self, key: str) -> bool:
-        """Whether no key but this one is in the queue."""
         return len(self._keys) == (key in self._keys)
 
     def head(self) -> KeyValue | None:

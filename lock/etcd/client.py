@@ -129,8 +129,7 @@ class Client(Transport):
 
     def get(self, key: str, *, timeout: float | None = None) -> KeyValue | None:
         """A key, by a linearizable read; None if it does not exist."""
-        found = self.call(self.requests.read_keys(ReadKeys({key: None}, 0)), timeout)
-        return found.kvs.get(key)
+        return self.call(self.requests.read_keys(ReadKeys({key: None}, 0)), timeout).kvs.get(key)
 
     def put(
         self, key: str, value: bytes | str, *, if_: Conditions = (), lease_id: int = 0, timeout: float | None = None

@@ -67,11 +67,9 @@ class Requests:
         return Call(_range, rpc.RangeRequest(key=start, range_end=end, limit=limit), self._read_list)
 
     def put_if(self, key: str, value: bytes, lease_id: int, conditions: Iterable[Created]) -> Call[bool]:
-        """Write a key where each condition holds; whether they did."""
         return _do_if(conditions, {"request_put": {"key": self._encode(key), "value": value, "lease": lease_id}})
 
     def delete_if(self, key: str, conditions: Iterable[Created]) -> Call[bool]:
-        """Delete a key where each condition holds; whether they did."""
         return _do_if(conditions, {"request_delete_range": {"key": self._encode(key)}})
 
     # What the core orders
@@ -92,7 +90,6 @@ class Requests:
         return Call(_txn, request, partial(self._read_created, wanted))
 
     def create_all(self, wanted: messages.CreateAll) -> Call[list[messages.Written]]:
-        """Write all keys if nothing stands under any of their prefixes, else none."""
         free, puts, gets = [], [], []
         for create in wanted.creates:
             key, (start, end) = self._encode(create.key), self.range(create.prefix)
@@ -170,7 +167,6 @@ class Requests:
         return {"compare": condition, "success": [{"request_delete_range": {"key": key}}]}
 
     def _found(self, response: Any) -> KeyValue | None:
-        """The key of a transaction that has read it instead of writing it."""
         kvs = response.responses[0].response_range.kvs
         return self.decode(kvs[0]) if kvs else None
 

@@ -5,8 +5,6 @@ threads may have been stopped with that lock, and the program hangs. So it is le
 where it is the error: its traceback refers to it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -160,10 +160,6 @@ class Transport:
     Attributes:
         timeout: seconds one call may take.
         closed: whether it was closed, so that no call will ever be answered again.
-        endpoints: those of the cluster; `current` is the place of the one that is asked first.
-        left_listeners: called with an endpoint that is left; quick, and never raise.
-        cluster_listeners: called when another cluster answers; likewise.
-        close_listeners: called when it is closed; likewise.
     """
 
     def __init__(
@@ -174,7 +170,8 @@ class Transport:
         self.observer = observer
         self.login = login
         self.endpoints = [Endpoint(address, tls.credentials() if tls else None) for address in addresses]
-        self.current = 0
+        self.current = 0  # the place of the endpoint that is asked first
+        # Called with an endpoint that is left, when another cluster answers, when it is closed; quick, and never raise.
         self.left_listeners: set[Callable[[Endpoint], object]] = set()
         self.cluster_listeners: set[Callable[[], object]] = set()
         self.close_listeners: set[Callable[[], object]] = set()
@@ -245,7 +242,6 @@ class Transport:
             raise ForkedError(f"this etcd client belongs to process {self._pid}: call connect() after the fork")
 
     def forked(self) -> bool:
-        """Whether this is another process than the one that made this client."""
         return os.getpid() != self._pid
 
     def close(self) -> None:

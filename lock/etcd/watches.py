@@ -20,6 +20,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -35,7 +36,6 @@ logger = logging.getLogger(__name__)
 
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
-
 Update = list[Event] | EtcdError
 """What a watch tells: a batch of changes, which never splits a revision; empty when etcd begins to watch, so that what
 is listed after it misses nothing. After an error changes are missed until it watches again; never, after `EtcdDenied`.
@@ -43,15 +43,15 @@ is listed after it misses nothing. After an error changes are missed until it wa
 Listener = Callable[[Update], object]
 
 
+@dataclass(eq=False)
 class Watch:
     """One prefix that is watched."""
 
-    def __init__(self, prefix: str, listener: Listener) -> None:
-        self.prefix = prefix
-        self.listener = listener
-        self.id: int | None = None
-        self.refusals = 0
-        self.is_wanted = True
+    prefix: str
+    listener: Listener
+    id: int | None = None
+    refusals: int = 0
+    is_wanted: bool = True
 
 
 class Watches:

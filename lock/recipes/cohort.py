@@ -52,10 +52,8 @@ class Turn(HeldKey):
     """One caller's turn in a hold of its process; made by `CohortMutex`. Leaving ``with`` ends it.
 
     Attributes:
-        name: the mutex's name.
         key: the key in etcd that holds, the same for all turns of one hold.
         token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
-        released: whether it was released.
     """
 
     def __init__(self, mutex: CohortMutex, turn: CohortTurn) -> None:

@@ -22,7 +22,7 @@ from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
-from lock.session.together import finish_release
+from lock.session.together import check, wait_until_gone
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
 HeldT = TypeVar("HeldT", bound="HeldKey")
@@ -241,7 +241,8 @@ class HeldKey(Releasable):
             return
         until = now() + self._engine.client.timeout
         if not self._engine.release(ticket, wait=wait):
-            finish_release(self._engine, ticket, until)
+            wait_until_gone(self._engine, [ticket], until)
+            check(self._engine, ticket)
 
     def _go_on(self) -> None:
         """The key is held on, by another turn or for another entry."""

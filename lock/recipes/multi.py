@@ -164,7 +164,6 @@ class MultiHold(Releasable):
         return run_uninterrupted(self._loss._add_listener, listener)
 
     def _end(self) -> list[Hold]:
-        """It counts as released from now on; the holds to release."""
         self._session.client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")

@@ -19,8 +19,7 @@ from lock.session.session import Session
 class ReentrantHold(Hold):
     """The lock, held by one thread or task, which has to release it as often as it has entered.
 
-    Attributes:
-        entries: how often it has entered and not yet left; 0 when it is released.
+    `entries` says how often it has entered and not yet left; 0 when it is released.
     """
 
     entries = 1

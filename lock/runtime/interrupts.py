@@ -127,7 +127,6 @@ class InterruptSafeEvent:
         self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def set(self) -> None:
-        """Wake the waiting thread, now and from now on."""
         self._is_set = True
         self._wakeups.put(None)
 

@@ -42,7 +42,6 @@ from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, await_done, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
-from lock.session.trouble import Trouble
 from lock.session.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -76,7 +75,6 @@ class Engine:
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
         }  # fmt: skip
         self._worker = Worker(self)
-        self._trouble = Trouble(self)
         self._contended: list[tuple[Ticket, Callable[[], object]]] = []
         self._lease = LeaseThread(self)
         try:
@@ -101,7 +99,6 @@ class Engine:
         return f'{who}, "thread": {thread}, "since": {time.time():.3f}}}'.encode()
 
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
-        """An acquisition, not yet sent; `options` are those of `Acquisition`."""
         self.client.check_process()
         if not self._worker.is_started:
             self.start_worker()
@@ -231,14 +228,12 @@ class Engine:
         return ticket.is_gone and ticket.was_there and ticket.failure is None and self.core.remaining(now()) > 0.0
 
     def ensure(self, ticket: Ticket) -> None:
-        """Raise where the hold is not surely ours any more."""
         moment = now()
         if moment >= ticket.expires or ticket.failure is not None or self.core.remaining(moment) <= 0.0:
             self.tell(self.core.poll)
             self.tell(self.core.check, ticket)
 
     def lost_event(self, ticket: Ticket) -> threading.Event:
-        """Set as soon as it is known that the hold is lost."""
         with self.lock:
             if ticket.event is None:
                 ticket.event = threading.Event()
@@ -266,11 +261,10 @@ class Engine:
     # The session
 
     def on_trouble(self, callback: Callable[[float], object]) -> None:
-        """Have a user's callback called when a renewal is overdue."""
         self.callbacks.start()
         with self.lock:
             self._worker.start()
-            self._trouble.add(callback)
+            self._worker.warn_by(callback)
         self._worker.wake()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
@@ -328,7 +322,7 @@ class Engine:
             self.core.orders.clear()
             self.core.is_early = False
         self.flush()
-        return min(due, self._trouble.look())
+        return due
 
     def renew_lease(self) -> None:
         """For the worker: there is a sign that the lease may be gone; does not wait."""

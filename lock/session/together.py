@@ -37,17 +37,12 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
     for request in groups:
         call, unanswered = engine.call_of(request), partial(deletions.doubt, request)
         engine.exchange(deletions, request, partial(engine.client.call_here, call, unanswered=unanswered))
-    _wait_until_gone(engine, attended, until)
+    wait_until_gone(engine, attended, until)
     return [*failures, *check_all(engine, attended)]
 
 
-def finish_release(engine: Engine, ticket: Ticket, until: float) -> None:
-    """Wait until then for a deletion that was sent and has not freed the lock; raises what went wrong."""
-    _wait_until_gone(engine, [ticket], until)
-    _check(engine, ticket)
-
-
-def _wait_until_gone(engine: Engine, tickets: Sequence[Ticket], until: float) -> None:
+def wait_until_gone(engine: Engine, tickets: Sequence[Ticket], until: float) -> None:
+    """Wait until then for deletions that were sent and have not freed the lock. Where no interrupt comes."""
     waiting = [ticket for ticket in tickets if not ticket.is_gone]
     if waiting:
         gone = InterruptSafeEvent()
@@ -68,19 +63,18 @@ def check_all(engine: Engine, tickets: Sequence[Ticket]) -> list[LockError]:
     failures: list[LockError] = []
     for ticket in tickets:
         try:
-            _check(engine, ticket)
+            check(engine, ticket)
         except LockError as failure:
             failures.append(failure)
     return failures
 
 
-def _check(engine: Engine, ticket: Ticket) -> None:
+def check(engine: Engine, ticket: Ticket) -> None:
     """Raise where it was lost, or will not be deleted; the deletion may still be on its way."""
     core = engine.core
     if not ticket.is_gone and engine.client.closed:
-        raise EtcdUnavailable(
-            f"{CLOSED} before key {ticket.key!r} was released: it goes with its lease, within {core.ttl} s"
-        )
+        end = f"it goes with its lease, within {core.ttl} s"
+        raise EtcdUnavailable(f"{CLOSED} before key {ticket.key!r} was released: {end}")
     engine.ensure(ticket)
     if ticket.is_gone:
         if not ticket.was_there:

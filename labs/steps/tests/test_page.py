@@ -75,8 +75,9 @@ def ask(stack: Stack, path: str, body: bytes | None = None) -> list[dict[str, An
 
 
 def begin(page: Page, level: str) -> None:
-    """Choose the level; both purchases stand before the guard."""
+    """Choose the level, by its points, whatever another viewer has left; both purchases stand before the guard."""
     page.click(f"#levels button[value={level}]")
+    page.select_option("#grain", "points")
     for buyer in "AB":
         page.wait_for_selector(f".purchase:has-text('{buyer} stands before the guard')")
 

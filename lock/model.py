@@ -115,8 +115,8 @@ def declaration(kv: KeyValue) -> Declaration:
     if b'"kind"' not in kv.value:
         return UNDECLARED
     try:
-        told = json.loads(kv.value)
-        kind, limit = told["kind"], told.get("limit")
+        fields = json.loads(kv.value)
+        kind, limit = fields["kind"], fields.get("limit")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # other clients may write anything
         return UNDECLARED
     return Declaration(kind, limit if isinstance(limit, int) else None) if isinstance(kind, str) else UNDECLARED

@@ -145,11 +145,11 @@ _measured: WeakKeyDictionary[Session, _Measurements] = WeakKeyDictionary()
 _instrumenting = threading.Lock()
 
 _CALLS: list[tuple[type, str, Callable[..., object]]] = [
-    *((recipe, "_start", lambda told, lock, _, wait: told.started(lock, wait)) for recipe in (QueuedLock, CohortMutex)),
-    *((recipe, "_finish", lambda told, _, __, held: told.begun(held)) for recipe in (QueuedLock, CohortMutex)),
-    (QueuedLock, "_stop", lambda told, _, args, __: told.stopped(*args)),
-    (HeldKey, "_pass_on", lambda told, _, __, held: told.begun(held)),
-    (Releasable, "_forget", lambda told, held, *_: told.ended(getattr(held, "_ticket", None))),
+    *((recipe, "_start", lambda to, lock, _, wait: to.started(lock, wait)) for recipe in (QueuedLock, CohortMutex)),
+    *((recipe, "_finish", lambda to, _, __, held: to.begun(held)) for recipe in (QueuedLock, CohortMutex)),
+    (QueuedLock, "_stop", lambda to, _, args, __: to.stopped(*args)),
+    (HeldKey, "_pass_on", lambda to, _, __, held: to.begun(held)),
+    (Releasable, "_forget", lambda to, held, *_: to.ended(getattr(held, "_ticket", None))),
 ]
 
 
@@ -191,9 +191,9 @@ class TracedHold(Hold):
         if self.released:
             raise self._not_held()
         span, seconds, began = self._measured
-        with outcome_of(span, seconds, began) as told:
+        with outcome_of(span, seconds, began) as attributes:
             super()._release(owner, **options)
-            told["lock.outcome"] = "released"
+            attributes["lock.outcome"] = "released"
 
 
 class TracedMutex(QueuedLock[TracedHold]):
@@ -220,13 +220,13 @@ class TracedMutex(QueuedLock[TracedHold]):
 
     def _queue(self, *args: Any, **options: Any) -> TracedHold | None:
         span = self._tracer.start_span("lock.wait", attributes={"lock.name": self.name})
-        with outcome_of(span, self._waits, time.monotonic()) as told:
+        with outcome_of(span, self._waits, time.monotonic()) as attributes:
             hold = super()._queue(*args, **options)
-            told["lock.outcome"] = "taken" if hold is None else "held"
+            attributes["lock.outcome"] = "taken" if hold is None else "held"
         if hold is not None:
             try:
-                attributes: dict[str, str | int] = {"lock.name": self.name, "lock.token": hold.token}
-                held = self._tracer.start_span("lock.hold", attributes=attributes)
+                names: dict[str, str | int] = {"lock.name": self.name, "lock.token": hold.token}
+                held = self._tracer.start_span("lock.hold", attributes=names)
                 hold._measured = held, self._holds, time.monotonic()
             except BaseException:  # an interrupt keeps it from its caller
                 hold._give_up()
@@ -236,16 +236,16 @@ class TracedMutex(QueuedLock[TracedHold]):
 
 @contextmanager
 def outcome_of(span: Span, seconds: Histogram, began: float) -> Iterator[dict[str, str]]:
-    """End a span and record its time, `began` by `time.monotonic`, with what is told inside or the error's name."""
-    told: dict[str, str] = {}
+    """End a span and record its time, `began` by `time.monotonic`, with what is put in inside or the error's name."""
+    attributes: dict[str, str] = {}
     try:
-        yield told
+        yield attributes
     except BaseException as error:
-        told["lock.outcome"] = type(error).__name__
+        attributes["lock.outcome"] = type(error).__name__
         span.record_exception(error)
         span.set_status(Status(StatusCode.ERROR, str(error)))
         raise
     finally:
-        seconds.record(time.monotonic() - began, told)
-        span.set_attributes(told)
+        seconds.record(time.monotonic() - began, attributes)
+        span.set_attributes(attributes)
         span.end()

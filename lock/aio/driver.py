@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, ref
 
-from lock.core.acquisition import Acquisition, Ask
+from lock.core.acquisition import Acquisition, Send
 from lock.core.cohort import CohortTurn
 from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive
 from lock.core.queue import Ticket
@@ -66,7 +66,7 @@ async def acquire_together(lock: MultiLock, owner: object, until: float, taken: 
         lock._start_all(together, owner, until)
         for acquisition in together.acquisitions:
             acquisition.ticket.waiter = partial(_unless_closed, loop, ref(acquisition))
-        step = engine.tell(together.begin)
+        step = engine.apply(together.begin)
         if step is not None:
             await _send(engine, together, step.request, step.timeout)
         return together.is_held() and lock._finish_all(together, owner, taken)
@@ -90,7 +90,7 @@ async def release_all(engine: Engine, ended: Sequence[Ticket | None], *, wait: b
         return []
     until, deletions = now() + engine.client.timeout, engine.core.deletions
     failures: list[LockError]
-    groups, attended, failures = engine.tell(partial(deletions.release_all, tickets, waits=wait))
+    groups, attended, failures = engine.apply(partial(deletions.release_all, tickets, waits=wait))
     woken, answers = _Wakeups(*attended), []
     for request in groups:
         sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
@@ -153,10 +153,10 @@ async def _run(engine: Engine, acquisition: Acquisition | CohortTurn) -> bool:
     if isinstance(acquisition, Acquisition):
         acquisition.ticket.waiter = partial(_unless_closed, asyncio.get_running_loop(), ref(acquisition))
     while True:
-        step = engine.tell(acquisition.next)
+        step = engine.apply(acquisition.next)
         if step is None:
             return acquisition.is_held
-        if not isinstance(step, Ask):
+        if not isinstance(step, Send):
             await woken.wait(step.until)
         elif isinstance(step.request, TimeToLive):
             await _ask_ttl(engine, acquisition, step.request, step.timeout)
@@ -165,17 +165,20 @@ async def _run(engine: Engine, acquisition: Acquisition | CohortTurn) -> bool:
 
 
 async def _send(
-    engine: Engine, asker: Acquisition | CohortTurn | Together, request: Create | CreateAll | ListQueues, timeout: float
+    engine: Engine,
+    sender: Acquisition | CohortTurn | Together,
+    request: Create | CreateAll | ListQueues,
+    timeout: float,
 ) -> None:
-    unanswered = None if isinstance(request, ListQueues) else asker.unanswered
+    unanswered = None if isinstance(request, ListQueues) else sender.unanswered
     sent: Future[Any] | None = None
     try:
         async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
             sent = engine.client.send(engine.call_of(request), timeout, unanswered)
-            await _outcome(engine, asker, request, sent)
+            await _outcome(engine, sender, request, sent)
     except BaseException as error:
         if sent is None:  # the task was cancelled in line: no answer will ever come
-            engine.tell(asker.failed, request, EtcdUnavailable(f"was not sent: {error!r}"))
+            engine.apply(sender.failed, request, EtcdUnavailable(f"was not sent: {error!r}"))
         raise
 
 
@@ -185,17 +188,17 @@ def _unless_closed(loop: asyncio.AbstractEventLoop, waiter: Callable[[], object]
 
 
 async def _ask_ttl(engine: Engine, acquisition: Acquisition | CohortTurn, request: TimeToLive, timeout: float) -> None:
-    asked = engine.time_to_live(request.lease_id)
+    status = engine.time_to_live(request.lease_id)
     try:
-        await asyncio.wait_for(_done(asked), timeout)
-        engine.tell(acquisition.answered, request, asked.result().ttl)
+        await asyncio.wait_for(_done(status), timeout)
+        engine.apply(acquisition.answered, request, status.result().ttl)
     except (EtcdError, asyncio.TimeoutError) as error:
-        engine.tell(acquisition.failed, request, error)
+        engine.apply(acquisition.failed, request, error)
 
 
-def _outcome(engine: Engine, asker: Any, request: Any, sent: Future[Any]) -> asyncio.Future[None]:
-    """Done when `asker` was told the answer, by the thread that gets it."""
-    return _done(sent, partial(engine.exchange, asker, request, sent.result))
+def _outcome(engine: Engine, sender: Any, request: Any, sent: Future[Any]) -> asyncio.Future[None]:
+    """Done when `sender` was told the answer, by the thread that gets it."""
+    return _done(sent, partial(engine.exchange, sender, request, sent.result))
 
 
 def _done(sent: Future[Any], take: Callable[[], object] = lambda: None) -> asyncio.Future[None]:

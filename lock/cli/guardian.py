@@ -121,8 +121,8 @@ def _follow(messages: Iterator[str], control: socket.socket, pid: int, grace: fl
 def _reap(pid: int, control: socket.socket, ended: threading.Event) -> None:
     with contextlib.suppress(ChildProcessError):  # there is none any more
         while True:
-            found, status = os.wait()
-            if found == pid:
+            child, status = os.wait()
+            if child == pid:
                 ended.set()
                 _tell(control, "ended", os.waitstatus_to_exitcode(status))
 
@@ -147,10 +147,10 @@ def _descendants() -> list[int]:
     children = defaultdict[int, list[int]](list)
     for pid, parent in _processes():
         children[parent].append(pid)
-    found = children[os.getpid()]
-    for pid in found:  # which grows while it is walked
-        found += children[pid]
-    return found
+    descendants = children[os.getpid()]
+    for pid in descendants:  # which grows while it is walked
+        descendants += children[pid]
+    return descendants
 
 
 def _processes() -> Iterator[tuple[int, int]]:

@@ -40,14 +40,14 @@ class Terms:
     folder: str = ""
 
 
-class Ask(NamedTuple):
+class Send(NamedTuple):
     """A request to send, whose answer goes to `answered` or `failed`; it may take `timeout` seconds."""
 
     request: Create | CreateAll | ListQueues | TimeToLive
     timeout: float
 
 
-class Wait(NamedTuple):
+class Sleep(NamedTuple):
     """Wait until the ticket's `wake` is called, or until this time."""
 
     until: float
@@ -75,7 +75,7 @@ class Acquisition:
         self._retry_at = 0.0
         self._error: LockError | None = None
         self._may_join = not self.tries
-        self._wants_list = self._was_verified = self._was_listed = self._was_asked = False
+        self._wants_list = self._was_verified = self._was_listed = self._wanted_ttl = False
         self._head: KeyValue | None = None
         self.is_held = False
         self.ticket = self.core.begin(self.prefix, self.terms.folder, self.terms.rule, self.started, owner=self.owner)
@@ -97,7 +97,7 @@ class Acquisition:
                 return each.where
         return None
 
-    def next(self, now: float) -> Ask | Wait | None:
+    def next(self, now: float) -> Send | Sleep | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
         ticket = self.ticket
         if ticket.stage is Stage.HELD and ticket.failure is None:
@@ -120,10 +120,10 @@ class Acquisition:
             self.leave(now)
             return self._explain(now) if self.explains else None
         if now < self.deadline:
-            return Wait(min(self.deadline, now + _SLEEP_S))
+            return Sleep(min(self.deadline, now + _SLEEP_S))
         last = self.deadline + self.timeout  # by then etcd has told who holds
         if not ticket.queue.is_settled(ticket) and ticket.queue.view is not None and now < last:
-            return Wait(min(last, now + FAREWELL_S))
+            return Sleep(min(last, now + FAREWELL_S))
         return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
@@ -179,18 +179,18 @@ class Acquisition:
         kv = self._head or ticket.queue.holder()
         return None if kv is None or kv.key == ticket.key else kv
 
-    def _write(self, now: float) -> Ask | Wait:
+    def _write(self, now: float) -> Send | Sleep:
         ticket = self.ticket
         if now < self._retry_at:
-            return Wait(self._retry_at)
+            return Sleep(self._retry_at)
         if ticket.is_writing:  # by another thread, whose place this one has taken
-            return Wait(now + _SLEEP_S)
+            return Sleep(now + _SLEEP_S)
         self._writes += 1
         may_share = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
         lists = may_share or (self.tries and self._may_join)
         request = self.core.creation(ticket, self.value, if_free=not self._may_join, lists=lists)
         left = max(self.deadline, self.started) + self.timeout - now
-        return Ask(request, min(self.timeout, max(left, FAREWELL_S)))
+        return Send(request, min(self.timeout, max(left, FAREWELL_S)))
 
     def _written(self, request: Create, answer: Written, now: float) -> None:
         ticket, core = self.ticket, self.core
@@ -221,10 +221,10 @@ class Acquisition:
         """Whether to write again at that time: once more at least, for the connection may have been reset."""
         return now <= self.deadline or (self._writes < 2 and now < self.started + self.timeout)
 
-    def _list(self) -> Ask:
-        return Ask(ListQueues((self.prefix,), (0,), self.ticket.floor), self.timeout)
+    def _list(self) -> Send:
+        return Send(ListQueues((self.prefix,), (0,), self.ticket.floor), self.timeout)
 
-    def _explain(self, now: float) -> Ask | None:
+    def _explain(self, now: float) -> Send | None:
         if not self._was_listed:
             self._was_listed = True
             return self._list()
@@ -245,21 +245,21 @@ class Acquisition:
         else:
             self.core.written(ticket, Written(None, None, None, ticket.floor), now)
 
-    def _lost(self) -> Ask | None:
+    def _lost(self) -> Send | None:
         """Raise the failure; where the key is gone, after a look whether that is because the lease is."""
         failure = self.ticket.again()
         assert failure is not None
         if type(failure) is LockLost and not self._was_verified and self.core.failure is None:
             self._was_verified = True
-            return Ask(TimeToLive(self.core.lease_id), self.timeout)
+            return Send(TimeToLive(self.core.lease_id), self.timeout)
         raise SessionLost(str(self.core.failure)) if self.core.failure is not None else failure
 
-    def _time_out(self, now: float) -> Ask:
+    def _time_out(self, now: float) -> Send:
         """Raise an error that names the holder, after a look what its lease has left."""
         kv = self.holder()
-        if kv is not None and kv.lease_id and not self._was_asked:
-            self._was_asked = True
-            return Ask(TimeToLive(kv.lease_id), FAREWELL_S)
+        if kv is not None and kv.lease_id and not self._wanted_ttl:
+            self._wanted_ttl = True
+            return Send(TimeToLive(kv.lease_id), FAREWELL_S)
         self._error = self.timed_out(now, None)
         self.leave(now)
         raise self._error

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
+from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.core import Core
 from lock.core.messages import Create, ListQueues, TimeToLive
 from lock.core.queue import Stage, Ticket
@@ -54,15 +54,15 @@ class Cohort:
         self.is_contended = False  # another process has waited when the last turn ended
         self._taken = 0
         self._slice_ends = self._ends = 0.0
-        self._kept: Ticket | None = None  # it lingers
-        self._kept_until = 0.0
+        self._lingering: Ticket | None = None  # it lingers
+        self._lingers_until = 0.0
         self._due = math.inf  # when the core will ask what is due
 
     # Taking turns
 
     def enter(self, turn: CohortTurn, now: float) -> None:
         """Take the hold that lingers, or wait in line. Raises where the session is over or waits for no lock."""
-        if self._kept is not None and self._take_kept(turn, now):
+        if self._lingering is not None and self._take_lingering(turn, now):
             return
         self.core.ensure_open(now)
         self.core.cohorts[self] = None
@@ -70,13 +70,13 @@ class Cohort:
 
     def take(self, owner: object, where: str, now: float) -> CohortTurn | None:
         turn = CohortTurn(self, now, deadline=now, owner=owner, where=where)
-        return turn if self._kept is not None and self._take_kept(turn, now) else None
+        return turn if self._lingering is not None and self._take_lingering(turn, now) else None
 
     @property
-    def is_kept(self) -> bool:
-        return self._kept is not None
+    def is_lingering(self) -> bool:
+        return self._lingering is not None
 
-    def step(self, turn: CohortTurn, now: float) -> Ask | Wait | None:
+    def step(self, turn: CohortTurn, now: float) -> Send | Sleep | None:
         """The next step of the first in line; as `Acquisition.next`, whose errors end the attempt, not the line."""
         acquisition = self.acquisition
         if acquisition is not None and self._trier not in (None, turn):
@@ -102,7 +102,7 @@ class Cohort:
     def wake_first(self) -> None:
         """The first in line may have something to do."""
         if self.waits and self.turn is None:
-            self.core.news.append(self.waits[0])
+            self.core.changes.append(self.waits[0])
 
     def end(self, turn: CohortTurn, now: float) -> Ticket | None:
         """The turn is over: the ticket to release, None where the hold goes on. `NotHeld` where it was over before."""
@@ -117,12 +117,12 @@ class Cohort:
             is_spent = self._taken >= self._bounds.batch or now >= self._slice_ends
             if self.waits and not (self.is_contended and is_spent):
                 ticket.event = ticket.listeners = None  # what comes now is not the loss of this turn
-                self.core.news.append(self.waits[0])
+                self.core.changes.append(self.waits[0])
                 self._start(self.waits.popleft(), ticket)
                 return None
             if is_alone and self._bounds.linger and not self.waits:
                 ticket.event = ticket.listeners = None
-                self._keep(ticket, now)
+                self._linger(ticket, now)
                 return None
         self._give_up()
         return ticket
@@ -142,7 +142,7 @@ class Cohort:
         if self.waits:
             if was_first:
                 self.wake_first()
-        elif self.turn is None and self._kept is None:
+        elif self.turn is None and self._lingering is None:
             if self.acquisition is not None:
                 self.acquisition.leave(now)
             self._give_up()
@@ -150,18 +150,18 @@ class Cohort:
     def refuse(self, failure: LockError) -> None:
         for turn in self.waits:
             turn.failure = failure
-        self.core.news += self.waits
+        self.core.changes += self.waits
         self.waits.clear()
 
     def lose(self, failure: LockError) -> None:
         self.refuse(failure)
-        self.acquisition = self._kept = None
+        self.acquisition = self._lingering = None
 
     def drain(self, failure: LockError, now: float) -> None:
         """The session waits for no lock any more: a turn goes on, a hold that nobody has ends."""
         self.refuse(failure)
-        if self._kept is not None:
-            self.stop_keeping(now)
+        if self._lingering is not None:
+            self.stop_lingering(now)
         elif self.turn is None and self.acquisition is not None:
             self.acquisition.leave(now)
             self._give_up()
@@ -186,46 +186,46 @@ class Cohort:
 
     def look(self, now: float) -> None:
         """Something has changed in the queue of a hold that lingers."""
-        if self._kept is not None and not self._kept.queue.is_alone(self._kept):
-            self.stop_keeping(now)
+        if self._lingering is not None and not self._lingering.queue.is_alone(self._lingering):
+            self.stop_lingering(now)
 
     def poll(self, now: float) -> float:
         """End the lingering if it is time; when to look again."""
-        if self._kept is not None and now >= self._kept_until:
-            self.stop_keeping(now)
-        if self._kept is not None:
-            self._due = self._kept_until
+        if self._lingering is not None and now >= self._lingers_until:
+            self.stop_lingering(now)
+        if self._lingering is not None:
+            self._due = self._lingers_until
         else:
             self._due = now + self._bounds.linger if self.turn is not None and self._bounds.linger else math.inf
         return self._due
 
-    def stop_keeping(self, now: float) -> None:
+    def stop_lingering(self, now: float) -> None:
         """A hold that nobody uses ends."""
-        ticket = self._stop_keeping()
+        ticket = self._stop_lingering()
         self.core.leave(ticket, now)
         self._give_up()
 
-    def _keep(self, ticket: Ticket, now: float) -> None:
-        self._kept, ticket.queue.keeper = ticket, self
-        self._kept_until = min(now + self._bounds.linger, self._ends)
-        if self._kept_until < self._due:
-            self._due, self.core.is_early = self._kept_until, True
+    def _linger(self, ticket: Ticket, now: float) -> None:
+        self._lingering, ticket.queue.lingering = ticket, self
+        self._lingers_until = min(now + self._bounds.linger, self._ends)
+        if self._lingers_until < self._due:
+            self._due, self.core.is_early = self._lingers_until, True
 
-    def _take_kept(self, turn: CohortTurn, now: float) -> bool:
-        if now >= self._kept_until or now >= self.core.deadline:
-            self.stop_keeping(now)
+    def _take_lingering(self, turn: CohortTurn, now: float) -> bool:
+        if now >= self._lingers_until or now >= self.core.deadline:
+            self.stop_lingering(now)
             return False
-        ticket = self._stop_keeping()
+        ticket = self._stop_lingering()
         if ticket.stage is not Stage.HELD or ticket.failure is not None:  # lost between two turns: nobody's error
             self._give_up()
             return False
         self._start(turn, ticket)
         return True
 
-    def _stop_keeping(self) -> Ticket:
-        ticket, self._kept = self._kept, None
+    def _stop_lingering(self) -> Ticket:
+        ticket, self._lingering = self._lingering, None
         assert ticket is not None
-        ticket.queue.keeper = None
+        ticket.queue.lingering = None
         return ticket
 
     def _is_young(self, ticket: Ticket, now: float) -> bool:
@@ -291,10 +291,12 @@ class CohortTurn:
     wake: Callable[[], object] | None = field(default=None, init=False)  # as that of a ticket
     _is_in: bool = field(default=False, init=False)
     _is_over: bool = field(default=False, init=False)
-    _is_asking: bool = field(default=False, init=False)  # by its driver, which answers before it asks for the next step
-    _asked: Acquisition | None = field(default=None, init=False)  # on whose behalf, if not on its own
+    _is_sending: bool = field(
+        default=False, init=False
+    )  # by its driver, which answers before it asks for the next step
+    _sent_for: Acquisition | None = field(default=None, init=False)  # on whose behalf, if not on its own
     _ttl: int | None = field(default=None, init=False)
-    _was_asked: bool = field(default=False, init=False)
+    _wanted_ttl: bool = field(default=False, init=False)
 
     @property
     def name(self) -> str:
@@ -313,7 +315,7 @@ class CohortTurn:
         turn = self.cohort.turn
         return turn.where if turn is not None and turn is not self and turn.owner is self.owner else None
 
-    def next(self, now: float) -> Ask | Wait | None:
+    def next(self, now: float) -> Send | Sleep | None:
         """As `Acquisition.next`. A wait that is over is None; a turn that is over raises `NotHeld`."""
         cohort = self.cohort
         if self.ticket is not None:
@@ -324,8 +326,8 @@ class CohortTurn:
             raise type(self.failure)(str(self.failure))
         if self._is_over:
             return None
-        if self._is_asking:
-            return Wait(now + _SLEEP_S)
+        if self._is_sending:
+            return Sleep(now + _SLEEP_S)
         soon, last = now + _SLEEP_S, max(self.deadline, self.since) + cohort.timeout
         if not self._is_in:
             self._is_in = True
@@ -342,42 +344,42 @@ class CohortTurn:
             step = cohort.step(self, now)
             if step is None and self.ticket is None:
                 self.leave(now)  # a try has found it taken
-            if isinstance(step, Ask):
-                self._is_asking, self._asked = True, cohort.acquisition
+            if isinstance(step, Send):
+                self._is_sending, self._sent_for = True, cohort.acquisition
                 # It asks for all, but in its own time: another goes on.
-                return Ask(step.request, min(step.timeout, max(last - now, FAREWELL_S)))
+                return Send(step.request, min(step.timeout, max(last - now, FAREWELL_S)))
             if step is None:
                 return None
             soon = step.until
         if now < self.deadline:
-            return Wait(min(self.deadline, soon))
+            return Sleep(min(self.deadline, soon))
         if now < last and not cohort.is_settled():
-            return Wait(min(last, soon, now + FAREWELL_S))
+            return Sleep(min(last, soon, now + FAREWELL_S))
         return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
-        asked, self._asked, self._is_asking = self._asked, None, False
-        if asked is None:
+        acquisition, self._sent_for, self._is_sending = self._sent_for, None, False
+        if acquisition is None:
             self._ttl = answer
         else:
-            asked.answered(request, answer, now)
+            acquisition.answered(request, answer, now)
             self.cohort.wake_first()
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
-        asked, self._asked, self._is_asking = self._asked, None, False
-        if asked is not None:
-            asked.failed(request, error, now)
+        acquisition, self._sent_for, self._is_sending = self._sent_for, None, False
+        if acquisition is not None:
+            acquisition.failed(request, error, now)
             self.cohort.wake_first()
 
     def unanswered(self) -> None:
-        if self._asked is not None:
-            self._asked.unanswered()
+        if self._sent_for is not None:
+            self._sent_for.unanswered()
 
     def cancel(self, failure: LockError, now: float) -> None:
         """It waits no more, unless its turn has come."""
         if self.ticket is None and self.failure is None and not self._is_over:
             self.failure = failure
-            self.cohort.core.news.append(self)
+            self.cohort.core.changes.append(self)
             self.leave(now)
 
     def leave(self, now: float) -> None:
@@ -400,12 +402,12 @@ class CohortTurn:
         if self.cohort.turn is not self:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
 
-    def _time_out(self, now: float) -> Ask:
+    def _time_out(self, now: float) -> Send:
         acquisition = self.cohort.acquisition
         kv = None if acquisition is None else acquisition.holder()
-        if kv is not None and kv.lease_id and not self._was_asked:
-            self._was_asked = self._is_asking = True
-            return Ask(TimeToLive(kv.lease_id), FAREWELL_S)
+        if kv is not None and kv.lease_id and not self._wanted_ttl:
+            self._wanted_ttl = self._is_sending = True
+            return Send(TimeToLive(kv.lease_id), FAREWELL_S)
         late = EtcdUnavailable(f"lock {self.name!r}: no place in the queue in time ({now - self.since:.1f} s)")
         error = self.cohort.timed_out(now, self._ttl, self.since, late)
         self.leave(now)

@@ -1,7 +1,7 @@
 """A session's state machine: who holds, who waits, what has to be sent, and when to look again.
 
 It has no thread, no socket and no clock: a driver tells it answers, events, losses and the time, sends what stands in
-`orders`, and wakes those whose tickets stand in `news`. It is not thread-safe: the driver serialises the calls.
+`commands`, and wakes those whose tickets stand in `changes`. It is not thread-safe: the driver serialises the calls.
 
 What makes a ticket a hold stands in `lock.core.grants`.
 
@@ -19,7 +19,7 @@ from lock.core.deletions import Deletions
 from lock.core.expiry import Expiry
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.messages import Create, Delete, ListLease, ListQueues, Order, ReadKeys, Renew, Request, Written
+from lock.core.messages import Command, Create, Delete, ListLease, ListQueues, ReadKeys, Renew, Request, Written
 from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.errors import EtcdUnavailable, HoldExpired, LockCancelled, LockError, LockLost, NotHeld, SessionLost
@@ -42,8 +42,8 @@ class Core:
         self.tickets: dict[str, Ticket] = {}  # by key
         self.cohorts: dict[Cohort, None] = {}  # that hold or wait
         self.queues: dict[str, Queue] = {}  # by prefix
-        self.orders: list[Order] = []  # what the driver has to do, in this order; it empties the list
-        self.news: list[Ticket | CohortTurn] = []  # those that changed; likewise
+        self.commands: list[Command] = []  # what the driver has to do, in this order; it empties the list
+        self.changes: list[Ticket | CohortTurn] = []  # those that changed; likewise
         self.is_early = False  # `poll` has to be called sooner than it has said; the driver resets it
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
@@ -52,7 +52,7 @@ class Core:
         self._key_names = KeyNames(lease_id)
         self._expiry = Expiry()
         self.following = Following(self, sent)
-        self._askers: dict[type, Any] = {
+        self._senders: dict[type, Any] = {
             Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip
 
@@ -91,8 +91,8 @@ class Core:
         self.failure = SessionLost(f"{loss}; it holds nothing any more")
         for ticket in self.tickets.values():
             ticket.failure = ticket.failure or self.failure
-            ticket.stage = Stage.GONE
-        self.news += self.tickets.values()
+            ticket.stage = Stage.RELEASED
+        self.changes += self.tickets.values()
         for cohort in self.cohorts:
             cohort.lose(self.failure)
         self.cohorts.clear()
@@ -146,8 +146,8 @@ class Core:
         queue.tickets[key] = self.tickets[key] = ticket
         if queue.view is not None:
             queue.view.follow(rule)
-        if queue.keeper is not None:
-            queue.keeper.look(now)
+        if queue.lingering is not None:
+            queue.lingering.look(now)
         return ticket
 
     def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
@@ -163,16 +163,16 @@ class Core:
         """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
 
         Such a key was in an etcd that was restored. It is left to the reconciling. Stages: WRITING, which goes on from
-        here; LEAVING, whose key is deleted; else it is known already.
+        here; RELEASING, whose key is deleted; else it is known already.
         """
         ticket.is_writing = False
-        self.meet(answer.revision, ticket.floor, now)
-        if ticket.stage is Stage.GONE:  # with the session
+        self.observe_revision(answer.revision, ticket.floor, now)
+        if ticket.stage is Stage.RELEASED:  # with the session
             return True
         kv = answer.kv
         if kv is None:  # the lock is not free, so nothing was written
             ticket.may_exist = ticket.in_doubt
-            if ticket.stage is Stage.LEAVING:
+            if ticket.stage is Stage.RELEASING:
                 self.deletions.add(ticket, now)
             self.leave(ticket, now)
             return True
@@ -182,9 +182,9 @@ class Core:
             self._drop(ticket)
             return False
         if ticket.created is not None and ticket.created != kv.create_revision:
-            self.rob(ticket, now)  # of a key that the watch has told, and whose second write this is
+            self.key_deleted(ticket, now)  # of a key that the watch has told, and whose second write this is
         ticket.created = kv.create_revision
-        if ticket.stage is Stage.LEAVING:
+        if ticket.stage is Stage.RELEASING:
             self.deletions.add(ticket, now)
         elif ticket.stage is Stage.WRITING:
             ticket.stage = Stage.QUEUED
@@ -194,14 +194,14 @@ class Core:
     def unwritten(self, ticket: Ticket, now: float, *, in_doubt: bool) -> None:
         """A write of the ticket's key has failed; `in_doubt`: an endpoint did not answer, and may do it yet.
 
-        Stages: WRITING; LEAVING, whose key is deleted; else nothing but the doubt is noted.
+        Stages: WRITING; RELEASING, whose key is deleted; else nothing but the doubt is noted.
         """
         ticket.is_writing = False
         ticket.in_doubt = ticket.in_doubt or in_doubt
         ticket.may_exist = ticket.in_doubt or ticket.created is not None
         if in_doubt:
             self.reconciler.hurry(now)
-        if ticket.stage is Stage.LEAVING:
+        if ticket.stage is Stage.RELEASING:
             self.deletions.add(ticket, now)
 
     def contended(self, ticket: Ticket, now: float) -> bool:
@@ -236,7 +236,7 @@ class Core:
         """
         if ticket.stage is not Stage.HELD or now >= self.deadline:
             self._check_held(ticket, now)
-        ticket.stage = Stage.LEAVING
+        ticket.stage = Stage.RELEASING
         is_handed_over = not ticket.is_fence and self.grants.hand_over(ticket)
         if waits and not is_handed_over:
             return self.deletions.take(ticket)
@@ -251,8 +251,8 @@ class Core:
         """
         if ticket.stage in OVER:
             return
-        ticket.stage = Stage.LEAVING
-        self.news.append(ticket)
+        ticket.stage = Stage.RELEASING
+        self.changes.append(ticket)
         if not ticket.is_fence:
             self.grants.hand_over(ticket)
         if not ticket.is_writing:
@@ -263,17 +263,17 @@ class Core:
         if ticket.stage in WAITING and ticket.failure is None:
             self._fail(ticket, failure, now)
 
-    def rob(self, ticket: Ticket, now: float) -> None:
+    def key_deleted(self, ticket: Ticket, now: float) -> None:
         """Its key was deleted from elsewhere. Stages: WRITING, QUEUED, HELD; else nothing is done."""
         if ticket.stage not in OVER:
             failure = LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more")
             self._fail(ticket, failure, now)
-            self.orders.append(Renew())  # a key that is gone may mean that the lease is
+            self.commands.append(Renew())  # a key that is gone may mean that the lease is
 
     def gone(self, ticket: Ticket, *, was_there: bool) -> None:
-        """Its key was deleted, or never written. Stage: LEAVING; GONE knows it already."""
-        if ticket.stage is not Stage.LEAVING:
-            assert ticket.stage is Stage.GONE
+        """Its key was deleted, or never written. Stage: RELEASING; RELEASED knows it already."""
+        if ticket.stage is not Stage.RELEASING:
+            assert ticket.stage is Stage.RELEASED
             return
         ticket.was_there = was_there
         if ticket.is_fence:
@@ -284,13 +284,13 @@ class Core:
 
     def answered(self, request: Request, answer: Any, now: float) -> None:
         if self.failure is None:
-            self._askers[type(request)].answered(request, answer, now)
+            self._senders[type(request)].answered(request, answer, now)
 
     def failed(self, request: Request, error: LockError, now: float) -> None:
         if self.failure is None:
-            self._askers[type(request)].failed(request, error, now)
+            self._senders[type(request)].failed(request, error, now)
 
-    def meet(self, revision: int, known: int, now: float) -> bool:
+    def observe_revision(self, revision: int, known: int, now: float) -> bool:
         """A revision that an answer tells; whether it is lower than one that was known when it was asked for.
 
         Only an etcd that was restored from a backup, or wiped, answers so: then what is known is not true any more.
@@ -338,8 +338,8 @@ class Core:
         self.leave(ticket, now)
 
     def _drop(self, ticket: Ticket) -> None:
-        ticket.stage = Stage.GONE
-        self.news.append(ticket)
+        ticket.stage = Stage.RELEASED
+        self.changes.append(ticket)
         if self.tickets.get(ticket.key) is ticket:
             del self.tickets[ticket.key]
         ticket.queue.give_back(ticket)

@@ -98,11 +98,11 @@ class Deletions:
         if now < self._due:
             return self._due
         self._sent = self._take(list(self._waiting)[: self._group])
-        self._core.orders.append(self._sent)
+        self._core.commands.append(self._sent)
         return math.inf
 
     def answered(self, request: Delete, answer: Deleted, now: float) -> None:
-        self._core.meet(answer.revision, request.known, now)
+        self._core.observe_revision(answer.revision, request.known, now)
         self._failures, self.is_reported = 0, False
         self._returned(request)
         for ticket, was_there in zip(request.tickets, answer.there, strict=True):
@@ -129,7 +129,7 @@ class Deletions:
             if ticket is None:
                 continue  # a stray is found again
             ticket.deletion_in_doubt = ticket.deletion_in_doubt or isinstance(error, EtcdUnavailable)
-            if ticket.stage is Stage.LEAVING:
+            if ticket.stage is Stage.RELEASING:
                 self._waiting[key] = ticket
         self._core.is_early = True
 

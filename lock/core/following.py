@@ -31,7 +31,7 @@ class Following:
         self.due = now  # when `look` has to be called again
 
     def clear(self) -> None:
-        self._core.orders += map(Unfollow, self.followed)
+        self._core.commands += map(Unfollow, self.followed)
         self.followed.clear()
 
     def restored(self, now: float) -> None:
@@ -49,12 +49,12 @@ class Following:
                     queue.failures += 1
                     self.due = min(self.due, now + self._pause(queue))
             elif len(request.prefixes) > 1:  # one of them is refused
-                self._order_lists([queue])
+                self._request_lists([queue])
             else:
                 self._deny(queue, error, now)
 
-    def told(self, prefix: str, update: list[Event] | EtcdError, now: float) -> None:
-        """What the watch of a prefix tells: changes; none when etcd begins to watch; or why it does not any more."""
+    def handle_event(self, prefix: str, update: list[Event] | EtcdError, now: float) -> None:
+        """Of the watch of a prefix: changes; none when etcd begins to watch; or why it does not any more."""
         queue = self.followed.get(prefix)
         if queue is None:
             return
@@ -77,7 +77,7 @@ class Following:
         if queue.view is None and self._core.failure is None:
             self.followed[queue.prefix] = queue
             queue.follow(now)
-            self._core.orders.append(Follow(queue.prefix))
+            self._core.commands.append(Follow(queue.prefix))
 
     def look(self, now: float) -> None:
         """List the queues that have to be, audit and leave others."""
@@ -92,19 +92,19 @@ class Following:
                 idle.append(queue)
             if queue.has_missed():
                 self._break(queue, now)
-                self._core.orders.append(Reopen(queue.prefix))
+                self._core.commands.append(Reopen(queue.prefix))
         idle.sort(key=lambda queue: -queue.used_at)
         for place, queue in enumerate(idle):
             if now - queue.used_at > self.idle_s or place >= IDLE_QUEUES:
                 self.unfollow(queue)
         wanted = [queue for queue in self.followed.values() if queue.wants_list]
-        due = [queue for queue in wanted if now >= queue.asked_at + self._pause(queue)]
+        due = [queue for queue in wanted if now >= queue.requested_at + self._pause(queue)]
         for queue in due:
-            queue.wants_list, queue.asked_at = False, now
+            queue.wants_list, queue.requested_at = False, now
         for first in range(0, len(due), _LISTS):
-            self._order_lists(due[first : first + _LISTS])
+            self._request_lists(due[first : first + _LISTS])
         if len(due) < len(wanted):
-            self.due = min(self.due, *(q.asked_at + self._pause(q) for q in wanted if q.wants_list))
+            self.due = min(self.due, *(q.requested_at + self._pause(q) for q in wanted if q.wants_list))
 
     def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
         for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
@@ -112,7 +112,7 @@ class Following:
             if queue is None or queue.epoch is not epoch or not queue.is_watched:
                 continue  # it was asked for before the watch that it should follow
             snapshot = lists[prefix]
-            was_restored = self._core.meet(snapshot.revision, request.known, now)
+            was_restored = self._core.observe_revision(snapshot.revision, request.known, now)
             queue.wants_list = False
             taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
             assert queue.view is not None
@@ -124,22 +124,22 @@ class Following:
                 and queue.shows(ticket) and not queue.view.admits(ticket.rule, ticket.key)
             ]  # fmt: skip
             queue.catch_up()
-            self._rob_all(overtaken, now)
+            self._keys_deleted(overtaken, now)
             self._settle(queue, tickets, now)
             if was_restored:
-                self._rob_all([t for t in tickets if (t.created or 0) > snapshot.revision], now)
+                self._keys_deleted([t for t in tickets if (t.created or 0) > snapshot.revision], now)
 
-    def _order_lists(self, queues: list[Queue]) -> None:
+    def _request_lists(self, queues: list[Queue]) -> None:
         prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
         known = max(self._core.revision, *(queue.view.revision for queue in queues if queue.view is not None))
-        self._core.orders.append(ListQueues(prefixes, epochs, known))
+        self._core.commands.append(ListQueues(prefixes, epochs, known))
 
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
         self._core.grants.advance(queue)
-        if queue.keeper is not None:
-            queue.keeper.look(now)
-        self._rob_all([ticket for ticket in tickets if queue.lacks(ticket)], now)
+        if queue.lingering is not None:
+            queue.lingering.look(now)
+        self._keys_deleted([ticket for ticket in tickets if queue.lacks(ticket)], now)
         assert queue.view is not None
         conflicts = queue.view.conflicts()
         if conflicts:
@@ -150,15 +150,15 @@ class Following:
 
     def _break(self, queue: Queue, now: float) -> None:
         queue.broken()
-        if queue.keeper is not None:
-            queue.keeper.look(now)
+        if queue.lingering is not None:
+            queue.lingering.look(now)
 
     def _deny(self, queue: Queue, error: LockError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""
         for ticket in list(queue.tickets.values()):
             self._core.cancel(ticket, type(error)(str(error)), now)
-        if queue.keeper is not None:
-            queue.keeper.stop_keeping(now)
+        if queue.lingering is not None:
+            queue.lingering.stop_lingering(now)
         self.unfollow(queue)
 
     @staticmethod
@@ -168,9 +168,9 @@ class Following:
     def unfollow(self, queue: Queue) -> None:
         self.followed.pop(queue.prefix, None)
         queue.view = None
-        self._core.orders.append(Unfollow(queue.prefix))
+        self._core.commands.append(Unfollow(queue.prefix))
         self._core.forget(queue)
 
-    def _rob_all(self, tickets: Iterable[Ticket], now: float) -> None:
+    def _keys_deleted(self, tickets: Iterable[Ticket], now: float) -> None:
         for ticket in tickets:
-            self._core.rob(ticket, now)
+            self._core.key_deleted(ticket, now)

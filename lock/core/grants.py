@@ -34,13 +34,13 @@ class Grants:
         elif answer.keys is not None:
             self.listed(ticket, Snapshot(answer.revision, answer.keys), now)
         elif queue.lacks(ticket):
-            core.rob(ticket, now)
+            core.key_deleted(ticket, now)
         elif ticket.rule == EXCLUSIVE:
             core.following.join(queue, now)
 
     def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
         """A list that was asked for after the ticket's key was written. Stage: QUEUED; else nothing is done."""
-        if ticket.stage is not Stage.QUEUED or self._core.meet(snapshot.revision, ticket.floor, now):
+        if ticket.stage is not Stage.QUEUED or self._core.observe_revision(snapshot.revision, ticket.floor, now):
             return
         conflict = ticket.rule.conflict(snapshot.keys[0]) if snapshot.keys else None
         if conflict is not None:
@@ -65,7 +65,7 @@ class Grants:
         return [key for _, key in admitted]
 
     def hand_over(self, ticket: Ticket) -> bool:
-        """A hold or a wait is over, stage LEAVING: let the next ones of this session hold.
+        """A hold or a wait is over, stage RELEASING: let the next ones of this session hold.
 
         Whether all that may hold now are ours, so that no other process waits. Where the view does not show its key,
         nothing is done.
@@ -93,4 +93,4 @@ class Grants:
         ticket.created = token
         ticket.granted_at = max(self._core.revision, token, 0 if view is None else view.revision)
         ticket.stage = Stage.HELD
-        self._core.news.append(ticket)
+        self._core.changes.append(ticket)

@@ -130,4 +130,4 @@ class Renew(NamedTuple):
 
 
 Request = Create | CreateAll | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
-Order = Request | Follow | Reopen | Unfollow | Renew
+Command = Request | Follow | Reopen | Unfollow | Renew

@@ -26,12 +26,12 @@ class Stage(Enum):
     WRITING = "no write of its key was answered"
     QUEUED = "its key stands in the queue"
     HELD = "its turn has come"
-    LEAVING = "its key is to be deleted"
-    GONE = "its key is deleted, or was never written"
+    RELEASING = "its key is to be deleted"
+    RELEASED = "its key is deleted, or was never written"
 
 
 WAITING = (Stage.WRITING, Stage.QUEUED)
-OVER = (Stage.LEAVING, Stage.GONE)
+OVER = (Stage.RELEASING, Stage.RELEASED)
 
 
 @dataclass(slots=True, eq=False)
@@ -71,9 +71,9 @@ class Ticket:
         return self.failure is not None and not isinstance(self.failure, LockCancelled)
 
     @property
-    def is_gone(self) -> bool:
+    def is_released(self) -> bool:
         """Whether its key is deleted, or was never written."""
-        return self.stage is Stage.GONE
+        return self.stage is Stage.RELEASED
 
     def again(self) -> LockError | None:
         """The failure as a new exception, for each thread that raises it."""
@@ -88,8 +88,8 @@ class Queue:
     """
 
     __slots__ = (
-        "_audit", "_free", "_missed", "_next", "asked_at", "audited_at", "epoch", "failures", "is_listed",
-        "is_watched", "keeper", "late", "prefix", "tickets", "trouble", "used_at", "view", "wants_list",
+        "_audit", "_free", "_missed", "_next", "audited_at", "epoch", "failures", "is_listed", "is_watched", "late",
+        "lingering", "prefix", "requested_at", "tickets", "trouble", "used_at", "view", "wants_list",
     )  # fmt: skip
 
     def __init__(self, prefix: str) -> None:
@@ -99,7 +99,7 @@ class Queue:
         self._next = 0
         self.view: QueueView | None = None  # as etcd's lists and events tell it; None while it is not followed
         self.trouble: str | None = None  # why the view may be out of date
-        self.keeper: Cohort | None = None  # of a hold that lingers
+        self.lingering: Cohort | None = None  # of a hold that lingers
         self.used_at = self.audited_at = 0.0  # when a ticket last waited in it, and when it was last audited
 
     # Names of keys
@@ -126,7 +126,7 @@ class Queue:
 
     def follow(self, now: float) -> None:
         """Begin to follow it. A key that is being deleted may have been handed on already, so it counts no more."""
-        passed_on = [each for each in self.tickets.values() if each.stage is Stage.LEAVING and not each.is_fence]
+        passed_on = [each for each in self.tickets.values() if each.stage is Stage.RELEASING and not each.is_fence]
         self.view = QueueView({each.key: each.created for each in passed_on if each.created is not None})
         for ticket in self.tickets.values():
             self.view.follow(ticket.rule)
@@ -135,7 +135,7 @@ class Queue:
         self._missed: set[str] = set()
         self.epoch = object()  # of the watch: a list that was asked for under another one is ignored
         self.used_at = self.audited_at = now
-        self.asked_at = -math.inf
+        self.requested_at = -math.inf
         self.failures = 0
 
     def watching(self) -> None:
@@ -219,7 +219,7 @@ class Queue:
 
     def waits(self) -> bool:
         """Whether a ticket of this session waits, or lingers."""
-        return self.keeper is not None or any(ticket.stage in WAITING for ticket in self.tickets.values())
+        return self.lingering is not None or any(ticket.stage in WAITING for ticket in self.tickets.values())
 
 
 class KeyNames:

@@ -78,7 +78,7 @@ class Reconciler:
         if self._is_denied:
             self._read(tickets.values(), self._doubtful)
         else:
-            self._order(ListLease(tickets))
+            self._request(ListLease(tickets))
         return self._due
 
     def answered(self, request: ListLease | ReadKeys, answer: LeaseKeys | Found, now: float) -> None:
@@ -108,19 +108,19 @@ class Reconciler:
             if ticket.waiter is not None and ticket.waiter() is None:
                 self._core.leave(ticket, now)
 
-    def _compare(self, asked: Mapping[str, Ticket], answer: LeaseKeys) -> None:
+    def _compare(self, tickets: Mapping[str, Ticket], answer: LeaseKeys) -> None:
         core = self._core
         if answer.ttl < 0:  # which means no lease, not lost keys
-            core.orders.append(Renew())
+            core.commands.append(Renew())
             return
         there = set(answer.keys)
         strays = [
             key
-            for key in sorted(there - asked.keys() - core.tickets.keys())
+            for key in sorted(there - tickets.keys() - core.tickets.keys())
             if self._named.fullmatch(key.rpartition("/")[2])
         ]
         missing = [
-            ticket for key, ticket in asked.items()
+            ticket for key, ticket in tickets.items()
             if core.tickets.get(key) is ticket and (key not in there or ticket.in_doubt or self._reads_all)
         ]  # fmt: skip
         self._reads_all = False
@@ -134,13 +134,13 @@ class Reconciler:
         keys = list(wanted)
         for first in range(0, len(keys), _READS):
             some = {key: wanted[key] for key in keys[first : first + _READS]}
-            self._order(ReadKeys(some, self._core.revision))
+            self._request(ReadKeys(some, self._core.revision))
 
-    def _take(self, request: ReadKeys, found: Found, now: float) -> None:
+    def _take(self, request: ReadKeys, answer: Found, now: float) -> None:
         core = self._core
-        core.meet(found.revision, request.known, now)
+        core.observe_revision(answer.revision, request.known, now)
         for key, expected in request.tickets.items():
-            kv = found.kvs.get(key)
+            kv = answer.kvs.get(key)
             if expected is None:
                 if kv is not None and key not in core.tickets and kv.lease_id == core.lease_id:
                     logger.warning("key %s belongs to no acquisition of this session: deleting it", key)
@@ -148,7 +148,7 @@ class Reconciler:
                 continue
             created, ticket = expected
             if ticket.created == created and (kv is None or kv.create_revision != created):
-                core.rob(ticket, now)
+                core.key_deleted(ticket, now)
 
     def _close(self, request: ListLease | ReadKeys) -> bool:
         """It is answered; whether it was not before."""
@@ -156,6 +156,6 @@ class Reconciler:
         self._open = [each for each in self._open if each is not request]  # equality would compare all tickets
         return len(self._open) < before
 
-    def _order(self, request: ListLease | ReadKeys) -> None:
+    def _request(self, request: ListLease | ReadKeys) -> None:
         self._open.append(request)
-        self._core.orders.append(request)
+        self._core.commands.append(request)

@@ -7,7 +7,7 @@ of a name above them both keys stand at one place; a view takes whole revisions,
 
 from collections.abc import Sequence
 
-from lock.core.acquisition import Acquisition, Ask
+from lock.core.acquisition import Acquisition, Send
 from lock.core.messages import Create, CreateAll, Written
 from lock.core.queue import Stage
 from lock.errors import EtcdError, EtcdUnavailable, LockCancelled
@@ -19,20 +19,20 @@ class Together:
     def __init__(self) -> None:
         self.acquisitions: list[Acquisition] = []  # to be added before `begin`
 
-    def begin(self, now: float) -> Ask | None:
+    def begin(self, now: float) -> Send | None:
         """The request that creates all keys; None where one of them is not to be written, as when it was cancelled."""
-        asks: list[Ask] = []
+        sends: list[Send] = []
         try:
             for acquisition in self.acquisitions:
                 step = acquisition.next(now)
-                if not isinstance(step, Ask) or not isinstance(step.request, Create):
+                if not isinstance(step, Send) or not isinstance(step.request, Create):
                     return None
-                asks.append(step)
+                sends.append(step)
         finally:
-            if len(asks) < len(self.acquisitions):
-                self._tell_failed([ask.request for ask in asks], EtcdUnavailable("was not sent"), now)
-        creates = tuple(ask.request for ask in asks if isinstance(ask.request, Create))
-        return Ask(CreateAll(creates), min(ask.timeout for ask in asks))
+            if len(sends) < len(self.acquisitions):
+                self._all_failed([send.request for send in sends], EtcdUnavailable("was not sent"), now)
+        creates = tuple(send.request for send in sends if isinstance(send.request, Create))
+        return Send(CreateAll(creates), min(send.timeout for send in sends))
 
     def is_held(self) -> bool:
         """Whether all of them hold; raises where one was cancelled."""
@@ -48,13 +48,13 @@ class Together:
             acquisition.answered(create, written, now)
 
     def failed(self, request: CreateAll, error: EtcdError, now: float) -> None:
-        self._tell_failed(request.creates, error, now)
+        self._all_failed(request.creates, error, now)
 
     def unanswered(self) -> None:
         for acquisition in self.acquisitions:
             acquisition.unanswered()
 
-    def _tell_failed(self, creates: Sequence[object], error: EtcdError, now: float) -> None:
+    def _all_failed(self, creates: Sequence[object], error: EtcdError, now: float) -> None:
         for acquisition, create in zip(self.acquisitions, creates, strict=False):
             assert isinstance(create, Create)
             acquisition.failed(create, error, now)

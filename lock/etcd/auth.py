@@ -12,7 +12,7 @@ class Login:
         self.user = user
         self.password = password
         self.known: str | None = None
-        self._asked: Future[str] | None = None
+        self._pending: Future[str] | None = None
         self._lock = threading.Lock()
 
     def token(self, authenticate: Callable[[Future[str]], object]) -> Future[str]:
@@ -21,25 +21,25 @@ class Login:
         It is asked once for all threads, because etcd makes checking a password expensive on purpose.
         """
         with self._lock:
-            asked, is_first = self._asked, self._asked is None
-            if asked is None:
-                asked = Future()
+            pending, is_first = self._pending, self._pending is None
+            if pending is None:
+                pending = Future()
                 if self.known is not None:  # another thread has got one just now
-                    asked.set_result(self.known)
-                    return asked
-                self._asked = asked
+                    pending.set_result(self.known)
+                    return pending
+                self._pending = pending
         if is_first:
-            asked.add_done_callback(self._learn)
-            authenticate(asked)
-        return asked
+            pending.add_done_callback(self._learn)
+            authenticate(pending)
+        return pending
 
     def forget(self, token: str | None = None) -> None:
         """`token` is not good any more, or none is; it stays if another thread has got a new one already."""
         if token is None or self.known == token:
             self.known = None
 
-    def _learn(self, asked: Future[str]) -> None:
+    def _learn(self, pending: Future[str]) -> None:
         with self._lock:
-            if asked.exception() is None:
-                self.known = asked.result()
-            self._asked = None
+            if pending.exception() is None:
+                self.known = pending.result()
+            self._pending = None

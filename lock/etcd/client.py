@@ -94,13 +94,15 @@ class Client(Transport):
     def grant(self, ttl: int, *, timeout: float | None = None) -> Lease:
         """A new lease of at least `ttl` seconds."""
         request = rpc.LeaseGrantRequest(TTL=ttl)
-        call = Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
+        call = Call(lambda to: to.lease.LeaseGrant, request, lambda response: Lease(response.ID, response.TTL))
         return self.call(call, timeout)
 
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
         request = rpc.LeaseKeepAliveRequest(ID=lease_id)
-        call = Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
+        call = Call(
+            lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda response: max(int(response.TTL), 0)
+        )
         return self.call(call, timeout)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
@@ -111,7 +113,7 @@ class Client(Transport):
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):
             request = rpc.LeaseRevokeRequest(ID=lease_id)
-            self.call(Call(lambda to: to.lease.LeaseRevoke, request, lambda told: None), timeout)
+            self.call(Call(lambda to: to.lease.LeaseRevoke, request, lambda response: None), timeout)
 
     # Keys
 
@@ -156,7 +158,7 @@ class Client(Transport):
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
         request = rpc.StatusRequest()
-        return self.call(Call(lambda to: to.maintenance.Status, request, lambda told: str(told.version)), timeout)
+        return self.call(Call(lambda to: to.maintenance.Status, request, lambda status: str(status.version)), timeout)
 
 
 def _conditions(if_: Conditions) -> list[Created]:

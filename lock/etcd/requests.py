@@ -42,7 +42,7 @@ class Requests:
 
     def time_to_live(self, lease_id: int) -> Call[LeaseStatus]:
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
-        return Call(_time_to_live, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
+        return Call(_time_to_live, request, lambda response: LeaseStatus(response.TTL, response.grantedTTL))
 
     def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
@@ -72,7 +72,7 @@ class Requests:
     def delete_if(self, key: str, conditions: Iterable[Created]) -> Call[bool]:
         return _do_if(conditions, {"request_delete_range": {"key": self._encode(key)}})
 
-    # What the core orders
+    # Requests of the core
 
     def create_key(self, wanted: messages.Create) -> Call[messages.Written]:
         """Write a key unless it exists, or unless anything stands under its prefix; and count that, or list it."""
@@ -124,8 +124,8 @@ class Requests:
         gets = [{"request_range": {"key": self._encode(key)}} for key in wanted.tickets]
 
         def read(response: Any) -> messages.Found:
-            found = [self.decode(kv) for each in response.responses for kv in each.response_range.kvs]
-            return messages.Found({kv.key: kv for kv in found}, response.header.revision)
+            kvs = [self.decode(kv) for each in response.responses for kv in each.response_range.kvs]
+            return messages.Found({kv.key: kv for kv in kvs}, response.header.revision)
 
         return Call(_txn, rpc.TxnRequest(success=gets), read)
 
@@ -187,11 +187,11 @@ class Requests:
         if response.succeeded:
             kvs = [KeyValue(each.key, each.value, revision, revision, each.lease_id) for each in wanted]
             return [messages.Written(kv, 1, None, revision) for kv in kvs]  # each alone, for its queue was free
-        found = [self.decode(kv) for each in response.responses for kv in each.response_range.kvs]
-        is_ours = [kv.lease_id for kv in found] == [each.lease_id for each in wanted]
-        if not is_ours or len({kv.create_revision for kv in found}) > 1:  # an answer to a repetition has all, or none
+        kvs = [self.decode(kv) for each in response.responses for kv in each.response_range.kvs]
+        is_ours = [kv.lease_id for kv in kvs] == [each.lease_id for each in wanted]
+        if not is_ours or len({kv.create_revision for kv in kvs}) > 1:  # an answer to a repetition has all, or none
             return [messages.Written(None, None, None, revision) for _ in wanted]
-        return [messages.Written(kv, 1, None, revision) for kv in found]
+        return [messages.Written(kv, 1, None, revision) for kv in kvs]
 
     def _read_list(self, response: Any, revision: int = 0) -> Snapshot:
         keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)

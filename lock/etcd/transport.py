@@ -279,9 +279,9 @@ class Transport:
         """Ask the endpoints: yields what is to be sent, is sent the responses, and returns the answer."""
         failures = []
         first, count = self.current, len(self.endpoints)
-        for asked in range(count):
-            endpoint = self.endpoints[(first + asked) % count]
-            share = (deadline - now()) / (count - asked)
+        for tried in range(count):
+            endpoint = self.endpoints[(first + tried) % count]
+            share = (deadline - now()) / (count - tried)
             until = now() + share
             try:
                 return call.read((yield from self._ask(endpoint, call, until)))

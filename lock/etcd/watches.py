@@ -285,9 +285,9 @@ class WatchIterator:
     """Changes under one prefix, read by one thread and closed by any."""
 
     def __init__(self, watches: Watches, prefix: str) -> None:
-        self._told: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
+        self._updates: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
         self._watches = watches
-        self._watch = watches.add(prefix, self._told.put)
+        self._watch = watches.add(prefix, self._updates.put)
 
     def __iter__(self) -> Iterator[list[Event]]:
         """Each batch of changes, until `close`; a batch never splits a revision.
@@ -297,19 +297,19 @@ class WatchIterator:
         EtcdError: etcd ended it, `EtcdUnavailable` if it was the connection: list again.
         """
         try:
-            while (told := self.next()) is not None:
-                yield told
+            while (events := self.next()) is not None:
+                yield events
         finally:
             self.close()
 
     def next(self, timeout: float = math.inf) -> list[Event] | None:
         """The next batch; None when it was closed, and queue.Empty after `timeout` seconds. Raises as `__iter__`."""
-        told = self._told.get(timeout=min(timeout, threading.TIMEOUT_MAX))
-        if isinstance(told, EtcdError):
-            raise told
-        return told
+        events = self._updates.get(timeout=min(timeout, threading.TIMEOUT_MAX))
+        if isinstance(events, EtcdError):
+            raise events
+        return events
 
     def close(self) -> None:
         """End the watch; its reader stops. Never waits."""
         self._watches.remove(self._watch)
-        self._told.put(None)
+        self._updates.put(None)

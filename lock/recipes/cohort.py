@@ -78,7 +78,7 @@ class Turn(HeldKey):
         if self.released:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
         self._forget()
-        ticket: Ticket | None = self._engine.tell_here(self._turn.end)
+        ticket: Ticket | None = self._engine.apply_here(self._turn.end)
         return ticket
 
     def _give_up(self) -> None:
@@ -134,11 +134,11 @@ class CohortMutex(QueuedLock[Turn]):
         self._cohort = Cohort(self._engine.core, name, self._prefix, bounds, session.client.timeout)
 
     def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> Turn:
-        if self._cohort.is_kept and cancel is None:
+        if self._cohort.is_lingering and cancel is None:
             self.session.client.check_process()
             deadline(timeout)  # refuses what is none
             owner = threading.current_thread()
-            turn = self._engine.tell_here(self._cohort.take, ref(owner), caller())
+            turn = self._engine.apply_here(self._cohort.take, ref(owner), caller())
             if turn is not None:
                 return self._finish(turn, owner, self._held_by(owner))
         return super()._wait(timeout, cancel, value)

@@ -140,7 +140,7 @@ class HeldKey(Releasable):
         self._create_revision = self._written_at = ticket.created  # its mod revision
         if max_hold is not None:
             reason = f"lock {name!r} was held for {max_hold} s, its max_hold"
-            self._engine.tell(self._engine.core.expire_in, ticket, max_hold, reason)
+            self._engine.apply(self._engine.core.expire_in, ticket, max_hold, reason)
 
     @property
     def lost(self) -> threading.Event:
@@ -183,7 +183,7 @@ class HeldKey(Releasable):
         self._session.client.check_process()
         if self.released:
             raise self._not_held()
-        self._engine.tell(self._fence)
+        self._engine.apply(self._fence)
         return self._session.client.requests.created(self.key, self._create_revision)
 
     def on_contended(self, callback: Callable[[], object]) -> None:
@@ -202,7 +202,7 @@ class HeldKey(Releasable):
         The first call has the session follow the queue, and tells False until it has been listed.
         """
         self._session.client.check_process()
-        return bool(self._engine.tell(self._engine.core.contended, self._ticket))
+        return bool(self._engine.apply(self._engine.core.contended, self._ticket))
 
     def _end(self, owner: object) -> Ticket | None:
         """It counts as released from now on; the ticket to release, None where it is held on."""
@@ -223,13 +223,13 @@ class HeldKey(Releasable):
         client, lease_id = self._session.client, self._session.lease_id
         kv = KeyValue(self.key, b"", self._create_revision, self._written_at, lease_id)
         while True:
-            found = client.replace(kv, value)
-            if found is None or found.create_revision != self._create_revision:
+            current = client.replace(kv, value)
+            if current is None or current.create_revision != self._create_revision:
                 raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
-            self._written_at = found.mod_revision
-            if (found.value, found.lease_id) == (value, lease_id):
+            self._written_at = current.mod_revision
+            if (current.value, current.lease_id) == (value, lease_id):
                 return
-            kv = found._replace(lease_id=lease_id)  # others may have taken the lease from it, too
+            kv = current._replace(lease_id=lease_id)  # others may have taken the lease from it, too
 
     def _fence(self, moment: float) -> None:
         self._engine.core.fence(self._ticket, moment)

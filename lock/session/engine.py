@@ -4,7 +4,7 @@ A lock stands around the core; nothing that blocks, and no callback, is called w
 what its acquisition or release asks for. Beside gRPC's there are at most four threads:
 
 - ``lock-lease`` renews the lease, and waits for each answer;
-- ``lock-worker`` does all else that the core orders (`lock.session.worker`);
+- ``lock-worker`` does all else that the core commands (`lock.session.worker`);
 - ``lock-watch``, of the client, reads the watches, and grants (`lock.etcd.watches`);
 - ``lock-callbacks`` calls the users' callbacks.
 
@@ -28,7 +28,7 @@ from functools import partial
 from typing import Any
 
 from lock.core import messages
-from lock.core.acquisition import FAREWELL_S, Acquisition, Ask, Terms, Wait
+from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.cohort import CohortTurn
 from lock.core.core import Core
 from lock.core.deletions import Deletions
@@ -52,7 +52,7 @@ _TTL_S = 1.0  # for how long the answer about a holder's lease serves all that t
 class Engine:
     """The core of one session and what drives it; `name` is the session's.
 
-    No interrupt comes in `acquire`, `exchange`, `release` and `tell_here`: they are called inside `run_uninterrupted`.
+    No interrupt comes in `acquire`, `exchange`, `release` and `apply_here`: they are called inside `run_uninterrupted`.
     """
 
     def __init__(self, client: Client, ttl: int, name: str) -> None:
@@ -82,7 +82,7 @@ class Engine:
         except RuntimeError:  # a machine that is out of threads
             self._lease.revoke()
             raise
-        self._restored, self._cut_off = partial(self.tell, self.core.restored), partial(self.tell, self.core.cut_off)
+        self._restored, self._cut_off = partial(self.apply, self.core.restored), partial(self.apply, self.core.cut_off)
         client.cluster_listeners.add(self._restored)
         client.close_listeners.add(self._cut_off)
 
@@ -92,9 +92,9 @@ class Engine:
         """The value of a queue key: session, host, process, thread, and the time (JSON)."""
         who = self._identities.get(declared)
         if who is None:
-            told = {"session": self.name, "host": socket.gethostname(), "pid": os.getpid()}
-            told.update((field, value) for field, value in declared._asdict().items() if value is not None)
-            who = self._identities[declared] = json.dumps(told)[:-1]
+            fields = {"session": self.name, "host": socket.gethostname(), "pid": os.getpid()}
+            fields.update((field, value) for field, value in declared._asdict().items() if value is not None)
+            who = self._identities[declared] = json.dumps(fields)[:-1]
         thread = json.dumps(threading.current_thread().name)
         return f'{who}, "thread": {thread}, "since": {time.time():.3f}}}'.encode()
 
@@ -115,10 +115,10 @@ class Engine:
         """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
-            step: Ask | Wait | None = self.tell_here(acquisition.next)
-            while isinstance(step, Ask):
-                ask = partial(self._ask, acquisition, *step)
-                step = self.exchange(acquisition, step.request, ask, then=acquisition.next)
+            step: Send | Sleep | None = self.apply_here(acquisition.next)
+            while isinstance(step, Send):
+                send = partial(self._send, acquisition, *step)
+                step = self.exchange(acquisition, step.request, send, then=acquisition.next)
             if step is None:
                 return acquisition.is_held
             if woken is None:
@@ -140,45 +140,45 @@ class Engine:
 
     def exchange(
         self,
-        asker: Core | Acquisition | CohortTurn | Together | Deletions,
+        sender: Core | Acquisition | CohortTurn | Together | Deletions,
         request: messages.Request,
-        ask: Callable[[], Any],
+        send: Callable[[], Any],
         then: Callable[[float], Any] | None = None,
     ) -> Any:
-        """Tell a part of the core what `ask` returns, or why etcd has not answered, and ask it `then`."""
-        tell: Callable[..., Any] = asker.answered
+        """Give a part of the core what `send` returns, or why etcd has not answered; and do `then`."""
+        receive: Callable[..., Any] = sender.answered
         try:
-            answer = ask()
+            answer = send()
         except EtcdError as error:
-            tell, answer = asker.failed, error
+            receive, answer = sender.failed, error
         except BaseException as error:  # an interrupt, a machine out of memory: nobody knows how far it came
-            if isinstance(asker, Acquisition | CohortTurn | Together):
-                asker.unanswered()
-            self.tell_here(asker.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
+            if isinstance(sender, Acquisition | CohortTurn | Together):
+                sender.unanswered()
+            self.apply_here(sender.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             raise
-        return self.tell_here(tell, request, answer, then=then)
+        return self.apply_here(receive, request, answer, then=then)
 
-    def tell(self, method: Callable[..., Any], *args: Any) -> Any:
-        """Tell the core something, and the time."""
-        return run_uninterrupted(self.tell_here, method, *args)
+    def apply(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Call a method of the core, with the time as its last argument."""
+        return run_uninterrupted(self.apply_here, method, *args)
 
     def note(self, do: Callable[[float], object]) -> None:
-        """Have the core told something without an answer, and the time, before it is told anything else.
+        """Have a method called with the time, before any other; without an answer.
 
         Takes no lock and never waits: any thread may call it, at any moment.
         """
         self._notes.append(do)
         self._worker.wake()
 
-    def tell_here(self, method: Callable[..., Any], *args: Any, then: Callable[[float], Any] | None = None) -> Any:
-        """As `tell`, inside a step; `then`: what is asked next, in the same section of the lock."""
+    def apply_here(self, method: Callable[..., Any], *args: Any, then: Callable[[float], Any] | None = None) -> Any:
+        """As `apply`, inside a step; `then`: what is called next, in the same section of the lock."""
         try:
             with self.lock:
                 if self._notes:
                     self._act_on_notes()
                 moment = now()
-                told = method(*args, moment)
-                return told if then is None else then(moment)
+                result = method(*args, moment)
+                return result if then is None else then(moment)
         finally:
             self.flush()
 
@@ -200,14 +200,14 @@ class Engine:
         if lease_id == self.core.lease_id:
             return self.client.send(call)
         with self.lock:
-            asked_at, known = self._ttls.get(lease_id, (-math.inf, None))
-            if known is None or now() - asked_at > _TTL_S:
-                self._ttls = {lease: asked for lease, asked in self._ttls.items() if now() - asked[0] <= _TTL_S}
+            sent_at, known = self._ttls.get(lease_id, (-math.inf, None))
+            if known is None or now() - sent_at > _TTL_S:
+                self._ttls = {lease: sent for lease, sent in self._ttls.items() if now() - sent[0] <= _TTL_S}
                 known = self.client.send(call, self.client.timeout)
                 self._ttls[lease_id] = now(), known
         return known
 
-    def _ask(self, acquisition: Acquisition | CohortTurn, request: messages.Request, timeout: float) -> Any:
+    def _send(self, acquisition: Acquisition | CohortTurn, request: messages.Request, timeout: float) -> Any:
         if not isinstance(request, messages.TimeToLive):
             return self.client.call_here(self.call_of(request), timeout, acquisition.unanswered)
         try:
@@ -220,18 +220,18 @@ class Engine:
     def release(self, ticket: Ticket, *, wait: bool) -> bool:
         """Free a lock; whether there is nothing more to wait for or to tell. Raises as `Core.release`."""
         deletions = self.core.deletions
-        request = self.tell_here(partial(self.core.release, waits=wait), ticket)
+        request = self.apply_here(partial(self.core.release, waits=wait), ticket)
         if request is None:
             return True
-        ask = partial(self.client.call_here, self.call_of(request), unanswered=partial(deletions.doubt, request))
-        self.exchange(deletions, request, ask)
-        return ticket.is_gone and ticket.was_there and ticket.failure is None and self.core.remaining(now()) > 0.0
+        send = partial(self.client.call_here, self.call_of(request), unanswered=partial(deletions.doubt, request))
+        self.exchange(deletions, request, send)
+        return ticket.is_released and ticket.was_there and ticket.failure is None and self.core.remaining(now()) > 0.0
 
     def ensure(self, ticket: Ticket) -> None:
         moment = now()
         if moment >= ticket.expires or ticket.failure is not None or self.core.remaining(moment) <= 0.0:
-            self.tell(self.core.poll)
-            self.tell(self.core.check, ticket)
+            self.apply(self.core.poll)
+            self.apply(self.core.check, ticket)
 
     def lost_event(self, ticket: Ticket) -> threading.Event:
         with self.lock:
@@ -279,7 +279,7 @@ class Engine:
 
     def close(self, reason: str, until: float) -> None:
         """End the session by that time; the lease is revoked, which frees all that is held and queued."""
-        first = self.tell(lambda now: self.core.lose(reason))
+        first = self.apply(lambda now: self.core.lose(reason))
         self._lease.stop()
         if first:
             self._lease.revoke(_left(until))
@@ -296,11 +296,11 @@ class Engine:
     def flush(self) -> None:
         """Wake those whose tickets have changed, and have the worker do what the core wants; without the lock."""
         core = self.core
-        if core.news:
+        if core.changes:
             with self.lock:
-                news, core.news = core.news, []
+                changes, core.changes = core.changes, []
             late: list[Callable[[], object]] = []
-            for ticket in news:
+            for ticket in changes:
                 if ticket.wake is not None or ticket.failure is not None:
                     late += self._wake(ticket)
             for callback in late:
@@ -308,18 +308,18 @@ class Engine:
         if core.failure is not None and not self.lost.is_set():
             self._end()
         if self._contended:
-            self._tell_contended()
-        if core.orders or core.is_early:
+            self._call_contended()
+        if core.commands or core.is_early:
             core.is_early = False
             self._worker.wake()
 
-    def poll(self, orders: deque[messages.Order]) -> float:
+    def poll(self, commands: deque[messages.Command]) -> float:
         """For the worker: do what is due, and add what it has to do; when to call it again."""
         with self.lock:
             self._act_on_notes()
             due = self.core.poll(now())
-            orders += self.core.orders
-            self.core.orders.clear()
+            commands += self.core.commands
+            self.core.commands.clear()
             self.core.is_early = False
         self.flush()
         return due
@@ -341,7 +341,7 @@ class Engine:
             listeners, ticket.listeners = ticket.listeners or [], None
         return listeners
 
-    def _tell_contended(self) -> None:
+    def _call_contended(self) -> None:
         with self.lock:
             held = [each for each in self._contended if each[0].stage is Stage.HELD and each[0].failure is None]
             due = [each for each in held if self.core.contended(each[0], now())]

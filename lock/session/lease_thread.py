@@ -70,14 +70,14 @@ class LeaseThread(threading.Thread):
         try:
             if left > 0.0:
                 ttl = engine.client.keep_alive(core.lease_id, timeout=min(engine.client.timeout, left))
-                engine.tell(core.renewed, sent, ttl)
+                engine.apply(core.renewed, sent, ttl)
                 pause = ttl / 3 - (now() - sent)
         except EtcdError as error:
             logger.info("lease %x was not renewed, %.1f s left: %s", core.lease_id, core.deadline - now(), error)
         except Exception:  # a machine that is out of threads or memory; all that relies on the lease has to be told
             logger.exception("lease %x was not renewed, %.1f s left", core.lease_id, core.deadline - now())
         if now() >= core.deadline:
-            engine.tell(core.poll)
+            engine.apply(core.poll)
         return pause
 
     def _give_back(self) -> None:

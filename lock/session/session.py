@@ -95,7 +95,7 @@ class Session:
     def ensure(self) -> None:
         """Raise `SessionLost` if the lease is not surely ours, `ForkedError` in a child process."""
         self.client.check_process()
-        self._engine.tell(self._engine.core.ensure)
+        self._engine.apply(self._engine.core.ensure)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the session is over, also by `close`; at once if it is already.

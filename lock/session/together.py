@@ -20,10 +20,10 @@ logger = logging.getLogger(__name__)
 
 def attempt(engine: Engine, together: Together) -> None:
     """Send it, and have all of its acquisitions told what etcd answers. Where no interrupt comes."""
-    step = engine.tell_here(together.begin)
+    step = engine.apply_here(together.begin)
     if step is not None:
-        ask = partial(engine.client.call_here, engine.call_of(step.request), step.timeout, together.unanswered)
-        engine.exchange(together, step.request, ask)
+        send = partial(engine.client.call_here, engine.call_of(step.request), step.timeout, together.unanswered)
+        engine.exchange(together, step.request, send)
 
 
 def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> list[LockError]:
@@ -33,7 +33,7 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
     next holder is of this session.
     """
     until, deletions = now() + engine.client.timeout, engine.core.deletions
-    groups, attended, failures = engine.tell_here(partial(deletions.release_all, tickets, waits=wait))
+    groups, attended, failures = engine.apply_here(partial(deletions.release_all, tickets, waits=wait))
     for request in groups:
         call, unanswered = engine.call_of(request), partial(deletions.doubt, request)
         engine.exchange(deletions, request, partial(engine.client.call_here, call, unanswered=unanswered))
@@ -43,7 +43,7 @@ def release_all(engine: Engine, tickets: Sequence[Ticket], *, wait: bool) -> lis
 
 def wait_until_gone(engine: Engine, tickets: Sequence[Ticket], until: float) -> None:
     """Wait until then for deletions that were sent and have not freed the lock. Where no interrupt comes."""
-    waiting = [ticket for ticket in tickets if not ticket.is_gone]
+    waiting = [ticket for ticket in tickets if not ticket.is_released]
     if waiting:
         gone = InterruptSafeEvent()
         for ticket in waiting:
@@ -55,7 +55,7 @@ def wait_until_gone(engine: Engine, tickets: Sequence[Ticket], until: float) -> 
 
 def is_over(engine: Engine, tickets: Sequence[Ticket], until: float) -> bool:
     """Whether there is nothing to wait for: the keys are deleted, or will not be in time."""
-    return all(ticket.is_gone for ticket in tickets) or now() >= until or engine.client.closed
+    return all(ticket.is_released for ticket in tickets) or now() >= until or engine.client.closed
 
 
 def check_all(engine: Engine, tickets: Sequence[Ticket]) -> list[LockError]:
@@ -72,11 +72,11 @@ def check_all(engine: Engine, tickets: Sequence[Ticket]) -> list[LockError]:
 def check(engine: Engine, ticket: Ticket) -> None:
     """Raise where it was lost, or will not be deleted; the deletion may still be on its way."""
     core = engine.core
-    if not ticket.is_gone and engine.client.closed:
+    if not ticket.is_released and engine.client.closed:
         end = f"it goes with its lease, within {core.ttl} s"
         raise EtcdUnavailable(f"{CLOSED} before key {ticket.key!r} was released: {end}")
     engine.ensure(ticket)
-    if ticket.is_gone:
+    if ticket.is_released:
         if not ticket.was_there:
             raise LockLost(f"key {ticket.key!r} was gone before it was released")
     elif not core.deletions.is_reported:  # once, for all keys that are deleted later

@@ -1,4 +1,4 @@
-"""Does what no caller waits for: what the core orders, watches, timers, and the notes that callers leave.
+"""Does what no caller waits for: what the core commands, watches, timers, and the notes that callers leave.
 
 It also tells a program that the lease may end, while there is time to stop cleanly.
 
@@ -71,13 +71,13 @@ class Worker:
             self._thread.join(timeout)
 
     def _work(self) -> None:
-        engine, orders = self._engine, deque[messages.Order]()
+        engine, commands = self._engine, deque[messages.Command]()
         while True:
             try:
-                due = min(engine.poll(orders), self._look_after_renewals())
-                while orders:
-                    self._carry_out(orders[0])
-                    orders.popleft()
+                due = min(engine.poll(commands), self._look_after_renewals())
+                while commands:
+                    self._carry_out(commands[0])
+                    commands.popleft()
                 if engine.core.failure is not None:
                     return
                 if self._watches:
@@ -116,25 +116,25 @@ class Worker:
                     engine.exchange(engine.core, request, done.result)
                 item = self._inbox.get_nowait()
 
-    def _carry_out(self, order: messages.Order) -> None:
+    def _carry_out(self, command: messages.Command) -> None:
         engine = self._engine
         watches = engine.client.watches
-        match order:
+        match command:
             case messages.Follow():
-                told = partial(engine.tell, engine.core.following.told, order.prefix)
-                self._watches[order.prefix] = watches.add(order.prefix, told)
+                handle = partial(engine.apply, engine.core.following.handle_event, command.prefix)
+                self._watches[command.prefix] = watches.add(command.prefix, handle)
             case messages.Reopen():
-                if order.prefix in self._watches:
-                    logger.debug("the watch of %s was behind: watching anew", order.prefix)
-                    watches.reopen(self._watches[order.prefix])
+                if command.prefix in self._watches:
+                    logger.debug("the watch of %s was behind: watching anew", command.prefix)
+                    watches.reopen(self._watches[command.prefix])
             case messages.Unfollow():
-                watch = self._watches.pop(order.prefix, None)
+                watch = self._watches.pop(command.prefix, None)
                 if watch is not None:
                     watches.remove(watch)
             case messages.Renew():
                 engine.renew_lease()
             case _:
-                self._send(order)
+                self._send(command)
 
     def _send(self, request: messages.Request) -> None:
         engine = self._engine

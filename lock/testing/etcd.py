@@ -60,7 +60,7 @@ class MemoryEtcd:
             self._server.etcd.remove([key])
         if not self._server.is_silent:
             for session in self._sessions():
-                session._engine.tell(partial(_rob, session._engine.core, key))
+                session._engine.apply(partial(_delete_by_hand, session._engine.core, key))
 
     def silence(self) -> None:
         """Answer no call until `resume`: each fails at once with `EtcdUnavailable`, as with no server at the port."""
@@ -95,16 +95,16 @@ class MemoryEtcd:
             self._server.etcd.expire(now())
         for session in self._sessions():
             session._engine._lease.renew()
-            session._engine.tell(partial(_poll, session._engine.core))
+            session._engine.apply(partial(_poll, session._engine.core))
 
 
-def _rob(core: Core, key: str, moment: float) -> None:
+def _delete_by_hand(core: Core, key: str, moment: float) -> None:
     ticket = core.tickets.get(key)
     if ticket is not None:
-        core.rob(ticket, moment)
+        core.key_deleted(ticket, moment)
 
 
 def _poll(core: Core, moment: float) -> None:
     """Do what is due, and wake each wait."""
     core.poll(moment)
-    core.news += [*core.tickets.values(), *(turn for cohort in core.cohorts for turn in cohort.waits)]
+    core.changes += [*core.tickets.values(), *(turn for cohort in core.cohorts for turn in cohort.waits)]

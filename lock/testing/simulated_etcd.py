@@ -61,7 +61,7 @@ class SimulatedEtcd:
         ttl, end = self.leases.get(lease_id, (0, self._time - 1))
         return LeaseStatus(int(end - self._time), ttl)
 
-    # What the core orders
+    # Requests of the core
 
     def create_key(self, request: messages.Create) -> messages.Written:
         if not self.under(request.prefix) if request.if_free else request.key not in self.keys:

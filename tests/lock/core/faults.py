@@ -36,7 +36,7 @@ def faults_of(world: World) -> list[Move]:
             found.append(("cut", number, prefix))
             if any(event.deleted for events in watch.pending[:1] for event in events):
                 found.append(("leave_out", number, prefix))
-    found += [("rob", key) for key in world.etcd.keys]
+    found += [("delete_by_hand", key) for key in world.etcd.keys]
     names = {
         name for process in world.processes for actor in process.actors for want in actor.wants for name in want.names
     }
@@ -63,7 +63,7 @@ def _faults_of_process(world: World, process: Process) -> list[Move]:
             found.append(("meddle_with_turn", number, actor.number, "leave"))
     for key in process.core.tickets:
         whats = ["contended", "expire_in", "check"]
-        if not (process.cohort.turn or process.cohort.is_kept or process.cohort.waits):
+        if not (process.cohort.turn or process.cohort.is_lingering or process.cohort.waits):
             whats += ["fence", "release", "leave", "cancel"]  # of a cohort's ticket, callers reach these by their turns
         found += [("meddle", number, key, what) for what in whats]
     return found
@@ -239,11 +239,11 @@ def leave_out(world: World, number: int, prefix: str) -> None:
         del watch.pending[0]
 
 
-def rob(world: World, key: str) -> None:
+def delete_by_hand(world: World, key: str) -> None:
     """A key is deleted by hand."""
     kv = world.etcd.keys[key]
     for process in world.processes:
-        process.robbed.append((key, kv.create_revision))
+        process.deleted_by_hand.append((key, kv.create_revision))
         for held in (held for actor in process.actors for held in actor.holds):
             held.excused = held.excused or (held.ticket.key, held.token[0]) == (key, kv.create_revision)
     world.etcd.remove([key])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lock.core import messages
-from lock.core.acquisition import Acquisition, Ask, Terms, Wait
+from lock.core.acquisition import Acquisition, Send, Sleep, Terms
 from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.queue import Stage, Ticket
@@ -220,7 +220,7 @@ class Process:
         self.state = "runs"  # paused, dead
         self.due: float = math.inf
         self.renews = True  # its lease
-        self.robbed: list[tuple[str, int]] = []
+        self.deleted_by_hand: list[tuple[str, int]] = []
         self.was_restored = False
 
     def is_renewed(self) -> bool:
@@ -229,35 +229,35 @@ class Process:
     # Driving the core
 
     def flush(self) -> None:
-        """Wake whose tickets have changed, and carry out what the core orders."""
+        """Wake whose tickets have changed, and carry out what the core commands."""
         core, world = self.core, self.world
         for _ in range(50):
-            news, core.news = core.news, []
-            for ticket in news:
+            changes, core.changes = core.changes, []
+            for ticket in changes:
                 if isinstance(ticket, Ticket):
                     self.judge(ticket)
                 if ticket.wake is not None:
                     ticket.wake()
             core.is_early = False
             self.due = core.poll(world.now)
-            orders, core.orders = core.orders, []
-            for order in orders:
-                self.carry_out(order)
-            if not (core.orders or core.is_early or core.news):
+            commands, core.commands = core.commands, []
+            for command in commands:
+                self.carry_out(command)
+            if not (core.commands or core.is_early or core.changes):
                 return
         raise Violation(f"session {self.number} looks again and again")
 
-    def carry_out(self, order: messages.Order) -> None:
+    def carry_out(self, command: messages.Command) -> None:
         etcd, core = self.world.etcd, self.core
-        match order:
+        match command:
             case messages.Follow() | messages.Reopen():
-                etcd.watches[self.number, order.prefix] = Watch()
+                etcd.watches[self.number, command.prefix] = Watch()
             case messages.Unfollow():
-                etcd.watches.pop((self.number, order.prefix), None)
+                etcd.watches.pop((self.number, command.prefix), None)
             case messages.Renew():
                 core.renewed(self.world.now, etcd.keep_alive(core.lease_id, self.world.now), self.world.now)
             case _:
-                self.send(order, core)
+                self.send(command, core)
 
     def send(self, request: Any, asker: Any, actor: Actor | None = None) -> None:
         self.world.flights.append(Flight(self, request, asker, actor))
@@ -265,7 +265,7 @@ class Process:
     def judge(self, ticket: Ticket) -> None:
         """A loss is told only where there was one."""
         if type(ticket.failure) is LockLost and ticket.created is not None and not self.was_restored:
-            was_lost = ticket.in_doubt and any(key == ticket.key for key, _ in self.robbed)
+            was_lost = ticket.in_doubt and any(key == ticket.key for key, _ in self.deleted_by_hand)
             is_there = self.world.etcd.has(ticket.key, ticket.created)
             require(was_lost or not is_there, f"{ticket.key} is told to be lost, and is there")
 
@@ -354,10 +354,10 @@ class Process:
             current.leave(self.world.now)
             self.release(actor)
             return
-        if isinstance(step, Ask):
+        if isinstance(step, Send):
             actor.state = "asks"
             self.send(step.request, current, actor)
-        elif isinstance(step, Wait):
+        elif isinstance(step, Sleep):
             actor.state, actor.until = "waits", step.until
             current.wakes.wake = actor.wake
             if actor.until <= self.world.now:
@@ -377,7 +377,7 @@ class Process:
         require(is_its_turn, f"{actor} holds {ticket.key}, whose hold or turn is over")
         token = ticket.created, turn.number if turn is not None else 0
         held = Hold(ticket.queue.prefix, want.terms, ticket, turn, token)
-        held.excused = self.was_restored or (ticket.key, ticket.created) in self.robbed
+        held.excused = self.was_restored or (ticket.key, ticket.created) in self.deleted_by_hand
         ticket.waiter = None
         actor.holds.append(held)
         actor.current = None
@@ -400,7 +400,7 @@ class Process:
 
     def note_fence(self, ticket: Ticket, turn: int = 0) -> None:
         """A condition was given: nobody else may hold while it is true."""
-        if not self.was_restored and (ticket.key, ticket.created) not in self.robbed:
+        if not self.was_restored and (ticket.key, ticket.created) not in self.deleted_by_hand:
             token = ticket.created or 0, turn
             self.world.fenced.append((ticket.queue.prefix, ticket.key, token))
             self.world.check_fence(ticket.queue.prefix, ticket, token)
@@ -515,9 +515,8 @@ class World:
         for process in self.processes:
             watch = self.etcd.watches.get((process.number, "m/"))
             is_followed = watch is not None and watch.state != "asked"
-            require(
-                is_followed or not process.cohort.is_kept, f"session {process.number} lingers, and no watch tells it"
-            )
+            is_safe = is_followed or not process.cohort.is_lingering
+            require(is_safe, f"session {process.number} lingers, and no watch tells it")
             for held in (held for actor in process.actors for held in actor.holds):
                 is_lost = process.core.remaining(self.now) <= 0.0 or held.ticket.failure is not None
                 require(is_lost or not held.told_lost, f"the loss of {held.ticket.key} is taken back")
@@ -616,7 +615,7 @@ class World:
             watch.state = "open"  # at the server a moment before; what it tells comes later in any case
         else:
             told = watch.pending.pop(0)
-        process.core.following.told(prefix, told, self.now)
+        process.core.following.handle_event(prefix, told, self.now)
         process.flush()
 
     def _arrive(self, place: int) -> None:

@@ -75,7 +75,7 @@ def grant_any(grants: Grants, ticket: Ticket, token: int | None) -> None:
     """Without a look at the create revision."""
     if ticket.stage in (Stage.WRITING, Stage.QUEUED) and ticket.failure is None:
         ticket.created, ticket.stage = token, Stage.HELD
-        grants._core.news.append(ticket)
+        grants._core.changes.append(ticket)
 
 
 def reuse(names: KeyNames, ticket: Ticket) -> None:
@@ -87,7 +87,7 @@ def believe_the_lease(watcher: reconciler.Reconciler, asked: dict[Any, Any], ans
     for key, ticket in asked.items():
         found = watcher._core.tickets.get(key)
         if answer.ttl >= 0 and key not in answer.keys and found is not None and found is ticket:
-            watcher._core.rob(found, 0.0)
+            watcher._core.key_deleted(found, 0.0)
 
 
 def count_from_the_answer(core: Core, sent: float, ttl: int, now: float) -> None:

@@ -25,7 +25,7 @@ WORLDS: dict[str, Plan] = {
     "turns": Plan((((TURN,), (TURN,)),), linger=0.1),
     "cohort": Plan((((TURN,), (TURN,)), ((LOCK,),)), linger=0.1),
     "ended": Plan((((TURN,), (TURN,)),), kinds=("meddle_with_turn", "cancel", "abandon")),
-    "lingers": Plan((((TURN, TURN, TURN),),), linger=0.6, kinds=("cut", "leave_out", "rob")),
+    "lingers": Plan((((TURN, TURN, TURN),),), linger=0.6, kinds=("cut", "leave_out", "delete_by_hand")),
     "late turn": Plan((((TURN, TURN, TURN),),), linger=0.9, kinds=("starve",)),
     "read-write": Plan((((READ,), (WRITE,)), ((READ,),))),
     "semaphore": Plan((((PERMIT,), (PERMIT,)), ((PERMIT,),))),

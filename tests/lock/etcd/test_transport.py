@@ -227,7 +227,7 @@ def test_a_watch_stays(both: Client, far: Client, proxy: Proxy, client: Client, 
     delete(client, kv.key)
 
 
-def test_a_web_proxy_is_not_asked(etcd: Etcd, refused: str, monkeypatch: Patch) -> None:
+def test_a_web_proxy_is_not_pending(etcd: Etcd, refused: str, monkeypatch: Patch) -> None:
     """Where one is in the environment, as on many a company's laptop, gRPC would send everything there."""
     for variable in ("http_proxy", "https_proxy", "grpc_proxy"):
         monkeypatch.setenv(variable, f"http://{refused}")
@@ -241,7 +241,7 @@ def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:
         in_thread(client.status, timeout=60.0)
         login = client.login
         assert login is not None
-        wait_until(lambda: login._asked is not None)
+        wait_until(lambda: login._pending is not None)
         assert seconds(lambda: client.status(timeout=0.3)) < 30
         assert_raises(EtcdUnavailable, list, client.watch("a/"), match="logging in")
 

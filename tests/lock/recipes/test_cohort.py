@@ -19,7 +19,7 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from lock import Client, CohortMutex, CohortToken, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
-from lock.core.acquisition import Ask
+from lock.core.acquisition import Send
 from lock.core.cohort import CohortTurn
 from lock.core.messages import Create
 from lock.errors import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
@@ -167,30 +167,30 @@ def test_a_write_takes_no_longer_than_its_thread_may_wait(client: Client, mutex:
     began = now()
     turn = CohortTurn(mutex._cohort, began, deadline=began + 1.0)
 
-    def ask(seconds: float) -> Ask:
-        step = mutex._engine.tell(lambda _: turn.next(began + seconds))
-        assert isinstance(step, Ask)
+    def ask(seconds: float) -> Send:
+        step = mutex._engine.apply(lambda _: turn.next(began + seconds))
+        assert isinstance(step, Send)
         return step
 
-    def fail(asked: Ask, seconds: float) -> None:
+    def fail(asked: Send, seconds: float) -> None:
         assert isinstance(asked.request, Create)
         request = asked.request
         silent = EtcdUnavailable("silent")
-        mutex._engine.tell(lambda _: turn.failed(request, silent, began + seconds))
+        mutex._engine.apply(lambda _: turn.failed(request, silent, began + seconds))
 
     assert client.timeout == 2.0
     fail(first := ask(0.0), 2.0)
     fail(second := ask(2.5), 3.0)
     assert [first.timeout, second.timeout] == pytest.approx([2.0, 0.5])
-    assert_raises(EtcdUnavailable, mutex._engine.tell, lambda _: turn.next(began + 3.0), match="no place in the queue")
+    assert_raises(EtcdUnavailable, mutex._engine.apply, lambda _: turn.next(began + 3.0), match="no place in the queue")
 
 
 def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
     """A turn that ends before a cancelled thread has woken goes to another."""
     asleep = CohortTurn(mutex._cohort, now(), deadline=math.inf)
     with mutex.acquire(timeout=WAIT_S):
-        mutex._engine.tell(asleep.next)
-        mutex._engine.tell(partial(asleep.cancel, LockCancelled("cancelled")))
+        mutex._engine.apply(asleep.next)
+        mutex._engine.apply(partial(asleep.cancel, LockCancelled("cancelled")))
     assert not asleep.is_held
     mutex.acquire(timeout=WAIT_S).release()
 
@@ -255,20 +255,20 @@ def keep(make: Make, client: Client, *, linger: float = WAIT_S) -> CohortMutex:
     """A mutex whose process keeps the hold after the turn that has just ended."""
     mutex = make(linger=linger)
 
-    def is_kept() -> bool:
+    def is_lingering() -> bool:
         mutex.acquire(timeout=WAIT_S).release()
-        return mutex._cohort.is_kept
+        return mutex._cohort.is_lingering
 
-    wait_until(is_kept)
+    wait_until(is_lingering)
     return mutex
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("is_lingering", [False, True])
 def test_a_turn_names_its_own_thread_and_line(
-    make: Make, client: Client, is_kept: bool, caplog: pytest.LogCaptureFixture
+    make: Make, client: Client, is_lingering: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In the key that it queues with, and in the log where it is dropped."""
-    mutex = keep(make, client) if is_kept else make()
+    mutex = keep(make, client) if is_lingering else make()
     turn, line = mutex.acquire(timeout=WAIT_S), sys._getframe().f_lineno
     assert "thread MainThread" in mutex.contenders()[0].owner
     mutex._held_by(threading.current_thread()).clear()  # as when the thread has ended
@@ -327,7 +327,7 @@ def test_a_kept_hold_ends(
     mutex = keep(make, client, linger=0.3 if end is end_by_time else 10 * WAIT_S)
     end(mutex, theirs, client)
     wait_until(lambda: keys(client, mutex.name) == [])
-    assert not mutex._cohort.is_kept
+    assert not mutex._cohort.is_lingering
 
 
 def test_a_kept_hold_ends_after_a_second(client: Client, make: Make, stranger: Session, name: str) -> None:

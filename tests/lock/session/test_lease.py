@@ -193,7 +193,7 @@ def test_a_lost_lease_is_given_back(
     with Session(far, ttl=60) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         proxy.refuse()
-        session._engine.tell(lambda now: session._engine.core.lose("is lost by a test"))
+        session._engine.apply(lambda now: session._engine.core.lose("is lost by a test"))
         assert hold.lost.is_set()
         wait_until(lambda: "was not revoked" in caplog.text)
         assert keys(client, name) == [hold.key]

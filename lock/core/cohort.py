@@ -21,7 +21,7 @@ from typing import Any
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.core import Core
 from lock.core.messages import Create, ListQueues, TimeToLive
-from lock.core.queue import Stage, Ticket
+from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockTimeout, NotHeld
 
 OLDEST_S = 1.0
@@ -37,7 +37,7 @@ class Bounds:
     linger: float
 
 
-class Cohort:
+class Cohort(Observer):
     """The turns of one name in one session."""
 
     def __init__(self, core: Core, name: str, prefix: str, bounds: Bounds, timeout: float) -> None:
@@ -65,7 +65,7 @@ class Cohort:
         if self._lingering is not None and self._take_lingering(turn, now):
             return
         self.core.ensure_open(now)
-        self.core.cohorts[self] = None
+        self.core.observers[self] = None
         self.waits.append(turn)
 
     def take(self, owner: object, where: str, now: float) -> CohortTurn | None:
@@ -116,12 +116,12 @@ class Cohort:
             self.is_contended = not is_alone and self.core.contended(ticket, now)
             is_spent = self._taken >= self._bounds.batch or now >= self._slice_ends
             if self.waits and not (self.is_contended and is_spent):
-                ticket.event = ticket.listeners = None  # what comes now is not the loss of this turn
+                ticket.loss = None  # what comes now is not the loss of this turn
                 self.core.changes.append(self.waits[0])
                 self._start(self.waits.popleft(), ticket)
                 return None
             if is_alone and self._bounds.linger and not self.waits:
-                ticket.event = ticket.listeners = None
+                ticket.loss = None
                 self._linger(ticket, now)
                 return None
         self._give_up()
@@ -184,9 +184,9 @@ class Cohort:
 
     # Lingering
 
-    def look(self, now: float) -> None:
-        """Something has changed in the queue of a hold that lingers."""
-        if self._lingering is not None and not self._lingering.queue.is_alone(self._lingering):
+    def look(self, queue: Queue, now: float) -> None:
+        """Of a hold that lingers."""
+        if self._lingering is not None and not queue.is_alone(self._lingering):
             self.stop_lingering(now)
 
     def poll(self, now: float) -> float:
@@ -206,7 +206,7 @@ class Cohort:
         self._give_up()
 
     def _linger(self, ticket: Ticket, now: float) -> None:
-        self._lingering, ticket.queue.lingering = ticket, self
+        self._lingering, ticket.queue.observers[self] = ticket, None
         self._lingers_until = min(now + self._bounds.linger, self._ends)
         if self._lingers_until < self._due:
             self._due, self.core.is_early = self._lingers_until, True
@@ -225,7 +225,7 @@ class Cohort:
     def _stop_lingering(self) -> Ticket:
         ticket, self._lingering = self._lingering, None
         assert ticket is not None
-        ticket.queue.lingering = None
+        ticket.queue.observers.pop(self, None)
         return ticket
 
     def _is_young(self, ticket: Ticket, now: float) -> bool:
@@ -267,7 +267,7 @@ class Cohort:
         if self.waits:
             self.wake_first()
         elif self.turn is None:
-            self.core.cohorts.pop(self, None)
+            self.core.observers.pop(self, None)
 
 
 @dataclass(eq=False)

@@ -12,20 +12,16 @@ Error handling: whatever is in doubt is compared with etcd by `lock.core.reconci
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lock.core.admission import Admission
 from lock.core.deletions import Deletions
-from lock.core.expiry import Expiry
 from lock.core.following import Following
 from lock.core.grants import Grants
 from lock.core.messages import Command, Create, Delete, ListLease, ListQueues, ReadKeys, Renew, Request, Written
-from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
+from lock.core.queue import OVER, WAITING, KeyNames, Observer, Queue, Stage, Ticket, Waiter
 from lock.core.reconciler import Reconciler
-from lock.errors import EtcdUnavailable, HoldExpired, LockCancelled, LockError, LockLost, NotHeld, SessionLost
-
-if TYPE_CHECKING:
-    from lock.core.cohort import Cohort, CohortTurn
+from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockLost, NotHeld, SessionLost
 
 
 class Core:
@@ -40,17 +36,16 @@ class Core:
         self.is_cut_off = False  # likewise, as no call of etcd will be answered
         self.revision = 0  # the highest that etcd has told
         self.tickets: dict[str, Ticket] = {}  # by key
-        self.cohorts: dict[Cohort, None] = {}  # that hold or wait
         self.queues: dict[str, Queue] = {}  # by prefix
         self.commands: list[Command] = []  # what the driver has to do, in this order; it empties the list
-        self.changes: list[Ticket | CohortTurn] = []  # those that changed; likewise
+        self.changes: list[Waiter] = []  # those that changed; likewise
+        self.observers: dict[Observer, None] = {}
         self.is_early = False  # `poll` has to be called sooner than it has said; the driver resets it
         self.deletions = Deletions(self)
         self.reconciler = Reconciler(self, sent)
         self.grants = Grants(self)
         self._owner = owner
         self._key_names = KeyNames(lease_id)
-        self._expiry = Expiry()
         self.following = Following(self, sent)
         self._senders: dict[type, Any] = {
             Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
@@ -93,9 +88,9 @@ class Core:
             ticket.failure = ticket.failure or self.failure
             ticket.stage = Stage.RELEASED
         self.changes += self.tickets.values()
-        for cohort in self.cohorts:
-            cohort.lose(self.failure)
-        self.cohorts.clear()
+        for observer in self.observers:
+            observer.lose(self.failure)
+        self.observers.clear()
         self.following.clear()
         self.tickets.clear()
         self.queues.clear()
@@ -121,8 +116,8 @@ class Core:
         refusal = self._refusal()
         for ticket in list(self.tickets.values()):
             self.cancel(ticket, refusal, now)
-        for cohort in list(self.cohorts):
-            cohort.drain(refusal, now)
+        for observer in list(self.observers):
+            observer.drain(refusal, now)
 
     # From nothing to a hold
 
@@ -146,8 +141,8 @@ class Core:
         queue.tickets[key] = self.tickets[key] = ticket
         if queue.view is not None:
             queue.view.follow(rule)
-        if queue.lingering is not None:
-            queue.lingering.look(now)
+        if queue.observers:
+            queue.changed(now)
         return ticket
 
     def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
@@ -212,11 +207,6 @@ class Core:
         view = ticket.queue.view
         return view is not None and ticket.queue.is_listed and view.has_waiters(ticket.rule)
 
-    def expire_in(self, ticket: Ticket, seconds: float, reason: str, now: float) -> None:
-        """Give the hold up after so long. Stage: HELD; else nothing is done."""
-        if ticket.stage is Stage.HELD:
-            self.is_early = self._expiry.add(ticket, now + seconds, reason) or self.is_early
-
     def fence(self, ticket: Ticket, now: float) -> None:
         """A transaction relies on the key from now on, so nobody else may hold before it is deleted. Stage: HELD.
 
@@ -261,13 +251,18 @@ class Core:
     def cancel(self, ticket: Ticket, failure: LockError, now: float) -> None:
         """It waits no more. Stages: WRITING, QUEUED; else nothing is done: a hold is never cancelled."""
         if ticket.stage in WAITING and ticket.failure is None:
-            self._fail(ticket, failure, now)
+            self.fail(ticket, failure, now)
+
+    def fail(self, ticket: Ticket, failure: LockError, now: float) -> None:
+        """It waits or holds no more, and this is why. Stages: WRITING, QUEUED, HELD."""
+        ticket.failure = failure
+        self.leave(ticket, now)
 
     def key_deleted(self, ticket: Ticket, now: float) -> None:
         """Its key was deleted from elsewhere. Stages: WRITING, QUEUED, HELD; else nothing is done."""
         if ticket.stage not in OVER:
             failure = LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more")
-            self._fail(ticket, failure, now)
+            self.fail(ticket, failure, now)
             self.commands.append(Renew())  # a key that is gone may mean that the lease is
 
     def gone(self, ticket: Ticket, *, was_there: bool) -> None:
@@ -318,12 +313,10 @@ class Core:
             self.lose(f"could not be kept alive for {self.ttl} s")
         if self.failure is not None:
             return math.inf
-        for ticket, reason in self._expiry.take(now):
-            self._fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
+        times = [self.deadline, *(observer.poll(now) for observer in list(self.observers))]
         if now >= self.following.due:
             self.following.look(now)
-        cohorts = [cohort.poll(now) for cohort in list(self.cohorts)]  # first: what they end is deleted below
-        times = [self.deadline, *cohorts, self.deletions.poll(now), self.reconciler.poll(now), self._expiry.next()]
+        times += self.deletions.poll(now), self.reconciler.poll(now)  # last: what was ended above is deleted
         if self.following.followed:
             times.append(self.following.due)
         return min(times)
@@ -332,10 +325,6 @@ class Core:
         self.check(ticket, now)
         if ticket.stage is not Stage.HELD:
             raise NotHeld(f"key {ticket.key!r} is not held: it was given up before")
-
-    def _fail(self, ticket: Ticket, failure: LockError, now: float) -> None:
-        ticket.failure = failure
-        self.leave(ticket, now)
 
     def _drop(self, ticket: Ticket) -> None:
         ticket.stage = Stage.RELEASED

@@ -4,47 +4,45 @@ import heapq
 import itertools
 import math
 
-from lock.core.queue import Stage, Ticket
+from lock.core.core import Core
+from lock.core.queue import Observer, Stage, Ticket
+from lock.errors import HoldExpired
 
 _KEPT = 64  # entries that may be kept in vain
 
 
-class Expiry:
-    """The holds that have an end, the first one first.
+class Expiry(Observer):
+    """The holds of a session that have an end, the first one first.
 
     The entry of a hold that is released before its end stays until it is met, or until such entries are half of all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        core.observers[self] = None
         self._entries: list[tuple[float, int, Ticket, str]] = []
         self._numbers = itertools.count()
         self._limit = _KEPT
 
-    def add(self, ticket: Ticket, at: float, reason: str) -> bool:
-        """A hold ends at this time, and no other; whether it is the next one to end."""
-        ticket.expires = at
-        if len(self._entries) >= self._limit:
-            self._entries = [entry for entry in self._entries if _counts(entry)]
-            heapq.heapify(self._entries)
-            self._limit = max(_KEPT, 2 * len(self._entries))
-        heapq.heappush(self._entries, (at, next(self._numbers), ticket, reason))
-        return self.next() == at
+    def expire_in(self, ticket: Ticket, seconds: float, reason: str, now: float) -> float:
+        """Give the hold up after so long, for this reason; the time. Stage: HELD; else nothing is done."""
+        at = now + seconds
+        if ticket.stage is Stage.HELD:
+            if len(self._entries) >= self._limit:
+                self._entries = [entry for entry in self._entries if entry[2].stage is Stage.HELD]
+                heapq.heapify(self._entries)
+                self._limit = max(_KEPT, 2 * len(self._entries))
+            heapq.heappush(self._entries, (at, next(self._numbers), ticket, reason))
+            self._core.is_early = self._core.is_early or self._entries[0][0] == at
+        return at
 
-    def next(self) -> float:
-        """When the next hold ends; `math.inf` where none does."""
-        while self._entries and not _counts(self._entries[0]):
+    def poll(self, now: float) -> float:
+        """End those whose time is over; when the next one ends."""
+        while self._entries:
+            at, _, ticket, reason = self._entries[0]
+            if ticket.stage is Stage.HELD and at > now:
+                return at
             heapq.heappop(self._entries)
-        return self._entries[0][0] if self._entries else math.inf
-
-    def take(self, now: float) -> list[tuple[Ticket, str]]:
-        """Those whose time is over, each with the reason that it was given."""
-        over = []
-        while self.next() <= now:
-            _, _, ticket, reason = heapq.heappop(self._entries)
-            over.append((ticket, reason))
-        return over
-
-
-def _counts(entry: tuple[float, int, Ticket, str]) -> bool:
-    at, _, ticket, _ = entry
-    return ticket.stage is Stage.HELD and ticket.expires == at
+            if ticket.stage is Stage.HELD:
+                self._core.fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
+        return math.inf

@@ -137,8 +137,7 @@ class Following:
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
         self._core.grants.advance(queue)
-        if queue.lingering is not None:
-            queue.lingering.look(now)
+        queue.changed(now)
         self._keys_deleted([ticket for ticket in tickets if queue.lacks(ticket)], now)
         assert queue.view is not None
         conflicts = queue.view.conflicts()
@@ -150,15 +149,13 @@ class Following:
 
     def _break(self, queue: Queue, now: float) -> None:
         queue.broken()
-        if queue.lingering is not None:
-            queue.lingering.look(now)
+        queue.changed(now)
 
     def _deny(self, queue: Queue, error: LockError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""
         for ticket in list(queue.tickets.values()):
             self._core.cancel(ticket, type(error)(str(error)), now)
-        if queue.lingering is not None:
-            queue.lingering.stop_lingering(now)
+        self._break(queue, now)
         self.unfollow(queue)
 
     @staticmethod

@@ -7,17 +7,15 @@ import math
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lock.core.admission import Admission
 from lock.core.view import QueueView
 from lock.errors import LockCancelled, LockError
 
 if TYPE_CHECKING:
-    import threading
-
-    from lock.core.cohort import Cohort
     from lock.model import Event, KeyValue, Snapshot
+    from lock.runtime.callbacks import Loss
 
 
 class Stage(Enum):
@@ -59,11 +57,9 @@ class Ticket:
     deletion_in_doubt: bool = False  # a deletion was not answered, so the next one may find nothing
     is_unattended: bool = False  # nobody waits for its deletion, so a key that was gone before is logged
     was_there: bool = True  # the deletion has found the key
-    expires: float = math.inf  # when its hold is given up
     waiter: Callable[[], object] | None = None  # what waits for it, or is to hear of its turn; if None, it is left
     wake: Callable[[], object] | None = None  # called without any lock when the stage or the failure has changed
-    event: threading.Event | None = None  # set by the driver when it is lost
-    listeners: list[Callable[[], object]] | None = None  # called then
+    loss: Loss | None = None  # to which the driver tells it
 
     @property
     def is_lost(self) -> bool:
@@ -80,6 +76,33 @@ class Ticket:
         return None if self.failure is None else type(self.failure)(str(self.failure))
 
 
+class Waiter(Protocol):
+    """What a driver wakes when it stands in `Core.changes`."""
+
+    wake: Callable[[], object] | None
+    failure: LockError | None
+
+
+class Observer:
+    """What stands beside the core: it subscribes to `Core.observers`, or to those of a queue, which is followed then.
+
+    The core calls nothing else of it.
+    """
+
+    def poll(self, now: float) -> float:
+        """Do what is due; when to call it again."""
+        return math.inf
+
+    def drain(self, failure: LockError, now: float) -> None:
+        """The session waits for no lock any more, and this is why."""
+
+    def lose(self, failure: LockError) -> None:
+        """The session is over."""
+
+    def look(self, queue: Queue, now: float) -> None:
+        """The queue has changed, or is not watched any more."""
+
+
 class Queue:
     """The tickets of one name by key, the names of keys that are free, and what is known of the queue.
 
@@ -89,7 +112,7 @@ class Queue:
 
     __slots__ = (
         "_audit", "_free", "_missed", "_next", "audited_at", "epoch", "failures", "is_listed", "is_watched", "late",
-        "lingering", "prefix", "requested_at", "tickets", "trouble", "used_at", "view", "wants_list",
+        "observers", "prefix", "requested_at", "tickets", "trouble", "used_at", "view", "wants_list",
     )  # fmt: skip
 
     def __init__(self, prefix: str) -> None:
@@ -99,7 +122,7 @@ class Queue:
         self._next = 0
         self.view: QueueView | None = None  # as etcd's lists and events tell it; None while it is not followed
         self.trouble: str | None = None  # why the view may be out of date
-        self.lingering: Cohort | None = None  # of a hold that lingers
+        self.observers: dict[Observer, None] = {}
         self.used_at = self.audited_at = 0.0  # when a ticket last waited in it, and when it was last audited
 
     # Names of keys
@@ -217,9 +240,14 @@ class Queue:
     def holder(self) -> KeyValue | None:
         return None if self.view is None else self.view.head()
 
+    def changed(self, now: float) -> None:
+        """Have its observers look at it."""
+        for observer in list(self.observers):
+            observer.look(self, now)
+
     def waits(self) -> bool:
-        """Whether a ticket of this session waits, or lingers."""
-        return self.lingering is not None or any(ticket.stage in WAITING for ticket in self.tickets.values())
+        """Whether a ticket of this session waits, or something observes it."""
+        return bool(self.observers) or any(ticket.stage in WAITING for ticket in self.tickets.values())
 
 
 class KeyNames:

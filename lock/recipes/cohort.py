@@ -21,6 +21,7 @@ from lock.model import UNDECLARED
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import HeldKey
 from lock.recipes.queued_lock import QueuedLock, caller, deadline
+from lock.runtime.callbacks import Loss
 from lock.runtime.clock import check_number, is_whole, now
 from lock.runtime.interrupts import lifted
 from lock.session.session import Session
@@ -62,16 +63,16 @@ class Turn(HeldKey):
         super().__init__(mutex.session, mutex.name, ticket)
         self._mutex = mutex
         self._turn = turn
-        self._lost: threading.Event | None = None
+        self._loss: Loss | None = None
         self.token = CohortToken(self._create_revision, turn.number)
 
     @property
     def lost(self) -> threading.Event:
         """Set as soon as it is known that the lock is not ours any more; what comes after the turn is not its loss."""
         self._session.client.check_process()
-        if self._lost is None:
-            self._lost = threading.Event() if self.released else self._engine.lost_event(self._ticket)
-        return self._lost
+        if self._loss is None:
+            self._loss = Loss() if self.released else self._engine.loss_of(self._ticket)
+        return self._loss.event
 
     def _end(self, owner: object) -> Ticket | None:
         self._session.client.check_process()

@@ -6,6 +6,7 @@ dropped nothing is freed: the garbage collector runs whenever it likes, also whi
 
 import contextlib
 import logging
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from functools import partial
 from threading import get_ident
 from typing import Any, NoReturn, TypeVar
 
+from lock.core.contention import Contention
 from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
@@ -130,6 +132,8 @@ class HeldKey(Releasable):
         released: whether it was released.
     """
 
+    _expires = math.inf  # a time, by `max_hold`
+
     def __init__(self, session: Session, name: str, ticket: Ticket, *, max_hold: float | None = None) -> None:
         super().__init__(session)
         self.name = name
@@ -140,16 +144,16 @@ class HeldKey(Releasable):
         self._create_revision = self._written_at = ticket.created  # its mod revision
         if max_hold is not None:
             reason = f"lock {name!r} was held for {max_hold} s, its max_hold"
-            self._engine.apply(self._engine.core.expire_in, ticket, max_hold, reason)
+            self._expires = self._engine.apply(self._engine.expiry.expire_in, ticket, max_hold, reason)
 
     @property
     def lost(self) -> threading.Event:
         """Set as soon as it is known that the lock is not ours any more."""
         self._session.client.check_process()
-        return run_uninterrupted(self._engine.lost_event, self._ticket)
+        return run_uninterrupted(self._engine.loss_of, self._ticket).event
 
     def _add_listener(self, listener: Callable[[], object]) -> bool:
-        return run_uninterrupted(self._engine.on_ticket_lost, self._ticket, listener)
+        return run_uninterrupted(lambda: self._engine.loss_of(self._ticket).add(listener))
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless its key is deleted by hand; 0.0 once it is lost."""
@@ -157,7 +161,7 @@ class HeldKey(Releasable):
         if self.released or self._ticket.failure is not None:
             return 0.0
         moment = now()
-        return min(self._engine.core.remaining(moment), max(self._ticket.expires - moment, 0.0))
+        return min(self._engine.core.remaining(moment), max(self._expires - moment, 0.0))
 
     def ensure(self) -> None:
         """Return if the lock is ours by all that is known here; that can change at once, so use the token.
@@ -170,6 +174,8 @@ class HeldKey(Releasable):
         self._session.client.check_process()
         if self.released:
             raise self._not_held()
+        if now() >= self._expires:  # also where the session's thread is late
+            self._engine.apply(self._engine.core.poll)
         self._engine.ensure(self._ticket)
 
     def is_owner(self) -> Created:
@@ -194,7 +200,8 @@ class HeldKey(Releasable):
         self._session.client.check_process()
         check_callback(callback, "on_contended takes a function without arguments, such as event.set")
         self._engine.callbacks.start()
-        run_uninterrupted(self._engine.on_contended, self._ticket, lambda: self._engine.callbacks.send(callback))
+        contention = Contention(self._engine.core, self._ticket, lambda: self._engine.callbacks.send(callback))
+        self._engine.apply(contention.begin)
 
     def contended(self) -> bool:
         """Whether there is a waiter, as far as this process knows; asks no server. False for a hold that is over.
@@ -264,7 +271,7 @@ class HeldKey(Releasable):
         if ticket is None or self.released or ticket.failure is not None or self._session.client.forked():
             return
         if self._engine.core.failure is None and ticket.waiter is None:  # else nobody has ever got it
-            until = "its session ends" if ticket.expires == float("inf") else "its max_hold is over"
+            until = "its session ends" if self._expires == math.inf else "its max_hold is over"
             logger.warning(
                 "lock %r, acquired at %s, was dropped without a release: it stays locked until %s",
                 self.name, ticket.where, until,

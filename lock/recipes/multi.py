@@ -27,6 +27,7 @@ from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.hold import Hold, Releasable, give_back
 from lock.recipes.mutex import Mutex
 from lock.recipes.queued_lock import Acquirable, deadline
+from lock.runtime.callbacks import Loss
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
@@ -140,7 +141,7 @@ class MultiHold(Releasable):
     def __init__(self, session: Session, holds: list[Hold]) -> None:
         super().__init__(session)
         self.tokens = {hold.name: hold.token for hold in holds}
-        self._loss = _Loss()
+        self._loss = Loss()
         self.lost = self._loss.event
         self._holds_of_all = holds
         for hold in holds:
@@ -161,7 +162,7 @@ class MultiHold(Releasable):
         return [hold.is_owner() for hold in self._holds_of_all]
 
     def _add_listener(self, listener: Callable[[], object]) -> bool:
-        return run_uninterrupted(self._loss._add_listener, listener)
+        return run_uninterrupted(self._loss.add, listener)
 
     def _end(self) -> list[Hold]:
         self._session.client.check_process()
@@ -179,29 +180,6 @@ class MultiHold(Releasable):
         failures = release_holds(self._end(), owner, wait=wait)
         if failures:
             raise failures[0]
-
-
-class _Loss:
-    """That one of several locks is lost. Its holds refer to it, and it to none: they may be dropped."""
-
-    def __init__(self) -> None:
-        self.event = threading.Event()
-        self._listeners: list[Callable[[], object]] = []
-        self._lock = threading.Lock()
-
-    def _add_listener(self, listener: Callable[[], object]) -> bool:
-        with self._lock:
-            if not self.event.is_set():
-                self._listeners.append(listener)
-                return True
-        return False
-
-    def tell(self) -> None:
-        with self._lock:
-            listeners, self._listeners = self._listeners, []
-            self.event.set()
-        for listener in listeners:
-            listener()
 
 
 def release_holds(holds: list[Hold], owner: object, *, wait: bool = True) -> list[LockError]:

@@ -11,6 +11,31 @@ from collections.abc import Callable
 logger = logging.getLogger(__name__)
 
 
+class Loss:
+    """That something is lost: an event, and listeners, each of which is called once, is quick and does not raise."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self._listeners: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+
+    def add(self, listener: Callable[[], object]) -> bool:
+        """Have a listener called; False where it is lost already."""
+        with self._lock:
+            if not self.event.is_set():
+                self._listeners.append(listener)
+                return True
+        return False
+
+    def tell(self) -> None:
+        """It is lost."""
+        with self._lock:
+            listeners, self._listeners = self._listeners, []
+            self.event.set()
+        for listener in listeners:
+            listener()
+
+
 class CallbackThread:
     """Calls one callback after the other, until `close`."""
 

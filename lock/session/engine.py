@@ -32,13 +32,14 @@ from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.cohort import CohortTurn
 from lock.core.core import Core
 from lock.core.deletions import Deletions
-from lock.core.queue import Stage, Ticket
+from lock.core.expiry import Expiry
+from lock.core.queue import Ticket
 from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.transport import Call
 from lock.model import Declaration, LeaseStatus
-from lock.runtime.callbacks import CallbackThread, call
+from lock.runtime.callbacks import CallbackThread, Loss, call
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, await_done, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
@@ -61,6 +62,7 @@ class Engine:
         sent = now()
         lease = client.grant(ttl)
         self.core = Core(lease.id, lease.ttl, sent, owner=name)
+        self.expiry = Expiry(self.core)
         self.lock = threading.Lock()
         self.lost = threading.Event()
         self.callbacks = CallbackThread()
@@ -75,7 +77,6 @@ class Engine:
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
         }  # fmt: skip
         self._worker = Worker(self)
-        self._contended: list[tuple[Ticket, Callable[[], object]]] = []
         self._lease = LeaseThread(self)
         try:
             self._lease.start()
@@ -229,34 +230,17 @@ class Engine:
 
     def ensure(self, ticket: Ticket) -> None:
         moment = now()
-        if moment >= ticket.expires or ticket.failure is not None or self.core.remaining(moment) <= 0.0:
+        if ticket.failure is not None or self.core.remaining(moment) <= 0.0:
             self.apply(self.core.poll)
             self.apply(self.core.check, ticket)
 
-    def lost_event(self, ticket: Ticket) -> threading.Event:
+    def loss_of(self, ticket: Ticket) -> Loss:
         with self.lock:
-            if ticket.event is None:
-                ticket.event = threading.Event()
+            if ticket.loss is None:
+                ticket.loss = Loss()
             if ticket.is_lost:
-                ticket.event.set()
-            return ticket.event
-
-    def on_ticket_lost(self, ticket: Ticket, listener: Callable[[], object]) -> bool:
-        """Call a listener, which is quick and does not raise, once it is lost; False where it is."""
-        with self.lock:
-            if ticket.is_lost:
-                return False
-            ticket.listeners = [*(ticket.listeners or ()), listener]
-            return True
-
-    def on_contended(self, ticket: Ticket, listener: Callable[[], object]) -> None:
-        """Call a listener, which is quick and does not raise, once there is a waiter; never where the hold is over.
-
-        Its queue is followed as long as the listener waits.
-        """
-        with self.lock:
-            self._contended.append((ticket, listener))
-        self.flush()
+                ticket.loss.event.set()
+            return ticket.loss
 
     # The session
 
@@ -299,16 +283,17 @@ class Engine:
         if core.changes:
             with self.lock:
                 changes, core.changes = core.changes, []
-            late: list[Callable[[], object]] = []
-            for ticket in changes:
-                if ticket.wake is not None or ticket.failure is not None:
-                    late += self._wake(ticket)
-            for callback in late:
-                callback()
+            losses: list[Loss] = []
+            for each in changes:
+                if each.wake is not None:
+                    each.wake()
+                if isinstance(each, Ticket) and each.loss is not None and each.is_lost:
+                    each.loss.event.set()
+                    losses.append(each.loss)
+            for loss in losses:  # whose listeners are called when all are awake
+                loss.tell()
         if core.failure is not None and not self.lost.is_set():
             self._end()
-        if self._contended:
-            self._call_contended()
         if core.commands or core.is_early:
             core.is_early = False
             self._worker.wake()
@@ -327,27 +312,6 @@ class Engine:
     def renew_lease(self) -> None:
         """For the worker: there is a sign that the lease may be gone; does not wait."""
         self._lease.wake()
-
-    def _wake(self, ticket: Ticket | CohortTurn) -> list[Callable[[], object]]:
-        """Wake what waits; the listeners of its loss, which are told when all are awake."""
-        wake = ticket.wake
-        if wake is not None:
-            wake()
-        if isinstance(ticket, CohortTurn) or not ticket.is_lost:
-            return []
-        if ticket.event is not None:
-            ticket.event.set()
-        with self.lock:
-            listeners, ticket.listeners = ticket.listeners or [], None
-        return listeners
-
-    def _call_contended(self) -> None:
-        with self.lock:
-            held = [each for each in self._contended if each[0].stage is Stage.HELD and each[0].failure is None]
-            due = [each for each in held if self.core.contended(each[0], now())]
-            self._contended = [each for each in held if each not in due]
-        for _, listener in due:
-            listener()
 
     def _end(self) -> None:
         with self.lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from lock.core.cohort import Cohort
 from lock.core.core import Core
 from lock.runtime.clock import now
 from lock.session.session import Session, _open
@@ -107,4 +108,6 @@ def _delete_by_hand(core: Core, key: str, moment: float) -> None:
 def _poll(core: Core, moment: float) -> None:
     """Do what is due, and wake each wait."""
     core.poll(moment)
-    core.changes += [*core.tickets.values(), *(turn for cohort in core.cohorts for turn in cohort.waits)]
+    core.changes += core.tickets.values()
+    for cohort in core.observers:
+        core.changes += cohort.waits if isinstance(cohort, Cohort) else ()

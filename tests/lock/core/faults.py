@@ -297,7 +297,8 @@ def meddle_with(world: World, process: Process, ticket: Ticket, what: str) -> No
     if what in ("release", "leave"):
         _over(process, ticket)
     with contextlib.suppress(LockError):
-        request = getattr(core, what)(ticket, *arguments.get(what, []), world.now)
+        owner = process.expiry if what == "expire_in" else core
+        request = getattr(owner, what)(ticket, *arguments.get(what, []), world.now)
         if what == "release" and request is not None:
             process.send(request, core.deletions)
         if what == "fence":

@@ -18,6 +18,7 @@ from lock.core import messages
 from lock.core.acquisition import Acquisition, Send, Sleep, Terms
 from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
+from lock.core.expiry import Expiry
 from lock.core.queue import Stage, Ticket
 from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
@@ -215,6 +216,7 @@ class Process:
         plan = world.plan
         self.world, self.number = world, number
         self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
+        self.expiry = Expiry(self.core)
         self.cohort = Cohort(self.core, "m", "m/", Bounds(plan.batch, 1.0, plan.linger), TIMEOUT_S)
         self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]
         self.state = "runs"  # paused, dead
@@ -385,7 +387,7 @@ class Process:
         if want.fence:
             self.fence(held)
         if want.max_hold and turn is None:
-            core.expire_in(ticket, want.max_hold, "max_hold", world.now)
+            self.expiry.expire_in(ticket, want.max_hold, "max_hold", world.now)
         if actor.names:
             first, *rest = actor.names
             self.queue_up(actor, first, rest)

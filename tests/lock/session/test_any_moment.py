@@ -196,7 +196,7 @@ def test_holds_that_were_released_are_not_kept_for_their_end(session: Session, n
     mutex = Mutex(session, name, max_hold=600)
     for _ in range(300):
         mutex.acquire(timeout=WAIT_S).release()
-    assert len(session._engine.core._expiry._entries) <= 64
+    assert len(session._engine.expiry._entries) <= 64
 
 
 def test_a_wait_that_was_woken_in_vain_sleeps_again(

@@ -19,14 +19,13 @@ from lock.core.acquisition import Acquisition, Send
 from lock.core.cohort import CohortTurn
 from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive
 from lock.core.queue import Ticket
-from lock.core.together import Together
+from lock.core.together import Together, release_together
 from lock.errors import EtcdError, EtcdUnavailable, LockError
 from lock.recipes.hold import HeldKey
 from lock.recipes.multi import MultiHold, MultiLock, end_all
 from lock.recipes.queued_lock import HoldT, QueuedLock
 from lock.runtime.clock import now
 from lock.session.engine import Engine
-from lock.session.together import check_all, is_over
 
 T = TypeVar("T")
 
@@ -84,22 +83,19 @@ async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool =
 
 
 async def release_all(engine: Engine, ended: Sequence[Ticket | None], *, wait: bool = True) -> list[LockError]:
-    """As `lock.session.together.release_all`; all is sent before anything is awaited. None: it is held on."""
+    """As `lock.recipes.multi.release_holds`; all is sent before anything is awaited. None: it is held on."""
     tickets = [ticket for ticket in ended if ticket is not None]
     if not tickets:
         return []
     until, deletions = now() + engine.client.timeout, engine.core.deletions
     failures: list[LockError]
-    groups, attended, failures = engine.apply(partial(deletions.release_all, tickets, waits=wait))
-    woken, answers = _Wakeups(*attended), []
-    for request in groups:
-        sent = engine.client.send(engine.call_of(request), unanswered=partial(deletions.doubt, request))
-        answers.append(_outcome(engine, deletions, request, sent))
-    for answer in answers:
+    groups, attended, failures = engine.apply(partial(release_together, engine.core, tickets, waits=wait))
+    woken = _Wakeups(*attended)
+    for answer in [_outcome(engine, deletions, request, engine.send(deletions, request)) for request in groups]:
         await answer
-    while not is_over(engine, attended, until):
+    while not engine.is_over(attended, until):
         await woken.wait(until)
-    return [*failures, *check_all(engine, attended)]
+    return [*failures, *engine.check_all_released(attended)]
 
 
 def calling_task() -> object:
@@ -170,11 +166,10 @@ async def _send(
     request: Create | CreateAll | ListQueues,
     timeout: float,
 ) -> None:
-    unanswered = None if isinstance(request, ListQueues) else sender.unanswered
     sent: Future[Any] | None = None
     try:
         async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
-            sent = engine.client.send(engine.call_of(request), timeout, unanswered)
+            sent = engine.send(sender, request, timeout)
             await _outcome(engine, sender, request, sent)
     except BaseException as error:
         if sent is None:  # the task was cancelled in line: no answer will ever come
@@ -198,7 +193,7 @@ async def _ask_ttl(engine: Engine, acquisition: Acquisition | CohortTurn, reques
 
 def _outcome(engine: Engine, sender: Any, request: Any, sent: Future[Any]) -> asyncio.Future[None]:
     """Done when `sender` was told the answer, by the thread that gets it."""
-    return _done(sent, partial(engine.exchange, sender, request, sent.result))
+    return _done(sent, partial(engine.exchange, sender, request, answer_of=sent.result))
 
 
 def _done(sent: Future[Any], take: Callable[[], object] = lambda: None) -> asyncio.Future[None]:

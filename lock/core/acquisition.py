@@ -163,9 +163,9 @@ class Acquisition:
         self._error = type(error)(f"lock {self.name!r}: {reason}{error}")
         self._error.__cause__ = error
 
-    def unanswered(self) -> None:
-        """One of the endpoints did not answer a write: it may do it yet."""
-        self.ticket.in_doubt = True
+    def unanswered(self, request: Create | CreateAll | ListQueues | TimeToLive) -> None:
+        """One of the endpoints did not answer: it may do a write yet."""
+        self.ticket.in_doubt = self.ticket.in_doubt or isinstance(request, Create | CreateAll)
 
     def leave(self, now: float) -> None:
         """It is over: no key and no hold is left behind."""

@@ -371,9 +371,9 @@ class CohortTurn:
             acquisition.failed(request, error, now)
             self.cohort.wake_first()
 
-    def unanswered(self) -> None:
+    def unanswered(self, request: Create | ListQueues | TimeToLive) -> None:
         if self._sent_for is not None:
-            self._sent_for.unanswered()
+            self._sent_for.unanswered(request)
 
     def cancel(self, failure: LockError, now: float) -> None:
         """It waits no more, unless its turn has come."""

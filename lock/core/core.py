@@ -285,6 +285,11 @@ class Core:
         if self.failure is None:
             self._senders[type(request)].failed(request, error, now)
 
+    def unanswered(self, request: Request) -> None:
+        """One of the endpoints did not answer: it may do a deletion yet."""
+        if isinstance(request, Delete):
+            self.deletions.unanswered(request)
+
     def observe_revision(self, revision: int, known: int, now: float) -> bool:
         """A revision that an answer tells; whether it is lower than one that was known when it was asked for.
 

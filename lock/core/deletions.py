@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lock.core.messages import MOST, Delete, Deleted
 from lock.core.queue import Stage, Ticket
-from lock.errors import EtcdError, EtcdUnavailable, LockError
+from lock.errors import EtcdError, EtcdUnavailable
 
 if TYPE_CHECKING:
     from lock.core.core import Core
@@ -51,31 +50,6 @@ class Deletions:
         self._waiting[_key(ticket)] = ticket
         self._due = min(self._due, now + _COMPANY_S if may_wait else now)
         self._core.is_early = True
-
-    def release_all(
-        self, tickets: Sequence[Ticket], now: float, *, waits: bool
-    ) -> tuple[list[Delete], list[Ticket], list[LockError]]:
-        """All holds are over: the deletions to send now, the tickets that their driver waits for, and which were lost.
-
-        As `Core.release` for each.
-        """
-        failures: list[LockError] = []
-        attended: list[Ticket] = []
-        groups: list[Delete] = []
-        for ticket in tickets:
-            try:
-                request = self._core.release(ticket, now, waits=waits)
-            except LockError as error:
-                failures.append(error)
-                continue
-            if request is None:
-                continue
-            attended.append(ticket)
-            if groups and len(groups[-1].keys) + len(request.keys) <= MOST:
-                last = groups.pop()
-                request = Delete(last.keys + request.keys, last.tickets + request.tickets, last.known)
-            groups.append(request)
-        return groups, attended, failures
 
     def add_stray(self, key: str, create_revision: int, now: float) -> None:
         """Have a key deleted that belongs to no ticket."""
@@ -133,7 +107,7 @@ class Deletions:
                 self._waiting[key] = ticket
         self._core.is_early = True
 
-    def doubt(self, request: Delete) -> None:
+    def unanswered(self, request: Delete) -> None:
         """One of the endpoints that were asked did not answer: it may have deleted the keys, or may do it yet."""
         for ticket in request.tickets:
             if ticket is not None:

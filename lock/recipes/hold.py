@@ -24,7 +24,6 @@ from lock.runtime.callbacks import call, check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
-from lock.session.together import check, wait_until_gone
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
 HeldT = TypeVar("HeldT", bound="HeldKey")
@@ -246,10 +245,7 @@ class HeldKey(Releasable):
         if ticket is None:
             self._go_on()
             return
-        until = now() + self._engine.client.timeout
-        if not self._engine.release(ticket, wait=wait):
-            wait_until_gone(self._engine, [ticket], until)
-            check(self._engine, ticket)
+        self._engine.release(ticket, wait=wait)
 
     def _go_on(self) -> None:
         """The key is held on, by another turn or for another entry."""

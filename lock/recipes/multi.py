@@ -14,12 +14,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from lock.core.messages import MOST
 from lock.core.names import queue_prefix
 from lock.core.queue import Ticket
-from lock.core.together import Together
+from lock.core.together import Together, release_together
 from lock.errors import InvalidName, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
@@ -31,7 +32,6 @@ from lock.runtime.callbacks import Loss
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
-from lock.session.together import attempt, release_all
 
 
 class MultiLock(Acquirable["MultiHold"]):
@@ -99,7 +99,10 @@ class MultiLock(Acquirable["MultiHold"]):
         together = Together()
         try:
             self._start_all(together, owner, until)
-            attempt(self.session._engine, together)
+            engine = self.session._engine
+            step = engine.apply_here(together.begin)
+            if step is not None:
+                engine.exchange(together, step.request, step.timeout)
             return together.is_held() and self._finish_all(together, owner, taken)
         finally:
             self._stop_all(together)
@@ -183,8 +186,16 @@ class MultiHold(Releasable):
 
 
 def release_holds(holds: list[Hold], owner: object, *, wait: bool = True) -> list[LockError]:
-    """Release all, in one step of etcd; what went wrong."""
-    return release_all(holds[0]._engine, end_all(holds, owner), wait=wait) if holds else []
+    """Release all, in one step of etcd; what went wrong. It waits as `Releasable.release`. Where no interrupt comes."""
+    if not holds:
+        return []
+    engine, tickets = holds[0]._engine, end_all(holds, owner)
+    until = now() + engine.client.timeout
+    groups, attended, failures = engine.apply_here(partial(release_together, engine.core, tickets, waits=wait))
+    for request in groups:
+        engine.exchange(engine.core.deletions, request)
+    engine.wait_until_released(attended, until)
+    return [*failures, *engine.check_all_released(attended)]
 
 
 def end_all(holds: list[Hold], owner: object) -> list[Ticket]:

@@ -21,7 +21,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
@@ -31,12 +31,11 @@ from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.cohort import CohortTurn
 from lock.core.core import Core
-from lock.core.deletions import Deletions
 from lock.core.expiry import Expiry
 from lock.core.queue import Ticket
-from lock.core.together import Together
-from lock.errors import EtcdError, EtcdUnavailable
+from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
+from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
 from lock.model import Declaration, LeaseStatus
 from lock.runtime.callbacks import CallbackThread, Loss, call
@@ -46,6 +45,8 @@ from lock.session.lease_thread import LeaseThread
 from lock.session.worker import Worker
 
 logger = logging.getLogger(__name__)
+
+Sender = Any  # the part of the core that wants the answer: see `Engine.exchange`
 
 _TTL_S = 1.0  # for how long the answer about a holder's lease serves all that time out
 
@@ -118,8 +119,7 @@ class Engine:
         while True:
             step: Send | Sleep | None = self.apply_here(acquisition.next)
             while isinstance(step, Send):
-                send = partial(self._send, acquisition, *step)
-                step = self.exchange(acquisition, step.request, send, then=acquisition.next)
+                step = self.exchange(acquisition, step.request, step.timeout, then=acquisition.next)
             if step is None:
                 return acquisition.is_held
             if woken is None:
@@ -141,20 +141,24 @@ class Engine:
 
     def exchange(
         self,
-        sender: Core | Acquisition | CohortTurn | Together | Deletions,
+        sender: Sender,
         request: messages.Request,
-        send: Callable[[], Any],
+        timeout: float | None = None,
+        *,
+        answer_of: Callable[[], Any] | None = None,
         then: Callable[[float], Any] | None = None,
     ) -> Any:
-        """Give a part of the core what `send` returns, or why etcd has not answered; and do `then`."""
+        """Send a request, give the part of the core that wants it the answer, or why there is none; and do `then`.
+
+        `answer_of` returns the answer where the request was sent before.
+        """
         receive: Callable[..., Any] = sender.answered
         try:
-            answer = send()
+            answer = answer_of() if answer_of is not None else self._send(sender, request, timeout)
         except EtcdError as error:
             receive, answer = sender.failed, error
         except BaseException as error:  # an interrupt, a machine out of memory: nobody knows how far it came
-            if isinstance(sender, Acquisition | CohortTurn | Together):
-                sender.unanswered()
+            sender.unanswered(request)
             self.apply_here(sender.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             raise
         return self.apply_here(receive, request, answer, then=then)
@@ -192,9 +196,6 @@ class Engine:
         if not self.client.forked():
             self.note(acquisition.leave)
 
-    def call_of(self, request: messages.Request) -> Call[Any]:
-        return self._calls[type(request)](request)
-
     def time_to_live(self, lease_id: int) -> Future[LeaseStatus]:
         """What a lease has left; asked once for all that want to know it within a second, but for one's own."""
         call = self.client.requests.time_to_live(lease_id)
@@ -208,9 +209,14 @@ class Engine:
                 self._ttls[lease_id] = now(), known
         return known
 
-    def _send(self, acquisition: Acquisition | CohortTurn, request: messages.Request, timeout: float) -> Any:
+    def send(self, sender: Sender, request: messages.Request, timeout: float | None = None) -> Future[Any]:
+        """Send a request, whose answer is for `exchange`."""
+        return self.client.send(self._calls[type(request)](request), timeout, partial(sender.unanswered, request))
+
+    def _send(self, sender: Sender, request: messages.Request, timeout: float | None) -> Any:
         if not isinstance(request, messages.TimeToLive):
-            return self.client.call_here(self.call_of(request), timeout, acquisition.unanswered)
+            call = self._calls[type(request)](request)
+            return self.client.call_here(call, timeout, partial(sender.unanswered, request))
         try:
             return await_done(self.time_to_live(request.lease_id), timeout).ttl
         except FutureTimeoutError:
@@ -218,15 +224,58 @@ class Engine:
 
     # Holding
 
-    def release(self, ticket: Ticket, *, wait: bool) -> bool:
-        """Free a lock; whether there is nothing more to wait for or to tell. Raises as `Core.release`."""
-        deletions = self.core.deletions
+    def release(self, ticket: Ticket, *, wait: bool) -> None:
+        """Free a lock; returns when its key is deleted, or the client's timeout is over. Raises as `check_released`.
+
+        At once where it is not to `wait`, or where the next holder is of this session.
+        """
+        until = now() + self.client.timeout
         request = self.apply_here(partial(self.core.release, waits=wait), ticket)
         if request is None:
-            return True
-        send = partial(self.client.call_here, self.call_of(request), unanswered=partial(deletions.doubt, request))
-        self.exchange(deletions, request, send)
-        return ticket.is_released and ticket.was_there and ticket.failure is None and self.core.remaining(now()) > 0.0
+            return
+        self.exchange(self.core.deletions, request)
+        if not (ticket.is_released and ticket.was_there and ticket.failure is None and now() < self.core.deadline):
+            self.wait_until_released([ticket], until)
+            self.check_released(ticket)
+
+    def wait_until_released(self, tickets: Sequence[Ticket], until: float) -> None:
+        """Wait until then for deletions that were sent and have not freed the lock."""
+        waiting = [ticket for ticket in tickets if not ticket.is_released]
+        if waiting:
+            gone = InterruptSafeEvent()
+            for ticket in waiting:
+                ticket.wake = gone.set
+            while not self.is_over(waiting, until):
+                gone.wait(until - now())
+                gone.clear()
+
+    def is_over(self, tickets: Sequence[Ticket], until: float) -> bool:
+        """Whether there is nothing to wait for: the keys are deleted, or will not be in time."""
+        return all(ticket.is_released for ticket in tickets) or now() >= until or self.client.closed
+
+    def check_all_released(self, tickets: Sequence[Ticket]) -> list[LockError]:
+        """What went wrong with the tickets that were released."""
+        failures: list[LockError] = []
+        for ticket in tickets:
+            try:
+                self.check_released(ticket)
+            except LockError as failure:
+                failures.append(failure)
+        return failures
+
+    def check_released(self, ticket: Ticket) -> None:
+        """Raise where it was lost, or will not be deleted; the deletion may still be on its way."""
+        core = self.core
+        if not ticket.is_released and self.client.closed:
+            end = f"it goes with its lease, within {core.ttl} s"
+            raise EtcdUnavailable(f"{CLOSED} before key {ticket.key!r} was released: {end}")
+        self.ensure(ticket)
+        if ticket.is_released:
+            if not ticket.was_there:
+                raise LockLost(f"key {ticket.key!r} was gone before it was released")
+        elif not core.deletions.is_reported:  # once, for all keys that are deleted later
+            core.deletions.is_reported = True
+            logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)
 
     def ensure(self, ticket: Ticket) -> None:
         moment = now()

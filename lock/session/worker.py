@@ -113,7 +113,7 @@ class Worker:
             while True:
                 if item is not None:
                     request, done = item
-                    engine.exchange(engine.core, request, done.result)
+                    engine.exchange(engine.core, request, answer_of=done.result)
                 item = self._inbox.get_nowait()
 
     def _carry_out(self, command: messages.Command) -> None:
@@ -134,10 +134,5 @@ class Worker:
             case messages.Renew():
                 engine.renew_lease()
             case _:
-                self._send(command)
-
-    def _send(self, request: messages.Request) -> None:
-        engine = self._engine
-        unanswered = partial(engine.core.deletions.doubt, request) if isinstance(request, messages.Delete) else None
-        answer = engine.client.send(engine.call_of(request), unanswered=unanswered)
-        answer.add_done_callback(lambda done: self._inbox.put((request, done)))
+                answer = engine.send(engine.core, command)
+                answer.add_done_callback(lambda done: self._inbox.put((command, done)))

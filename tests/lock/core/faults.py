@@ -109,10 +109,8 @@ def forget(world: World, place: int) -> None:
 
 
 def _doubt(flight: Flight) -> None:
-    if isinstance(flight.request, messages.Delete):
-        flight.process.core.deletions.doubt(flight.request)
-    elif hasattr(flight.asker, "unanswered") and isinstance(flight.request, messages.Create | messages.CreateAll):
-        flight.asker.unanswered()
+    if flight.asker is not None:
+        flight.asker.unanswered(flight.request)
 
 
 def _fail(flight: Flight) -> None:

@@ -20,7 +20,7 @@ from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
 from lock.core.queue import Stage, Ticket
-from lock.core.together import Together
+from lock.core.together import Together, release_together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
 from lock.model import Event, KeyValue
 from lock.testing.simulated_etcd import SimulatedEtcd
@@ -424,7 +424,7 @@ class Process:
         if not tickets:
             self.next_want(actor)
             return
-        groups, actor.leaving, _ = self.core.deletions.release_all(tickets, self.world.now, waits=actor.want.waits)
+        groups, actor.leaving, _ = release_together(self.core, tickets, self.world.now, waits=actor.want.waits)
         for request in groups:
             self.send(request, self.core.deletions, actor)
         actor.state = "releases"

@@ -76,6 +76,18 @@ def test_a_holder_is_told_of_a_waiter(session: Session, theirs: Mutex, name: str
     assert_raises(TypeError, hold.on_contended, None, match="on_contended takes a function")
 
 
+def test_a_queue_is_followed_only_while_a_holder_listens(session: Session, name: str) -> None:
+    """A hold that has asked to be told of waiters, and is released before one comes, leaves nothing behind."""
+    following = session._engine.core.following
+    following.idle_s = 0.0
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    hold.on_contended(threading.Event().set)
+    wait_until(lambda: all(queue.is_listed for queue in following.followed.values()))
+    assert list(following.followed) == [f"{name}/"]
+    hold.release()
+    wait_until(lambda: not following.followed)
+
+
 # max_hold
 
 

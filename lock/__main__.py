@@ -6,13 +6,11 @@ from typing import Any
 
 import click
 
-from lock.cli.break_lock import break_lock
-from lock.cli.contenders import contenders
 from lock.cli.elect import elect
 from lock.cli.exit_codes import code_of
 from lock.cli.hold import hold
-from lock.cli.list_locks import list_locks
 from lock.cli.output import Warnings, say
+from lock.cli.queues import break_lock, contenders, list_locks
 from lock.cli.trace import trace
 from lock.errors import LockError
 from lock.model import printable

@@ -95,7 +95,7 @@ async def release_all(engine: Engine, ended: Sequence[Ticket | None], *, wait: b
         await answer
     while not engine.is_over(attended, until):
         await woken.wait(until)
-    return [*failures, *engine.check_all_released(attended)]
+    return [*failures, *engine.failures_of(attended)]
 
 
 def calling_task() -> object:

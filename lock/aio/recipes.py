@@ -8,6 +8,7 @@ where etcd does not answer at once. What is acquired belongs to the task that ca
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
@@ -15,8 +16,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import lock as sync
 from lock.aio import driver
-from lock.aio.cancelling import CancelOnLost
-from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Turn, WriteHold
+from lock.aio.holds import AsyncHold, AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Turn, WriteHold
 from lock.core.messages import MOST
 from lock.recipes.decorated import check_runs_when_awaited
 from lock.recipes.election import encode
@@ -40,7 +40,7 @@ class Acquiring(Generic[AsyncHoldT]):
         self._cancel_on_lost = cancel_on_lost
         self._is_awaited = False
         self._hold: AsyncHoldT | None = None
-        self._cancelling: CancelOnLost | None = None
+        self._cancelling: _CancelOnLost | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncHoldT]:
         if self._cancel_on_lost:
@@ -51,7 +51,7 @@ class Acquiring(Generic[AsyncHoldT]):
     async def __aenter__(self) -> AsyncHoldT:
         self._hold = await self._begin()
         if self._cancel_on_lost:
-            self._cancelling = CancelOnLost(self._hold)
+            self._cancelling = _CancelOnLost(self._hold)
         return self._hold
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -71,6 +71,42 @@ class Acquiring(Generic[AsyncHoldT]):
         if not getattr(self, "_is_awaited", True):
             text = f"an acquisition of {self._name} was never awaited: write `await`, or `async with`"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+class _CancelOnLost:
+    """Cancels the task that makes it when the hold is lost, until it is released, in the way of `asyncio.timeout`.
+
+    Python 3.10 does not count cancellations: one that comes from elsewhere after the loss is taken for this one there.
+    """
+
+    def __init__(self, hold: AsyncHold[Any]) -> None:
+        self._hold = hold
+        self._loop = asyncio.get_running_loop()
+        self._task: Any = asyncio.current_task()
+        self._requests = getattr(self._task, "cancelling", int)()  # before this one
+        self._error: sync.LockLost | None = None
+        if not hold._held._add_listener(self._lose):
+            self._lose()
+
+    def end(self, raised: object) -> sync.LockLost | None:
+        """Why the lock was lost, if that is what `raised`, the error of the body, stands for."""
+        if self._error is None:
+            return None
+        is_last = getattr(self._task, "uncancel", int)() <= self._requests
+        return self._error if is_last and isinstance(raised, asyncio.CancelledError) else None
+
+    def _lose(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        try:
+            self._hold.ensure()
+        except sync.NotHeld:  # the body has released it, or has ended
+            return
+        except sync.LockLost as error:
+            self._error = error
+            self._task.cancel()
 
 
 class _Owned(Generic[HeldT, AsyncHoldT]):

@@ -147,19 +147,19 @@ class Cohort(Observer):
                 self.acquisition.leave(now)
             self._give_up()
 
-    def refuse(self, failure: LockError) -> None:
+    def _end_waits(self, failure: LockError) -> None:
         for turn in self.waits:
             turn.failure = failure
         self.core.changes += self.waits
         self.waits.clear()
 
     def lose(self, failure: LockError) -> None:
-        self.refuse(failure)
+        self._end_waits(failure)
         self.acquisition = self._lingering = None
 
-    def drain(self, failure: LockError, now: float) -> None:
+    def refuse(self, failure: LockError, now: float) -> None:
         """The session waits for no lock any more: a turn goes on, a hold that nobody has ends."""
-        self.refuse(failure)
+        self._end_waits(failure)
         if self._lingering is not None:
             self.stop_lingering(now)
         elif self.turn is None and self.acquisition is not None:
@@ -231,7 +231,7 @@ class Cohort(Observer):
     def _is_young(self, ticket: Ticket, now: float) -> bool:
         """Whether there may be another turn: the hold is wanted, ours, young and no fence."""
         core = self.core
-        if not (self.waits or self._bounds.linger) or now >= self._ends or ticket.is_fence or core.draining:
+        if not (self.waits or self._bounds.linger) or now >= self._ends or ticket.is_fence or core.refusal is not None:
             return False
         return ticket.stage is Stage.HELD and ticket.failure is None and core.remaining(now) > 0.0
 
@@ -274,8 +274,6 @@ class Cohort(Observer):
 class CohortTurn:
     """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`."""
 
-    is_lost = False  # for a driver: the loss of a turn is that of its ticket
-
     cohort: Cohort
     since: float
     _: KW_ONLY
@@ -291,9 +289,7 @@ class CohortTurn:
     wake: Callable[[], object] | None = field(default=None, init=False)  # as that of a ticket
     _is_in: bool = field(default=False, init=False)
     _is_over: bool = field(default=False, init=False)
-    _is_sending: bool = field(
-        default=False, init=False
-    )  # by its driver, which answers before it asks for the next step
+    _is_sending: bool = field(default=False, init=False)  # by its driver, which answers before the next step
     _sent_for: Acquisition | None = field(default=None, init=False)  # on whose behalf, if not on its own
     _ttl: int | None = field(default=None, init=False)
     _wanted_ttl: bool = field(default=False, init=False)

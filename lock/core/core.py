@@ -21,7 +21,7 @@ from lock.core.grants import Grants
 from lock.core.messages import Command, Create, Delete, ListLease, ListQueues, ReadKeys, Renew, Request, Written
 from lock.core.queue import OVER, WAITING, KeyNames, Observer, Queue, Stage, Ticket, Waiter
 from lock.core.reconciler import Reconciler
-from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockLost, NotHeld, SessionLost
+from lock.errors import LockError, LockLost, NotHeld, SessionLost
 
 
 class Core:
@@ -32,8 +32,7 @@ class Core:
         self.ttl = ttl
         self.deadline = sent + ttl  # until then the lease is surely ours: counted from the sending of a renewal
         self.failure: SessionLost | None = None  # why the session is over
-        self.draining = False  # it waits for no lock any more; a driver may set it ahead of `drain`
-        self.is_cut_off = False  # likewise, as no call of etcd will be answered
+        self.refusal: LockError | None = None  # why it waits for no lock any more; may be set ahead of `refuse`
         self.revision = 0  # the highest that etcd has told
         self.tickets: dict[str, Ticket] = {}  # by key
         self.queues: dict[str, Queue] = {}  # by prefix
@@ -96,28 +95,13 @@ class Core:
         self.queues.clear()
         return True
 
-    def drain(self, now: float) -> None:
-        """Cancel every wait, now and from now on; holds go on."""
-        self.draining = True
-        self._refuse_all(now)
-
-    def cut_off(self, now: float) -> None:
-        """Its client was closed: end every wait, now and from now on; holds last until the end of the lease."""
-        self.is_cut_off = True
-        self._refuse_all(now)
-
-    def _refusal(self) -> LockError:
-        """Why it waits for no lock any more: it is draining, or cut off."""
-        if self.draining:
-            return LockCancelled(f"session {self._owner} is shutting down and waits for no lock any more")
-        return EtcdUnavailable(f"session {self._owner} waits for no lock any more: its etcd client was closed")
-
-    def _refuse_all(self, now: float) -> None:
-        refusal = self._refusal()
+    def refuse(self, refusal: LockError, now: float) -> None:
+        """Cancel every wait, now and from now on, with this error; holds go on."""
+        self.refusal = self.refusal or refusal
         for ticket in list(self.tickets.values()):
             self.cancel(ticket, refusal, now)
         for observer in list(self.observers):
-            observer.drain(refusal, now)
+            observer.refuse(refusal, now)
 
     # From nothing to a hold
 
@@ -125,8 +109,8 @@ class Core:
         """Raise where the session is over or waits for no lock."""
         if now >= self.deadline or self.failure is not None:
             self.ensure(now)
-        if self.draining or self.is_cut_off:
-            raise self._refusal()
+        if self.refusal is not None:
+            raise type(self.refusal)(str(self.refusal))
 
     def begin(self, prefix: str, folder: str, rule: Admission, now: float, *, owner: object = None) -> Ticket:
         """A ticket whose key is still to be written; raises where the session is over or waits for no lock."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from lock.core.messages import Follow, ListQueues, Reopen, Unfollow
+from lock.core.messages import Follow, ListQueues, Unfollow
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
 from lock.model import Event, Snapshot
@@ -92,7 +92,7 @@ class Following:
                 idle.append(queue)
             if queue.has_missed():
                 self._break(queue, now)
-                self._core.commands.append(Reopen(queue.prefix))
+                self._core.commands += Unfollow(queue.prefix), Follow(queue.prefix)
         idle.sort(key=lambda queue: -queue.used_at)
         for place, queue in enumerate(idle):
             if now - queue.used_at > self.idle_s or place >= IDLE_QUEUES:

@@ -113,12 +113,6 @@ class Follow(NamedTuple):
     prefix: str
 
 
-class Reopen(NamedTuple):
-    """Watch a prefix anew: it may have missed something."""
-
-    prefix: str
-
-
 class Unfollow(NamedTuple):
     """Watch a prefix no more."""
 
@@ -130,4 +124,4 @@ class Renew(NamedTuple):
 
 
 Request = Create | CreateAll | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
-Command = Request | Follow | Reopen | Unfollow | Renew
+Command = Request | Follow | Unfollow | Renew

@@ -93,7 +93,7 @@ class Observer:
         """Do what is due; when to call it again."""
         return math.inf
 
-    def drain(self, failure: LockError, now: float) -> None:
+    def refuse(self, failure: LockError, now: float) -> None:
         """The session waits for no lock any more, and this is why."""
 
     def lose(self, failure: LockError) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import grpc
+
 from lock.core.messages import Create, ReadKeys
-from lock.errors import LeaseNotFound
+from lock.errors import EtcdUnavailable, LeaseNotFound
 from lock.etcd.auth import Login
 from lock.etcd.requests import Created, Requests
-from lock.etcd.stream import first_answer
 from lock.etcd.transport import Call, Observer, Tls, Transport, parse_endpoints, rpc
 from lock.etcd.watches import Watches, WatchIterator
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
@@ -100,9 +102,7 @@ class Client(Transport):
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
         request = rpc.LeaseKeepAliveRequest(ID=lease_id)
-        call = Call(
-            lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda response: max(int(response.TTL), 0)
-        )
+        call = Call(lambda to: _first_answer(to.lease.LeaseKeepAlive), request, lambda lease: max(int(lease.TTL), 0))
         return self.call(call, timeout)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
@@ -173,3 +173,34 @@ def _bytes(value: bytes | str) -> bytes:
     if not isinstance(value, bytes | str):
         raise TypeError(f"a value is bytes, or a text; got {value!r}")
     return value.encode() if isinstance(value, str) else value
+
+
+def _first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A call whose stream has one answer: a renewal every few seconds is not worth a stream to look after.
+
+    gRPC's object for a call takes a lock when it is deleted. If the interpreter deletes it as it ends, one of gRPC's
+    own threads may have been stopped with that lock, and the program hangs. So it is let go as soon as the stream is
+    over, also where it is the error: its traceback refers to it.
+    """
+
+    def call(request: Any, **options: Any) -> Any:
+        over = threading.Event()
+        stream = method(_one_request(request, over), **options)
+        try:
+            return next(stream)
+        except StopIteration:
+            raise EtcdUnavailable("etcd ended the stream without an answer") from None
+        except grpc.RpcError as error:
+            raise error.with_traceback(None) from None
+        finally:
+            over.set()
+            stream.cancel()
+            del stream
+
+    return call
+
+
+def _one_request(request: Any, over: threading.Event) -> Iterator[Any]:
+    """All that is said on a stream, which is `over` when that is set."""
+    yield request
+    over.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end

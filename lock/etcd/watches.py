@@ -88,13 +88,6 @@ class Watches:
                 self._stream.end() if not self._watches else self._stream.cancel(watch)
         self._changed.set()
 
-    def reopen(self, watch: Watch) -> None:
-        """It may have missed something: watch it anew, on the same stream."""
-        with self._lock:
-            if self._stream is not None and watch in self._watches:
-                self._stream.cancel(watch)
-                self._stream.create(watch)
-
     def check(self) -> None:
         """End a stream on which a new watch has waited longer than a call may take; to be called now and then."""
         stream = self._stream

@@ -195,7 +195,7 @@ def release_holds(holds: list[Hold], owner: object, *, wait: bool = True) -> lis
     for request in groups:
         engine.exchange(engine.core.deletions, request)
     engine.wait_until_released(attended, until)
-    return [*failures, *engine.check_all_released(attended)]
+    return [*failures, *engine.failures_of(attended)]
 
 
 def end_all(holds: list[Hold], owner: object) -> list[Ticket]:

@@ -65,9 +65,8 @@ class Engine:
         self.core = Core(lease.id, lease.ttl, sent, owner=name)
         self.expiry = Expiry(self.core)
         self.lock = threading.Lock()
-        self.lost = threading.Event()
+        self.loss = Loss()
         self.callbacks = CallbackThread()
-        self._listeners: list[Callable[[], object]] = []
         self._identities: dict[Declaration, str] = {}
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
         self._notes: deque[Callable[[float], object]] = deque()
@@ -78,13 +77,15 @@ class Engine:
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
         }  # fmt: skip
         self._worker = Worker(self)
-        self._lease = LeaseThread(self)
+        self.lease = LeaseThread(self)
         try:
-            self._lease.start()
+            self.lease.start()
         except RuntimeError:  # a machine that is out of threads
-            self._lease.revoke()
+            self.lease.revoke()
             raise
-        self._restored, self._cut_off = partial(self.apply, self.core.restored), partial(self.apply, self.core.cut_off)
+        cut_off = EtcdUnavailable(f"session {name} waits for no lock any more: its etcd client was closed")
+        self._restored = partial(self.apply, self.core.restored)
+        self._cut_off = partial(self.apply, self.core.refuse, cut_off)
         client.cluster_listeners.add(self._restored)
         client.close_listeners.add(self._cut_off)
 
@@ -225,9 +226,10 @@ class Engine:
     # Holding
 
     def release(self, ticket: Ticket, *, wait: bool) -> None:
-        """Free a lock; returns when its key is deleted, or the client's timeout is over. Raises as `check_released`.
+        """Free a lock; returns when its key is deleted, or the client's timeout is over.
 
-        At once where it is not to `wait`, or where the next holder is of this session.
+        At once where it is not to `wait`, or where the next holder is of this session. Raises as `Core.release`, or
+        what `failures_of` returns.
         """
         until = now() + self.client.timeout
         request = self.apply_here(partial(self.core.release, waits=wait), ticket)
@@ -236,7 +238,8 @@ class Engine:
         self.exchange(self.core.deletions, request)
         if not (ticket.is_released and ticket.was_there and ticket.failure is None and now() < self.core.deadline):
             self.wait_until_released([ticket], until)
-            self.check_released(ticket)
+            for failure in self.failures_of([ticket]):
+                raise failure
 
     def wait_until_released(self, tickets: Sequence[Ticket], until: float) -> None:
         """Wait until then for deletions that were sent and have not freed the lock."""
@@ -253,29 +256,28 @@ class Engine:
         """Whether there is nothing to wait for: the keys are deleted, or will not be in time."""
         return all(ticket.is_released for ticket in tickets) or now() >= until or self.client.closed
 
-    def check_all_released(self, tickets: Sequence[Ticket]) -> list[LockError]:
-        """What went wrong with the tickets that were released."""
+    def failures_of(self, tickets: Sequence[Ticket]) -> list[LockError]:
+        """Of tickets that were released, which were lost, or will not be deleted; that may still be on its way."""
         failures: list[LockError] = []
+        core = self.core
         for ticket in tickets:
             try:
-                self.check_released(ticket)
+                self.ensure(ticket)
             except LockError as failure:
                 failures.append(failure)
+                continue
+            if ticket.is_released:
+                if not ticket.was_there:
+                    failures.append(LockLost(f"key {ticket.key!r} was gone before it was released"))
+            elif self.client.closed:
+                end = f"it goes with its lease, within {core.ttl} s"
+                failures.append(EtcdUnavailable(f"{CLOSED} before key {ticket.key!r} was released: {end}"))
+            elif not core.deletions.is_reported:  # once, for all keys that are deleted later
+                core.deletions.is_reported = True
+                logger.warning(
+                    "key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key
+                )
         return failures
-
-    def check_released(self, ticket: Ticket) -> None:
-        """Raise where it was lost, or will not be deleted; the deletion may still be on its way."""
-        core = self.core
-        if not ticket.is_released and self.client.closed:
-            end = f"it goes with its lease, within {core.ttl} s"
-            raise EtcdUnavailable(f"{CLOSED} before key {ticket.key!r} was released: {end}")
-        self.ensure(ticket)
-        if ticket.is_released:
-            if not ticket.was_there:
-                raise LockLost(f"key {ticket.key!r} was gone before it was released")
-        elif not core.deletions.is_reported:  # once, for all keys that are deleted later
-            core.deletions.is_reported = True
-            logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)
 
     def ensure(self, ticket: Ticket) -> None:
         moment = now()
@@ -303,25 +305,21 @@ class Engine:
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's callback called when the session is over; at once and from here if it is already."""
         self.callbacks.start()
-        with self.lock:
-            is_over = self.core.failure is not None
-            if not is_over:
-                self._listeners.append(callback)
-        if is_over:
+        if not self.loss.add(lambda: self.callbacks.send(callback)):
             call(callback)
 
     def close(self, reason: str, until: float) -> None:
         """End the session by that time; the lease is revoked, which frees all that is held and queued."""
         first = self.apply(lambda now: self.core.lose(reason))
-        self._lease.stop()
+        self.lease.stop()
         if first:
-            self._lease.revoke(_left(until))
+            self.lease.revoke(_left(until))
         self.client.cluster_listeners.discard(self._restored)
         self.client.close_listeners.discard(self._cut_off)
         self._worker.wake()
         self._worker.join(_left(until))
-        if self._lease is not threading.current_thread():
-            self._lease.join(_left(until))
+        if self.lease is not threading.current_thread():
+            self.lease.join(_left(until))
         self.callbacks.close(_left(until))
 
     # Driving
@@ -341,8 +339,10 @@ class Engine:
                     losses.append(each.loss)
             for loss in losses:  # whose listeners are called when all are awake
                 loss.tell()
-        if core.failure is not None and not self.lost.is_set():
-            self._end()
+        if core.failure is not None and not self.loss.event.is_set():
+            self.loss.tell()
+            self.lease.wake()
+            self._worker.wake()
         if core.commands or core.is_early:
             core.is_early = False
             self._worker.wake()
@@ -357,21 +357,6 @@ class Engine:
             self.core.is_early = False
         self.flush()
         return due
-
-    def renew_lease(self) -> None:
-        """For the worker: there is a sign that the lease may be gone; does not wait."""
-        self._lease.wake()
-
-    def _end(self) -> None:
-        with self.lock:
-            if self.lost.is_set():
-                return
-            self.lost.set()
-            listeners, self._listeners = self._listeners, []
-        for callback in listeners:
-            self.callbacks.send(callback)
-        self._lease.wake()
-        self._worker.wake()
 
 
 def _left(until: float) -> float:

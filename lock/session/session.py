@@ -12,8 +12,9 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 
-from lock.errors import LockError
+from lock.errors import LockCancelled, LockError
 from lock.etcd.client import Client
 from lock.runtime.callbacks import check_callback
 from lock.runtime.clock import check_number, is_whole, now
@@ -61,7 +62,7 @@ class Session:
         try:
             run_apart(self._open, ttl)
             core = self._engine.core
-            self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.lost
+            self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.loss.event
         except BaseException:  # an interrupt: etcd may not have answered yet
             self._is_abandoned = True
             if self in _open:
@@ -85,7 +86,7 @@ class Session:
     def draining(self) -> bool:
         """Whether `cancel_waiters` was called."""
         self.client.check_process()
-        return self._engine.core.draining
+        return isinstance(self._engine.core.refusal, LockCancelled)
 
     def remaining(self) -> float:
         """Seconds for which the lease is surely still ours; 0.0 once it is lost."""
@@ -123,8 +124,9 @@ class Session:
         """
         self.client.check_process()
         core = self._engine.core
-        core.draining = True
-        self._engine.note(core.drain)
+        refusal = LockCancelled(f"session {self.name} is shutting down and waits for no lock any more")
+        core.refusal = refusal
+        self._engine.note(partial(core.refuse, refusal))
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""

@@ -123,16 +123,12 @@ class Worker:
             case messages.Follow():
                 handle = partial(engine.apply, engine.core.following.handle_event, command.prefix)
                 self._watches[command.prefix] = watches.add(command.prefix, handle)
-            case messages.Reopen():
-                if command.prefix in self._watches:
-                    logger.debug("the watch of %s was behind: watching anew", command.prefix)
-                    watches.reopen(self._watches[command.prefix])
             case messages.Unfollow():
                 watch = self._watches.pop(command.prefix, None)
                 if watch is not None:
                     watches.remove(watch)
             case messages.Renew():
-                engine.renew_lease()
+                engine.lease.wake()
             case _:
                 answer = engine.send(engine.core, command)
                 answer.add_done_callback(lambda done: self._inbox.put((command, done)))

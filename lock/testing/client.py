@@ -70,13 +70,9 @@ class Server(Watches):
         watch = Watch(prefix, listener)
         with self.lock:
             self.etcd.listeners[watch] = partial(self._tell_change, watch)
-            self.reopen(watch)
-        return watch
-
-    def reopen(self, watch: Watch) -> None:
-        with self.lock:
             if not self.is_silent:
                 self._updates.put((watch, []))
+        return watch
 
     def remove(self, watch: Watch) -> None:
         with self.lock:

@@ -19,7 +19,7 @@ class MemorySession(Session):
     def expire(self) -> None:
         """End its lease; returns when the session knows. While etcd is silent it raises `EtcdUnavailable`."""
         self.client.revoke(self.lease_id)
-        self._engine._lease.renew()
+        self._engine.lease.renew()
 
 
 class MemoryEtcd:
@@ -95,7 +95,7 @@ class MemoryEtcd:
         with self._server.lock:
             self._server.etcd.expire(now())
         for session in self._sessions():
-            session._engine._lease.renew()
+            session._engine.lease.renew()
             session._engine.apply(partial(_poll, session._engine.core))
 
 

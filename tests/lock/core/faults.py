@@ -175,7 +175,7 @@ def jump(world: World, number: int) -> None:
 def drain(world: World, number: int) -> None:
     """The session waits for no lock any more."""
     process = world.process(number)
-    process.core.drain(world.now)
+    process.core.refuse(LockCancelled("drained"), world.now)
     process.flush()
 
 

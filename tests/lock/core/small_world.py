@@ -252,7 +252,7 @@ class Process:
     def carry_out(self, command: messages.Command) -> None:
         etcd, core = self.world.etcd, self.core
         match command:
-            case messages.Follow() | messages.Reopen():
+            case messages.Follow():
                 etcd.watches[self.number, command.prefix] = Watch()
             case messages.Unfollow():
                 etcd.watches.pop((self.number, command.prefix), None)

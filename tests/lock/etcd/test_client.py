@@ -185,7 +185,7 @@ def test_an_observer_that_fails_ends_nothing(
             waiting = queue_up(client, Mutex(session, name))
             hold.release()
             waiting.result(WAIT_S).release()
-            session._engine._lease.wake()
+            session._engine.lease.wake()
             wait_until(lambda: {("lock-lease", "LeaseKeepAlive"), ("lock-watch", "Watch")} <= told)
         assert keys(client, name) == []
     assert "a bug in an observer" in caplog.text

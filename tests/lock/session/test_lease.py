@@ -55,7 +55,7 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
     with opening.result(WAIT_S) as session:
         assert session.remaining() <= 30 - 0.6
         proxy.stall(ANSWERS)
-        renewal = in_thread(session._engine._lease.renew)
+        renewal = in_thread(session._engine.lease.renew)
         assert_goes_on(renewal, 0.6)
         proxy.resume()
         assert renewal.result(WAIT_S) <= 30 / 3 - 0.6
@@ -75,16 +75,16 @@ def test_it_is_renewed_only_when_due(counted: Client, calls: Counter[str], monke
     """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
     monkeypatch.setattr(lease_thread, "_SLEEP_S", 0.01)
     with Session(counted, ttl=600) as session:
-        runs, wait = list[float](), session._engine._lease._wake.wait
+        runs, wait = list[float](), session._engine.lease._wake.wait
 
         def counted_wait(pause: float) -> bool:
             runs.append(pause)
             return wait(pause)
 
-        monkeypatch.setattr(session._engine._lease._wake, "wait", counted_wait)
+        monkeypatch.setattr(session._engine.lease._wake, "wait", counted_wait)
         wait_until(lambda: len(runs) > 20)
         assert calls == {"LeaseGrant": 1}
-        session._engine._lease.wake()
+        session._engine.lease.wake()
         wait_until(lambda: calls["LeaseKeepAlive"])
         runs.clear()
         wait_until(lambda: len(runs) > 20)
@@ -97,7 +97,7 @@ def test_an_unanswered_renewal_is_resent(proxy: Proxy, far_session: Session, cap
     core = far_session._engine.core
     before = core.deadline
     proxy.stall()
-    far_session._engine._lease.wake()
+    far_session._engine.lease.wake()
     wait_until(lambda: "was not renewed" in caplog.text, timeout=10.0)  # gRPC finds a dead connection after 13 s
     proxy.resume()
     wait_until(lambda: core.deadline > before)
@@ -112,7 +112,7 @@ def test_a_machine_that_slept_past_its_lease_knows_soon(lasting: Session, name: 
     lasting._engine.core.deadline = 0.0
     assert hold.lost.wait(WAIT_S)
     assert_raises(SessionLost, hold.release, match="kept alive")
-    lasting._engine._lease.renew()
+    lasting._engine.lease.renew()
     assert lasting.remaining() == 0.0
     assert_raises(SessionLost, Mutex(lasting, name).try_acquire)
 
@@ -130,7 +130,7 @@ def test_a_cancelled_wait_is_no_sign_of_a_lost_lease(
 ) -> None:
     """Its key is there until the wait has ended: etcd is not asked for a renewal for each."""
     looks = list[None]()
-    monkeypatch.setattr(lasting._engine._lease, "wake", lambda: looks.append(None))
+    monkeypatch.setattr(lasting._engine.lease, "wake", lambda: looks.append(None))
     with theirs.acquire(timeout=WAIT_S):
         waiting = queue_up(client, Mutex(lasting, theirs.name))
         lasting.cancel_waiters()
@@ -211,7 +211,7 @@ def test_a_renewal_that_is_answered_too_late_does_not_count(session: Session, mo
         return session.ttl
 
     monkeypatch.setattr(session.client, "keep_alive", answer_late)
-    session._engine._lease.renew()
+    session._engine.lease.renew()
     assert session.lost.is_set()
     assert session.remaining() == 0.0
 

@@ -156,11 +156,7 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
     ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]:
         """Decorate a coroutine function: each call runs as the body of ``async with self.acquire(timeout=timeout)``.
 
-        As `lock.Mutex.synchronized`.
-
-        Raises:
-            TypeError: it is not a coroutine function (``async def``).
-            TypeError, ValueError: `timeout`, as for `acquire`.
+        As `lock.Mutex.synchronized`. TypeError: it is not a coroutine function (``async def``).
         """
         deadline(timeout)
 

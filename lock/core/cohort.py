@@ -53,7 +53,7 @@ class Cohort(Observer):
         self._trier: CohortTurn | None = None  # whose try that acquisition is
         self.is_contended = False  # another process has waited when the last turn ended
         self._taken = 0
-        self._slice_ends = self._ends = 0.0
+        self.slice_ends = self._ends = 0.0
         self._lingering: Ticket | None = None  # it lingers
         self._lingers_until = 0.0
         self._due = math.inf  # when the core will ask what is due
@@ -92,7 +92,7 @@ class Cohort(Observer):
         if step is not None:
             return step
         if acquisition.is_held:
-            self._taken, self._slice_ends, self._ends = 0, now + self._bounds.slice, now + OLDEST_S
+            self._taken, self.slice_ends, self._ends = 0, now + self._bounds.slice, now + OLDEST_S
             self._trier = acquisition.ticket.waiter = None
             self._start(self.waits.popleft(), acquisition.ticket)
         else:  # a try
@@ -114,7 +114,7 @@ class Cohort(Observer):
             is_alone = ticket.queue.is_alone(ticket)
             # From the first time on, the session follows the queue.
             self.is_contended = not is_alone and self.core.contended(ticket, now)
-            is_spent = self._taken >= self._bounds.batch or now >= self._slice_ends
+            is_spent = self._taken >= self._bounds.batch or now >= self.slice_ends
             if self.waits and not (self.is_contended and is_spent):
                 ticket.loss = None  # what comes now is not the loss of this turn
                 self.core.changes.append(self.waits[0])
@@ -126,9 +126,6 @@ class Cohort(Observer):
                 return None
         self._give_up()
         return ticket
-
-    def slice_left(self, now: float) -> float:
-        return max(self._slice_ends - now, 0.0)
 
     def leave(self, turn: CohortTurn, now: float) -> None:
         if self.turn is turn:

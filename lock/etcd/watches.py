@@ -225,7 +225,6 @@ class _Stream:
         if watch.id is not None:
             self._by_id.pop(watch.id, None)
             self._cancel(watch.id)
-            watch.id = None
 
     def request(self, watch: Watch) -> Any:
         start, end = self._requests.range(watch.prefix)
@@ -243,7 +242,7 @@ class _Stream:
         watch, _ = self._created.popleft()
         if response.canceled:
             return watch
-        if not watch.is_wanted or any(other is watch for other, _ in self._created):
+        if not watch.is_wanted:
             self._cancel(response.watch_id)
             return None
         watch.id = response.watch_id

@@ -164,7 +164,7 @@ class CohortMutex(QueuedLock[Turn]):
         """For a turn that was ended by a thread: wait until the hold is given up, if another process waits."""
         if self._cohort.is_contended:
             with lifted():
-                self._given_up.wait(self._cohort.slice_left(now()))
+                self._given_up.wait(max(self._cohort.slice_ends - now(), 0.0))
 
     def _cancel(self, acquisition: Any, moment: float) -> None:
         acquisition.cancel(LockCancelled(f"the wait for lock {self.name!r} was cancelled"), moment)

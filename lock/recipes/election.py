@@ -14,7 +14,6 @@ import queue
 import threading
 from typing import NamedTuple
 
-from lock.core.names import queue_prefix
 from lock.core.view import QueueView
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
@@ -71,7 +70,6 @@ class Election:
         self._candidates = QueuedLock(session, name, Leadership)
         self.session = session
         self.name = name
-        self._prefix = queue_prefix(name)
 
     def campaign(self, value: str, *, timeout: float | None = None, cancel: CancelToken | None = None) -> Leadership:
         """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
@@ -86,12 +84,12 @@ class Election:
 
     def leader(self) -> Leader | None:
         """The leader of this moment, or None; asks etcd, so it may raise `EtcdUnavailable`."""
-        candidates = self.session.client.get_prefix(self._prefix).keys
+        candidates = self.session.client.get_prefix(self._candidates._prefix).keys
         return _leader(candidates[0]) if candidates else None
 
     def observe(self) -> Observation:
         """Follow the leaders; raises `EtcdUnavailable` where etcd does not answer now. (Later it waits for etcd.)"""
-        return Observation(self.session.client, self._prefix)
+        return Observation(self.session.client, self._candidates._prefix)
 
 
 class Observation:

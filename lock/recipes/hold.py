@@ -14,7 +14,7 @@ from functools import partial
 from threading import get_ident
 from typing import Any, NoReturn, TypeVar
 
-from lock.core.contention import Contention
+from lock.core.notices import Contention
 from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
@@ -199,8 +199,8 @@ class HeldKey(Releasable):
         self._session.client.check_process()
         check_callback(callback, "on_contended takes a function without arguments, such as event.set")
         self._engine.callbacks.start()
-        contention = Contention(self._engine.core, self._ticket, lambda: self._engine.callbacks.send(callback))
-        self._engine.apply(contention.begin)
+        contention = Contention(self._engine.core, partial(self._engine.callbacks.send, callback))
+        self._engine.apply(contention.begin, self._ticket)
 
     def contended(self) -> bool:
         """Whether there is a waiter, as far as this process knows; asks no server. False for a hold that is over.

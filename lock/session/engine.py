@@ -32,6 +32,7 @@ from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.cohort import CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
+from lock.core.notices import Trouble
 from lock.core.queue import Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
@@ -243,14 +244,12 @@ class Engine:
 
     def wait_until_released(self, tickets: Sequence[Ticket], until: float) -> None:
         """Wait until then for deletions that were sent and have not freed the lock."""
-        waiting = [ticket for ticket in tickets if not ticket.is_released]
-        if waiting:
-            gone = InterruptSafeEvent()
-            for ticket in waiting:
-                ticket.wake = gone.set
-            while not self.is_over(waiting, until):
-                gone.wait(until - now())
-                gone.clear()
+        gone = InterruptSafeEvent()
+        for ticket in tickets:
+            ticket.wake = gone.set
+        while not self.is_over(tickets, until):
+            gone.wait(until - now())
+            gone.clear()
 
     def is_over(self, tickets: Sequence[Ticket], until: float) -> bool:
         """Whether there is nothing to wait for: the keys are deleted, or will not be in time."""
@@ -297,10 +296,9 @@ class Engine:
 
     def on_trouble(self, callback: Callable[[float], object]) -> None:
         self.callbacks.start()
-        with self.lock:
-            self._worker.start()
-            self._worker.warn_by(callback)
-        self._worker.wake()
+        self.start_worker()
+        tell = partial(self.callbacks.send, lambda: callback(self.core.remaining(now())))
+        self.apply_here(Trouble(self.core, tell).begin)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's callback called when the session is over; at once and from here if it is already."""

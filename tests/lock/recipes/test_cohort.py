@@ -113,7 +113,7 @@ def test_turns_end_together_within_the_slice(client: Client, make: Make, theirs:
     mutex = make(slice=60 * WAIT_S, together=True)
     first, stranger = held_and_contended(mutex, theirs, client)
     [second] = queue_inside(mutex)
-    mutex._cohort._slice_ends = now() + 1.0  # a moment ahead: with the slice over, the second one would get no turn
+    mutex._cohort.slice_ends = now() + 1.0  # a moment ahead: with the slice over, the second one would get no turn
     in_thread(first.release).result(WAIT_S)
     second.result(WAIT_S).release()
     stranger.result(WAIT_S).release()

@@ -216,7 +216,7 @@ class Process:
         plan = world.plan
         self.world, self.number = world, number
         self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
-        self.expiry = Expiry(self.core)
+        self._expiry: Expiry | None = None
         self.cohort = Cohort(self.core, "m", "m/", Bounds(plan.batch, 1.0, plan.linger), TIMEOUT_S)
         self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]
         self.state = "runs"  # paused, dead
@@ -227,6 +227,12 @@ class Process:
 
     def is_renewed(self) -> bool:
         return self.state == "runs" and self.renews and self.core.failure is None
+
+    @property
+    def expiry(self) -> Expiry:
+        """Made where it is needed: whatever is in a state makes its copies slower."""
+        self._expiry = self._expiry or Expiry(self.core)
+        return self._expiry
 
     # Driving the core
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from lock.core.core import Core
 from lock.core.queue import Observer, Queue, Stage, Ticket
-from lock.errors import LockError
 
 _LEFT = 0.5  # of the TTL: a renewal is due when two thirds are left, so by then some have failed
 _AGAIN = 0.1  # of the TTL: how soon it is seen that this outage is over
@@ -12,8 +11,6 @@ _AGAIN = 0.1  # of the TTL: how soon it is seen that this outage is over
 
 class Notice(Observer):
     """Has the driver call `wake` when it is time."""
-
-    failure: LockError | None = None
 
     def __init__(self, core: Core, wake: Callable[[], object]) -> None:
         self._core = core

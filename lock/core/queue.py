@@ -80,7 +80,6 @@ class Waiter(Protocol):
     """What a driver wakes when it stands in `Core.changes`."""
 
     wake: Callable[[], object] | None
-    failure: LockError | None
 
 
 class Observer:

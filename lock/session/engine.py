@@ -279,8 +279,7 @@ class Engine:
         return failures
 
     def ensure(self, ticket: Ticket) -> None:
-        moment = now()
-        if ticket.failure is not None or self.core.remaining(moment) <= 0.0:
+        if ticket.failure is not None or self.core.remaining(now()) <= 0.0:
             self.apply(self.core.poll)
             self.apply(self.core.check, ticket)
 

@@ -109,6 +109,16 @@ def test_a_long_hold_gives_itself_up(client: Client, session: Session, stranger:
     assert keys(client, name) == []
 
 
+def test_a_hold_is_over_at_its_end_also_where_the_worker_is_late(
+    session: Session, name: str, monkeypatch: Patch
+) -> None:
+    """`ensure` says so at once, without the session's thread."""
+    hold = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S)
+    monkeypatch.setattr(session._engine, "poll", lambda commands: math.inf)
+    wait_until(lambda: hold.remaining() == 0.0)
+    assert_raises(HoldExpired, hold.ensure, match=name)
+
+
 def test_many_holds_expire_in_time(client: Client, name: str) -> None:
     """All give themselves up in time, also beside one that may last very long; one that was released does nothing."""
     with Session(client, ttl=5) as session:

@@ -24,7 +24,7 @@ def faults_of(world: World) -> list[Move]:
                 flight.request, messages.Create | messages.CreateAll | messages.Delete
             ):
                 found += [("delay", place), ("repeat", place)]
-            if flight.stage == "done" and flight.asker is flight.process.core:
+            if flight.stage == "done" and flight.sender is flight.process.core:
                 found.append(("tell_twice", place))
             if isinstance(flight.answer, messages.LeaseKeys) and flight.answer.keys:
                 found.append(("forget", place))
@@ -97,7 +97,7 @@ def repeat(world: World, place: int) -> None:
 def tell_twice(world: World, place: int) -> None:
     """An answer that is told once more later."""
     flight = world.flights[place]
-    again = Flight(flight.process, flight.request, flight.asker, None, "again", copy.copy(flight.answer))
+    again = Flight(flight.process, flight.request, flight.sender, None, "again", copy.copy(flight.answer))
     world._answer(place)
     world.flights.append(again)
 
@@ -109,8 +109,8 @@ def forget(world: World, place: int) -> None:
 
 
 def _doubt(flight: Flight) -> None:
-    if flight.asker is not None:
-        flight.asker.unanswered(flight.request)
+    if flight.sender is not None:
+        flight.sender.unanswered(flight.request)
 
 
 def _fail(flight: Flight) -> None:

@@ -152,14 +152,14 @@ class Flight:
     """A request on its way to etcd, or its answer on the way back.
 
     Attributes:
-        asker: the part of the core that is told.
+        sender: the part of the core that is told.
         actor: whose thread waits for it.
         stage: "sent", "done" (etcd has done it), "late" (given up, and may yet arrive), "again" (told, and once more).
     """
 
     process: Process
     request: Any
-    asker: Any
+    sender: Any
     actor: Actor | None = None
     stage: str = "sent"
     answer: Any = None
@@ -267,8 +267,8 @@ class Process:
             case _:
                 self.send(command, core)
 
-    def send(self, request: Any, asker: Any, actor: Actor | None = None) -> None:
-        self.world.flights.append(Flight(self, request, asker, actor))
+    def send(self, request: Any, sender: Any, actor: Actor | None = None) -> None:
+        self.world.flights.append(Flight(self, request, sender, actor))
 
     def judge(self, ticket: Ticket) -> None:
         """A loss is told only where there was one."""
@@ -445,7 +445,7 @@ class Process:
         """A request was answered, or was not."""
         if error is None and isinstance(flight.answer, LeaseNotFound):
             error = flight.answer
-        tell = flight.asker.answered if error is None else flight.asker.failed
+        tell = flight.sender.answered if error is None else flight.sender.failed
         tell(flight.request, flight.answer if error is None else error, self.world.now)
 
     def go_on(self, flight: Flight) -> None:
@@ -453,11 +453,11 @@ class Process:
         actor = flight.actor
         if actor is None or flight.stage == "again":
             return
-        if actor.state == "asks" and flight.asker is actor.together:
+        if actor.state == "asks" and flight.sender is actor.together:
             self.told_together(actor)
-        elif actor.state == "asks" and flight.asker is actor.current:
+        elif actor.state == "asks" and flight.sender is actor.current:
             self.go(actor)
-        elif actor.state == "releases" and flight.asker is self.core.deletions:
+        elif actor.state == "releases" and flight.sender is self.core.deletions:
             self.next_want(actor)
 
 

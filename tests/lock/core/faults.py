@@ -319,8 +319,9 @@ def meddle_with_turn(world: World, number: int, actor: int, what: str) -> None:
             if turn.cohort.turn is turn:
                 _over(process, turn.ticket)
             ticket = getattr(turn, what)(world.now)
-            if ticket is not None:
-                process.send(process.core.release(ticket, world.now), process.core.deletions)
+            request = None if ticket is None else process.core.release(ticket, world.now)
+            if request is not None:
+                process.send(request, process.core.deletions)
     process.flush()
 
 

@@ -523,7 +523,7 @@ class World:
         for process in self.processes:
             watch = self.etcd.watches.get((process.number, "m/"))
             is_followed = watch is not None and watch.state != "asked"
-            is_safe = is_followed or not process.cohort.is_lingering
+            is_safe = is_followed or not process.cohort.is_lingering or process.state == "dead"
             require(is_safe, f"session {process.number} lingers, and no watch tells it")
             for held in (held for actor in process.actors for held in actor.holds):
                 is_lost = process.core.remaining(self.now) <= 0.0 or held.ticket.failure is not None

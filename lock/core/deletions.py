@@ -47,15 +47,11 @@ class Deletions:
         if not ticket.may_exist and ticket.created is None:
             self._core.gone(ticket, was_there=True)
             return
-        self._waiting[_key(ticket)] = ticket
-        self._due = min(self._due, now + _COMPANY_S if may_wait else now)
-        self._core.is_early = True
+        self._wait(_key(ticket), ticket, now + _COMPANY_S if may_wait else now)
 
     def add_stray(self, key: str, create_revision: int, now: float) -> None:
         """Have a key deleted that belongs to no ticket."""
-        self._waiting[key, create_revision] = None
-        self._due = min(self._due, now)
-        self._core.is_early = True
+        self._wait((key, create_revision), None, now)
 
     def take(self, ticket: Ticket) -> Delete:
         """The deletion of a ticket's key, with those that gather, to be sent now."""
@@ -112,6 +108,13 @@ class Deletions:
         for ticket in request.tickets:
             if ticket is not None:
                 ticket.deletion_in_doubt = True
+
+    def _wait(self, key: Key, ticket: Ticket | None, due: float) -> None:
+        """It gathers, at the latest until then; nothing has to be sent sooner while a group is under way."""
+        self._waiting[key] = ticket
+        if due < self._due:
+            self._due = due
+            self._core.is_early = self._core.is_early or self._sent is None
 
     def _take(self, keys: list[Key]) -> Delete:
         tickets = tuple(self._waiting.pop(key) for key in keys)

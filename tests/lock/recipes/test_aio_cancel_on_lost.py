@@ -70,7 +70,7 @@ async def test_the_error_is_that_of_the_loss(client: Client, session: Session, n
 
     expiring = aio.Mutex(session, name, max_hold=0.01).acquire(cancel_on_lost=True)
     assert await error_of(expiring, forever) is HoldExpired
-    assert await error_of(aio.Mutex(session, name).acquire(cancel_on_lost=True), revoke) is SessionLost
+    assert await error_of(aio.Mutex(session, f"{name}-2").acquire(cancel_on_lost=True), revoke) is SessionLost
 
 
 @counted

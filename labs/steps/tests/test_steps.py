@@ -25,16 +25,24 @@ POINTS = {
 def add(shop: Flask, guard: str, buyer: str = "ada") -> str:
     """A purchase that stands before the guard; its id."""
     made = shop.test_client().post("/steps", json={"guard": guard, "buyer": buyer})
-    assert (made.status_code, made.get_json()["point"], made.get_json()["stands"]) == (200, "start", True)
-    return str(made.get_json()["id"])
+    assert (made.status_code, made.get_json()["point"]) == (200, "start")
+    id = str(made.get_json()["id"])
+    wait_until(lambda: show(shop, id)["stands"])
+    return id
 
 
 def step(shop: Flask, id: str, times: int = 1) -> State:
-    """Let the purchase pass so many points; its state then."""
+    """Let the purchase pass so many points; its state then. An answer may come before the next point: see ANSWER_S."""
     for _ in range(times):
-        answer = shop.test_client().post(f"/steps/{id}")
-        assert answer.status_code == 200, answer.get_json()
-    return dict(answer.get_json())
+        queue(shop, id)
+        wait_until(lambda: show(shop, id)["stands"] or show(shop, id)["point"] == "over")
+    return show(shop, id)
+
+
+def queue(shop: Flask, id: str) -> None:
+    """Let the purchase go on, to where it waits."""
+    answer = shop.test_client().post(f"/steps/{id}")
+    assert answer.status_code == 200, answer.get_json()
 
 
 def line_of(state: State) -> str:
@@ -79,10 +87,11 @@ def test_a_step_that_queues_waits_behind_the_holder(app: Flask, other: Flask, sa
     """The queue in etcd names both threads; a further step is refused while one waits, and comes when it is let in."""
     first, second = add(app, "etcd"), add(other, "etcd")
     token = step(app, first)["token"]
-    waits = step(other, second)
-    assert (waits["stands"], line_of(waits)[:17]) == (False, "with self.locked(")
+    queue(other, second)
     mutex = services.of(app).sessions.mutex()
     wait_until(lambda: len(mutex.contenders()) == 2)
+    waits = show(other, second)
+    assert (waits["stands"], line_of(waits)[:17]) == (False, "with self.locked(")
     contenders = mutex.contenders()
     assert [f"thread steps-{id}" in each.owner for each, id in zip(contenders, (first, second), strict=True)] == [
         True
@@ -102,7 +111,7 @@ def test_what_is_ended_writes_nothing_and_leaves_nothing(app: Flask, other: Flas
     writer = add(app, "none")
     step(app, holder, 4)
     step(app, writer, 4)
-    step(other, waiter)
+    queue(other, waiter)
     for shop in (app, other):
         assert shop.test_client().delete("/steps").get_json()["purchases"] == []
     assert services.of(app).sessions.mutex().contenders() == []
@@ -116,6 +125,7 @@ def test_a_purchase_that_is_not_stepped_ends_by_itself(app: Flask, sale: Sale) -
     steps = Steps(services.of(app), limit_s=1.0)
     purchases = [steps.add(guard, "ada") for guard in ("etcd", "none")]
     for _ in range(4):
+        wait_until(lambda: purchases[0].stands)
         purchases[0].step()
     wait_until(lambda: all(each.is_over for each in purchases))
     assert [each["outcome"] for each in steps.show()] == ["lock_timeout"] * 2

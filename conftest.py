@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Instances run on all CPUs: those of several test workers would crowd the first one.
 
+    What was imported and collected is left out of garbage collections, which would look through it again and again.
+
     Compiled modules are kept: hundreds of processes import the same ones. One that crashes says where.
 
     Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
@@ -26,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
             name, deadline=None, derandomize=same, suppress_health_check=[HealthCheck.too_slow], print_blob=True
         )
     settings.load_profile(config.getoption("--hypothesis-profile") or "same")
+    gc.disable()
     os.environ.setdefault("FLASHSALE_CPU", "")
     os.environ.setdefault("PYTHONFAULTHANDLER", "1")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -33,3 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()

@@ -18,8 +18,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Instances run on all CPUs: those of several test workers would crowd the first one.
 
-    What was imported and collected is left out of garbage collections, which would look through it again and again.
-
     Compiled modules are kept: hundreds of processes import the same ones. One that crashes says where.
 
     Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
@@ -40,5 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
+    """Garbage collections leave out what was collected, which they would look through again and again."""
     gc.freeze()
     gc.enable()

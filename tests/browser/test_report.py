@@ -127,6 +127,7 @@ def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
         assert min(contrasts.values()) >= LEAST_CONTRAST
 
 
+@pytest.mark.slow
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
     """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away.
 

@@ -24,6 +24,8 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Flask]
 Film = Callable[[Path], "Page"]
 

@@ -8,6 +8,8 @@ from tests.browser.conftest import Look
 from tests.support.looking import Looker
 from tests.support.selling import Sales
 
+pytestmark = pytest.mark.slow
+
 STOCK, BUYERS, HOLD_MS = 100, 200, 20
 # Keeps the boxes of all controls ten times a second, and what was wrong with them.
 WATCH = """() => {
@@ -67,7 +69,6 @@ def rush_past(looker: Looker, sales: Sales) -> None:
     looker.wait_text("#word", "^EXACT$")
 
 
-@pytest.mark.slow
 def test_no_control_moves_in_a_rush(look: Look, sales: Sales) -> None:
     """With 2 x 64 busy threads, details and a frozen holder, no control moves, changes size or leaves its panel."""
     sales.reset(STOCK)

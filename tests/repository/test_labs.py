@@ -86,6 +86,7 @@ def run(copy: Path) -> Run:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_the_core_sells_and_is_tested_without_labs(copy: Path, run: Run) -> None:
     """Without the folder, a rush is compared, and the tests of the routes pass; a guard needs no edit but its file."""
     guards = ("etcd", "homemade")

@@ -21,7 +21,7 @@ from labs.site.recordings import graph_of
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 Open = Callable[..., "Page"]
 MB = 1_000_000
@@ -107,7 +107,6 @@ def test_levels_are_won_by_clicks(open_page: Open, site: Path, recordings: Path)
         assert str(page.get_attribute("#steps", "href")).startswith(f"{file}?lang=en#guard={guard}&")
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_the_whole_site_is_made(open_page: Open, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_two_mistakes_are_condemned_and_cleared_when_they_are_mended(tmp_path: Path) -> None:
     """The command says which order breaks each, and with which lines none does; its exit code is 0."""
     done = finished(tmp_path, "mistakes", "ask-then-decrease", "delete-unowned")

@@ -26,7 +26,7 @@ from tests.support.looking import PATIENCE_MS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[3]
 FAULTS = {"freeze": "-pause", "kill": "-kill", "kill-sent": "-kill-sent"}

@@ -91,6 +91,7 @@ def test_a_fence_that_only_the_write_raises_is_found_out(world: World) -> None:
     assert replayed(world, "etcd", BETWEEN).ending.is_right
 
 
+@pytest.mark.slow
 def test_a_guard_that_is_wrong_in_a_single_order_is_found_out(world: World) -> None:
     """Of all its orders few sell twice, and those come to one end."""
     count, explorer = explored(world, "one-order")
@@ -198,7 +199,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     assert not any(tmp_path.glob("reports/*"))
 
 
-@pytest.mark.parametrize("server", ["etcd", "redis|valkey"])
+@pytest.mark.parametrize("server", ["etcd", pytest.param("redis|valkey", marks=pytest.mark.slow)])
 def test_a_server_that_is_gone_is_one_clear_line(tmp_path: Path, server: str) -> None:
     """There is no verdict, exit code 2, and no traceback."""
     with running(tmp_path, "schedules", "--guard", "etcd", until="purchases of") as command:

@@ -21,7 +21,7 @@ from tests.support.looking import PATIENCE_MS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def explored(world: World, guard: str) -> Exploration:
@@ -82,7 +82,6 @@ def kept(reports: Path, guard: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
 def test_an_order_is_seen_played_and_stepped_to_the_same_end(page: Page, reports: Path) -> None:
     """The shortest wrong order is chosen first; it plays with the guard's lines, and sells twice by hand as well."""
     (count,) = kept(reports, "none")["counts"]

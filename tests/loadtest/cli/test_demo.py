@@ -118,6 +118,7 @@ def test_the_shop_says_which_guards_there_are(stack: Stack, tmp_path: Path) -> N
     assert ([run.guard for run in comparison.runs], done.returncode) == ([*guards()], 0), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:
     """Where the report cannot be written, the reason is told without a traceback; the stack runs on."""
     unmeasured = {**environment(stack), "COVERAGE_PROCESS_CONFIG": ""}  # or else it has a large file of its own

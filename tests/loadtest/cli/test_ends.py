@@ -86,6 +86,7 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
         assert up.end(signal.SIGINT) == 130  # after the first one alone it is 0
 
 
+@pytest.mark.slow
 def test_up_says_what_to_do_when_a_server_has_ended(tmp_path: Path) -> None:
     """The rest runs on until SIGTERM, and the line with the exit code tells how to get it back."""
     with leaving_nothing(tmp_path, *UP[0], until=UP[1]) as up:

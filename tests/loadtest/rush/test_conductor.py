@@ -59,6 +59,7 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) ->
         assert bool(result.raced) == (guard == "none")
 
 
+@pytest.mark.slow
 def test_a_guard_that_ran_out_of_time_has_no_verdict(stack: Stack, tmp_path: Path) -> None:
     """Buyers without a turn are failures with a name, but break no promise; stock, orders and queue are sampled."""
     rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=1000")  # 10 in their 10 seconds
@@ -281,10 +282,8 @@ def test_ctrl_c_in_the_moment_of_a_fork_ends_all_processes(stack: Stack, tmp_pat
     assert "Traceback" not in rush.logged
 
 
-@pytest.mark.parametrize(
-    "is_selling",
-    [pytest.param(False, id="as they start"), pytest.param(True, id="in the rush", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("is_selling", [False, True], ids=["as they start", "in the rush"])
 def test_workers_end_with_their_master(stack: Stack, is_selling: bool) -> None:
     """Whether or not they have met it, they do not wait for it as long as Locust would, a minute or five."""
     ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]

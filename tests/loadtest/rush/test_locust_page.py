@@ -108,6 +108,7 @@ def assert_speaks_chinese(shown: Page) -> None:
         assert shown.arguments(language)["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
 
 
+@pytest.mark.slow
 def test_without_a_shop_the_form_offers_the_default_guards(stack: Stack) -> None:
     """And those of the command line; a shop that is silent is waited for at most a second."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -212,6 +213,7 @@ def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> Non
     assert attacker.asked == []
 
 
+@pytest.mark.slow
 def test_a_configured_host_is_told_the_admin_token(stack: Stack, attacker: Attacker) -> None:
     """With the reset, and with nothing else."""
     with locust_page(environment(stack, FLASHSALE_ADMIN_TOKEN=TOKEN, LOCUST_HOST=attacker.url)) as shown:

@@ -29,7 +29,14 @@ FOREIGN = {
 }
 
 
-@pytest.fixture(params=FOREIGN.values(), ids=list(FOREIGN))
+FEW = ("line breaks", "quotes", "bytes that are not UTF-8")  # the others are slow
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(text, id=name, marks=() if name in FEW else pytest.mark.slow) for name, text in FOREIGN.items()
+    ]
+)
 def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield request.param.replace("FILE", str(tmp_path / "executed"))
     assert list(tmp_path.iterdir()) == []

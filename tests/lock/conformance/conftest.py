@@ -23,9 +23,10 @@ import pytest
 from loadtest.stack import binaries
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Session, connect
+from lock.core import reconciler
 from tests.lock.conformance.recipes import IDS, USES, Face, Loop, Make
 from tests.support.lock import WAIT_S, keys
-from tests.support.waiting import wait_until
+from tests.support.waiting import Patch, wait_until
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -149,7 +150,7 @@ FEW = {"mutex-threads", "cohort-threads", "multi-threads", "reader-threads", "mu
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The cases of cancellation, m, run over five recipes: one engine ends the waits of all.
-    items[:] = [item for item in items if not item.name.startswith("test_m_") or not _is_a_recipe_too_many(item)]
+    items[:] = [item for item in items if not item.name.startswith("test_m_") or not is_a_recipe_too_many(item)]
     for item in items:
         name = getattr(item, "originalname", "")
         if name in KNOWN_FAILURES and item.name.endswith(f"[{ETCDCTL.name}]"):
@@ -159,9 +160,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
 
 
-def _is_a_recipe_too_many(item: pytest.Item) -> bool:
+def is_a_recipe_too_many(item: pytest.Item) -> bool:
     recipes = {part for part in IDS if part in item.name}
     return bool(recipes) and not recipes & FEW
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: Patch) -> None:
+    """A session finds what was deleted by hand at once: it looks for that every two seconds, in each of many tests."""
+    monkeypatch.setattr(reconciler, "_PERIOD_S", 0.1)
 
 
 @pytest.fixture(params=[OURS, ETCDCTL], ids=lambda each: each.name)

@@ -22,7 +22,7 @@ from tests.lock.core.small_world import Violation
 from tests.lock.core.walks import walk
 from tests.support.waiting import Patch
 
-BUDGET_S = 8.0
+BUDGET_S = 4.0
 LONG_S = 3600.0
 ENOUGH = 1000  # histories in which a missing rule has to be found
 

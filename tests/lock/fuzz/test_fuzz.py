@@ -26,7 +26,7 @@ from tests.support.waiting import freeze, wait_until
 PROCESSES = 2
 PAUSE_S = 4.0  # between two blows, at most
 FREEZES_S = (0.5, TTL_S - 0.5, TTL_S + 1.5)
-LAST_S = 10.0  # in which all end in peace
+LAST_S = 4.0  # in which all end in peace
 
 
 class Careless:
@@ -94,7 +94,7 @@ class Careless:
 @pytest.mark.parametrize(
     "seconds",
     [
-        pytest.param(20.0, marks=pytest.mark.timeout(240)),
+        pytest.param(12.0, marks=pytest.mark.timeout(240)),
         pytest.param(50.0, marks=[pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(240)]),
         pytest.param(600.0, marks=[pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]),
     ],

@@ -75,9 +75,9 @@ def test_an_interrupt_at_any_call_leaves_no_key(
     ("make", "use"),
     [
         (Mutex, lambda mutex: lock_and_release(mutex)),
-        (Mutex, lambda mutex: enter_and_leave(mutex)),
-        (ReentrantMutex, lambda mutex: lock_and_release(mutex)),
-        (two_names, lambda multi: lock_and_release(multi)),
+        pytest.param(Mutex, lambda mutex: enter_and_leave(mutex), marks=pytest.mark.slow),
+        pytest.param(ReentrantMutex, lambda mutex: lock_and_release(mutex), marks=pytest.mark.slow),
+        pytest.param(two_names, lambda multi: lock_and_release(multi), marks=pytest.mark.slow),
     ],
     ids=["acquire", "with", "ReentrantMutex", "MultiLock"],
 )

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from lock import Client, Session
 from lock.testing import MemoryEtcd
 from lock.testing.plugin import etcd_lock
-from tests.lock.conformance.conftest import face, loop, make, theirs
+from tests.lock.conformance.conftest import face, is_a_recipe_too_many, loop, make, quick_looks, theirs
+
+
+@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the recipes, all of which run on a real etcd, five run here as well; the others are slow."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and is_a_recipe_too_many(item):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

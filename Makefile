@@ -4,7 +4,7 @@
 RUN := .venv/bin/python
 
 TESTS := $(RUN) -m pytest
-PYTEST = $(TESTS) -n 3 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
+PYTEST = $(TESTS) -n 4 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
 
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk

@@ -67,6 +67,7 @@ WATCH_ARRIVAL = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust: LocustPage) -> None:
     """Guard, buyers, items and the dial reach Locust; no button can disturb the rush, and its verdict is shown."""
     looker = look()
@@ -122,6 +123,7 @@ def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
     looker.wait_text("#word", "EXACT")
 
 
+@pytest.mark.slow
 def test_a_rush_that_does_not_start_brings_the_verdict_back(look: Look, sales: Sales, locust: LocustPage) -> None:
     """If the board refuses, the sale of before is shown again, and the page says why."""
     sales.reset(7)

@@ -14,6 +14,8 @@ from tests.support.selling import Sales
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+pytestmark = pytest.mark.slow
+
 SCREENS = [(1024, 768), (1280, 720), (1920, 1080), (390, 844)]
 LEAST_CONTRAST = 4.5  # WCAG 2.2, level AA, text
 SMALLEST_TEXT = 12.0  # pixels
@@ -96,7 +98,6 @@ def on_every_screen(page: Page) -> Iterator[int]:
             yield width
 
 
-@pytest.mark.slow
 def test_everything_can_be_read(look: Look, sales: Sales) -> None:
     """Amid a rush and at its end: nothing too small, too faint or cut off, and no scrolling on a projector."""
     looker = look(reduced_motion="reduce")
@@ -115,7 +116,6 @@ def test_everything_can_be_read(look: Look, sales: Sales) -> None:
             assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")
 
 
-@pytest.mark.slow
 def test_an_explanation_can_be_read(look: Look, sales: Sales) -> None:
     """The first rush that is seen explains itself in legible words over a legible page, until a key is pressed."""
     looker = look(reduced_motion="reduce")
@@ -143,7 +143,6 @@ TOUCHING = """
 SIZES = {"none": (5, 12), "etcd": (1500, 12), "redis-lua": (300, 300), "etcd-batch": (40, 50)}  # stock and buyers
 
 
-@pytest.mark.slow
 def test_every_guard_finds_room(look: Look, sales: Sales) -> None:
     """The last runs of all guards fit on every screen, whatever their sizes; a sale with too few buyers is exact."""
     looker = look(reduced_motion="reduce")

@@ -9,12 +9,12 @@ import pytest
 from loadtest.stack.stack import Stack
 from tests.support.rushing import REPOSITORY, Finished, environment
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
 BUYERS, STOCK = 60, 20
 OPTIONS = ("--locustfile", str(REPOSITORY / "labs/opening/locustfile.py"), "--users", str(BUYERS), "--guards", "etcd")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
     """Buyers click early, too early and on time: all learn when it opens, and the sale is exact."""
     rush = Finished(environment(stack), tmp_path, *OPTIONS, "--stock", str(STOCK), "--opens-in=3")

@@ -240,10 +240,8 @@ def test_workers_that_are_too_slow_are_no_verdict(stack: Stack) -> None:
     assert "no verdict, this machine is too slow" in printed
 
 
-@pytest.mark.parametrize(
-    "processes",
-    [pytest.param([], id="one process"), pytest.param(["--processes=2"], id="three", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [[], ["--processes=2"]], ids=["one process", "three"])
 def test_ctrl_c_is_no_traceback(stack: Stack, processes: list[str]) -> None:
     """Wherever Locust is, also in the midst of what conducts the rush, it ends with a line and exit code 2."""
     ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]

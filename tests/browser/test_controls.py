@@ -12,6 +12,8 @@ from tests.support.looking import Looker
 from tests.support.selling import Sales
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 60.0
 HOLD_100 = 7  # the notch of the dial for 100 ms
 
@@ -67,7 +69,6 @@ WATCH_ARRIVAL = """() => {
 }"""
 
 
-@pytest.mark.slow
 def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust: LocustPage) -> None:
     """Guard, buyers, items and the dial reach Locust; no button can disturb the rush, and its verdict is shown."""
     looker = look()
@@ -90,7 +91,6 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
     assert looker("#no-locust").is_hidden()
 
 
-@pytest.mark.slow
 def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
     """A sale without a lock, and at the next click one with it; each verdict stands and can be opened."""
     looker, other = look(), look()
@@ -123,7 +123,6 @@ def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
     looker.wait_text("#word", "EXACT")
 
 
-@pytest.mark.slow
 def test_a_rush_that_does_not_start_brings_the_verdict_back(look: Look, sales: Sales, locust: LocustPage) -> None:
     """If the board refuses, the sale of before is shown again, and the page says why."""
     sales.reset(7)

@@ -22,6 +22,8 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
+
 SMALLEST_IN_CHARTS = 10.5
 # Text in a chart is scaled with it, and may be turned.
 CHART_TEXTS = """
@@ -87,7 +89,6 @@ def assert_readable(browser: Browser, report: Path) -> None:
         assert noticed == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rush", "fault"])
 def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str) -> None:
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
@@ -127,7 +128,6 @@ def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
         assert min(contrasts.values()) >= LEAST_CONTRAST
 
 
-@pytest.mark.slow
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
     """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away.
 

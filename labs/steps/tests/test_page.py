@@ -18,7 +18,7 @@ from tests.support.looking import PATIENCE_MS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 SOLD_TWICE = "Sold twice: A and B both have the one item, and the counter says 0."
 NOTHING = "\N{EN DASH}"
@@ -100,9 +100,7 @@ def wait_result(page: Page, text: str, level: str) -> None:
     page.wait_for_selector(f".levels button[value={level}][data-solved=true]")
 
 
-@pytest.mark.parametrize(
-    "level", [each if each == "none" else pytest.param(each, marks=pytest.mark.slow) for each in WAYS_OUT]
-)
+@pytest.mark.parametrize("level", WAYS_OUT)
 def test_a_level_is_solved_by_steps(open_page: Any, level: str) -> None:
     """None and thread sell one item twice; a script leaves nothing to step into, and sells it once."""
     page = open_page()
@@ -113,9 +111,7 @@ def test_a_level_is_solved_by_steps(open_page: Any, level: str) -> None:
     assert page.inner_text(".stage-figures div:nth-child(2) dd") == ("2" if sentence == SOLD_TWICE else "1")
 
 
-@pytest.mark.parametrize(
-    "level", [each if each == "etcd" else pytest.param(each, marks=pytest.mark.slow) for each in AFTER_A_FREEZE]
-)
+@pytest.mark.parametrize("level", AFTER_A_FREEZE)
 def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: str) -> None:
     """A stops before its write, is frozen, and its lease counts down; B buys, and A's late write is sold, or refused.
 
@@ -222,7 +218,6 @@ ROWS = """[...document.querySelectorAll('.code-lines li')].map(
 )"""
 
 
-@pytest.mark.slow
 def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, stage_stack: Stack) -> None:
     """Of 18 pixels at least; no line of code is wrapped or cut, and none has its comment on a second line."""
     page = open_page()

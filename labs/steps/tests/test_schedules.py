@@ -199,7 +199,8 @@ def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     assert not any(tmp_path.glob("reports/*"))
 
 
-@pytest.mark.parametrize("server", ["etcd", pytest.param("redis|valkey", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["etcd", "redis|valkey"])
 def test_a_server_that_is_gone_is_one_clear_line(tmp_path: Path, server: str) -> None:
     """There is no verdict, exit code 2, and no traceback."""
     with running(tmp_path, "schedules", "--guard", "etcd", until="purchases of") as command:

@@ -72,6 +72,7 @@ def links(html: str) -> list[str]:
     return [attributes["href"] or "" for tag, attributes in Parsed(html).tags if tag == "a"]
 
 
+@pytest.mark.slow
 def test_the_tab_has_the_comparison_so_far(stack: Stack) -> None:
     """Each press of the button is a whole comparison, also in several processes, with a row for each guard."""
     with locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), workers=2) as shown:

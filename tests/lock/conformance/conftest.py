@@ -153,6 +153,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if not item.name.startswith("test_m_") or not is_a_recipe_too_many(item)]
     for item in items:
         name = getattr(item, "originalname", "")
+        if name.startswith("test_n_") and is_a_recipe_too_many(item):
+            item.add_marker(pytest.mark.slow)
         if name in KNOWN_FAILURES and item.name.endswith(f"[{ETCDCTL.name}]"):
             reason = f"etcdctl {KNOWN_FAILURES[name]}"
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError))

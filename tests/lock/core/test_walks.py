@@ -220,9 +220,18 @@ MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a hold lingers for a while": (Cohort, "poll", keep_for_ever),
     "a writer waits for all before it": (ReadersTogether, "kind", lambda rule, kv: "read"),
 }
+RARE = {  # what breaks without these is found after a second or more: slow
+    "a ticket is granted by its create revision",
+    "the deadline counts from the sending",
+    "a new watch is followed by a list",
+    "who waits is asked by a holder alone",
+    "a new view knows what is being deleted",
+}
 
 
-@pytest.mark.parametrize("rule", MISSING)
+@pytest.mark.parametrize(
+    "rule", [pytest.param(each, marks=pytest.mark.slow) if each in RARE else each for each in MISSING]
+)
 def test_a_missing_rule_is_found(rule: str, monkeypatch: Patch) -> None:
     """Within a thousand histories, each of the rules that the core is made of."""
     owner, name, without = MISSING[rule]

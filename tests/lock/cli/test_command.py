@@ -22,7 +22,7 @@ from lock.cli.hold import hold
 from lock.cli.trace import Log, _lines
 from lock.etcd.transport import rpc
 from tests.lock.cli.conftest import LOCK, Invoke, Start
-from tests.support.lock import WAIT_S, delete, keys, put, queue_up, shell
+from tests.support.lock import WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import Patch, wait_until
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -321,21 +321,3 @@ def test_what_the_janitor_asks_needs_no_command() -> None:
     log.of("A")("LeaseTimeToLive", rpc.LeaseTimeToLiveRequest(ID=1), rpc.LeaseTimeToLiveResponse(), 0.001)
     _, told, following, *_ = _lines(log)
     assert ("LeaseTimeToLive" in told, "1.0 ms" in told, following) == (True, True, "")
-
-
-def test_the_output_runs_as_printed(client: Client, invoke: Invoke, etcdctl_env: dict[str, str]) -> None:
-    """As a script, with etcdctl alone, it queues both, frees both in turn, and leaves neither key nor lease."""
-    name = """trace/it's "odd" $HOME `date` \\ \\n ü &"""
-    printed = invoke("trace", name)
-    assert printed.exit_code == 0
-    before = client.get_prefix(f"{name}/").revision
-    done = shell(printed.stdout, etcdctl_env)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("SUCCESS") == 4
-    assert "FAILURE" not in done.stdout
-    leases = re.findall(r"^lease (\w+) revoked$", done.stdout, re.MULTILINE)
-    assert [client.time_to_live(int(lease, 16)).ttl for lease in leases] == [-1, -1]
-    after = client.get_prefix(f"{name}/")
-    assert after.keys == []
-    assert after.revision >= before + 4
-    assert f"{name}/{leases[0]}-1" in done.stdout

@@ -130,7 +130,8 @@ def test_the_trace_of_a_foreign_name_runs_as_printed(
     done = subprocess.run(shell, input=script, env=etcdctl_env, capture_output=True, timeout=WAIT_S)
     assert (done.stdout.count(b"SUCCESS"), done.stdout.count(b"FAILURE")) == (4, 0)
     assert shell[0] == "bash" or done.stderr == b""  # prompts
-    [first, _] = re.findall(rb"^lease (\w+) revoked$", done.stdout, re.MULTILINE)
+    first, second = re.findall(rb"^lease (\w+) revoked$", done.stdout, re.MULTILINE)
+    assert [client.time_to_live(int(lease, 16)).ttl for lease in (first, second)] == [-1, -1]
     assert f"{name}/{'read/' * bool(read)}".encode("utf-8", "surrogateescape") + first in done.stdout  # B lists A's key
     assert keys(client, name) == []
 

@@ -37,14 +37,6 @@ def test_the_ttl_is_what_the_server_granted(client: Client) -> None:
         assert session.remaining() <= 2.0
 
 
-def test_a_hold_outlives_its_ttl(client: Client, name: str) -> None:
-    """A thread of the session renews: a caller that does nothing about it still holds (pitfall 20)."""
-    with Session(client, ttl=1) as session, Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-        assert not hold.lost.wait(1.2 * session.ttl)
-        hold.ensure()
-        assert keys(client, name) == [hold.key]
-
-
 def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Client) -> None:
     """An answer that was long under way leaves less, of the grant as well: etcd's clock started before it."""
     far.status()

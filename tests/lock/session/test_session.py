@@ -66,12 +66,13 @@ def test_closing_while_etcd_is_unavailable_ends(proxy: Proxy, far: Client, name:
 
 
 def test_a_session_that_is_dropped_lives_on(client: Client, name: str) -> None:
-    """The garbage collector frees nothing: what it holds stays held until it is closed, or the program ends."""
+    """The garbage collector frees nothing: what it holds stays held past its TTL (pitfall 20), until it is closed."""
     drop = [Session(client, ttl=2)]
     lease_id, hold = drop[0].lease_id, Mutex(drop[0], name).acquire(timeout=WAIT_S)
     drop.clear()
     assert not hold.lost.wait(2.5)
     assert client.time_to_live(lease_id).ttl > 0
+    hold.ensure()
     hold._session.close()
 
 

@@ -53,10 +53,10 @@ class Careless:
     def run(self) -> None:
         """Until their end; AssertionError where one of them has found a fault."""
         try:
-            while time.monotonic() < self._ends - LAST_S and all(each.poll() is None for each in self._running):
+            while not self._is_enough() and all(each.poll() is None for each in self._running):
                 time.sleep(self._chance.random() * PAUSE_S)
                 self._strike(self._chance.randrange(PROCESSES))
-            is_early = time.monotonic() < self._ends - LAST_S  # one has found a fault: the others may be killed
+            is_early = not self._is_enough()  # one has found a fault: the others may be killed
             codes = [each.poll() if is_early else each.wait(LAST_S + 3 * CALL_S) for each in self._running]
             assert not any(codes), self._errors.read_text()[-4000:]
             assert not is_early
@@ -65,11 +65,15 @@ class Careless:
                 each.kill()
                 each.wait()
 
+    def _is_enough(self) -> bool:
+        """Whether the time is over, and one was struck: on a busy machine that takes longer."""
+        return bool(self.blows) and time.monotonic() >= self._ends - LAST_S
+
     def _strike(self, place: int) -> None:
         """Freeze or kill one of them, when it holds."""
         chance, process = self._chance, self._running[place]
         while not self._holds(process):
-            if process.poll() is not None or time.monotonic() > self._ends - LAST_S:
+            if process.poll() is not None or self._is_enough():
                 return
             time.sleep(0.01)
         freeze(process)
@@ -109,7 +113,6 @@ def test_a_careless_program_breaks_nothing(etcd: Etcd, client: Client, tmp_path:
     holds = len(careless.spans.read_text().splitlines())
     print(f"seed {seed}: {holds} holds, {dict(careless.blows)}")
     assert holds > 10
-    assert careless.blows
     with Session(client) as session:
         MultiLock(session, NAMES).acquire(timeout=WAIT_S + TTL_S).release()
     wait_until(lambda: keys(client, "fuzz") == [], timeout=WAIT_S)

@@ -92,6 +92,7 @@ def test_a_fence_that_only_the_write_raises_is_found_out(world: World) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_guard_that_is_wrong_in_a_single_order_is_found_out(world: World) -> None:
     """Of all its orders few sell twice, and those come to one end."""
     count, explorer = explored(world, "one-order")

@@ -1,8 +1,9 @@
 """Every order of a guard's moves: states and moves are a graph, and each move of each state is made once.
 
-A state is known again by its picture. Where it is reached once more, one of its moves is made once more too, and has to
-lead to the same picture as before. Where it does not, the guard depends on something that nobody sees: there is no
-verdict.
+A run goes from the first state to an end, and makes on its way as many moves as it can that were not made before. A
+state is known again by its picture. Where it is reached in another way, one of its moves is made once more too; and each
+move that is made again, also on the way to what is untried, has to lead to the same picture as before. Where it does
+not, the guard depends on something that nobody sees: there is no verdict.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from app.contract.outcomes import Promise
 from app.guards.base import Guard
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
-from labs.steps.schedules.world import Stepped, Unsettled, World
+from labs.steps.schedules.world import Shown, Stepped, Unsettled, World
 from labs.steps.shop import POINTS
 from loadtest.results.fence import past_fence
 from loadtest.results.record import CriticalSection
 from loadtest.results.verdict import judge_rush
 
-MOST_MOVES = 80  # of one order
+MOST_MOVES = 200  # of one order
 MOST_S = 240.0  # of one guard with one kind of fault
 
 
@@ -84,14 +85,14 @@ class Explorer:
         until = time.monotonic() + self._seconds
         with self._world.with_spare() if KILL.kinds[0] in self.budget.kinds else ExitStack():
             self._warm_up()
-            self._begin()
-            open_states = [self._state()]
-            while open_states and time.monotonic() < until:
-                state = open_states[-1]
-                if not state.untried:
-                    open_states.pop()
-                    continue
-                open_states += self._run_from(state)
+            state = self._start()
+            while time.monotonic() < until:
+                if not (way := self.graph.way_from(state)):
+                    if state is self.graph.states[0]:
+                        break
+                    state = self._start()
+                for move in way:
+                    state = self._go_on(state, move)
                 yield self.graph
 
     def replay(self, moves: list[Move]) -> Schedule:
@@ -115,39 +116,31 @@ class Explorer:
         self._world.reset(self._guard.name)
         self._done = []
 
-    def _run_from(self, state: State) -> list[State]:
-        """From the beginning to this state, and on along what is untried; the new states on the way."""
+    def _start(self) -> State:
         self._begin()
-        for move in state.path:
-            self._make(move)
-        if self._world.look()[0] != state.picture:
-            raise self._unsteady(state)
-        found: list[State] = []
-        while state.untried:
-            move = state.untried[0]
-            self._make(move)
-            known = len(self._states)
-            following = state.moves[move] = self._state()
-            if len(self._states) == known:
-                self._check(following)
-                break
-            found.append(following)
-            state = following
-        return found
+        return self._state()
 
-    def _check(self, state: State) -> None:
-        """Make one of its moves once more."""
-        tried = next(((move, to) for move, to in state.moves.items() if to is not None), None)
-        if tried is None:
-            return
-        move, to = tried
+    def _go_on(self, state: State, move: Move) -> State:
+        """Make a move of this state; if it was not made before and leads to a known one, one of its moves as well."""
+        known, states = state.moves[move], len(self.graph.states)
         self._make(move)
-        if self._world.look()[0] != to.picture:
-            raise self._unsteady(to)
+        if known is not None:
+            return self._again(known)
+        following = state.moves[move] = self._state()
+        if len(self.graph.states) == states and (tried := self.graph.tried(following)):
+            self._make(tried[0])
+            return self._again(tried[1])
+        return following
+
+    def _again(self, state: State) -> State:
+        """The world has to be in this state, which was reached before."""
+        if self._picture()[0] != state.picture:
+            raise self._unsteady(state)
+        return state
 
     def _unsteady(self, state: State) -> Unsteady:
         one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
-        mine, theirs = state.picture, self._world.look()[0]
+        mine, theirs = state.picture, self._picture()[0]
         alike = next((place for place, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), len(mine))
         begins = max(alike - 60, 0)
         apart = f"{mine[begins:][:160]!r} and {theirs[begins:][:160]!r}"
@@ -158,12 +151,12 @@ class Explorer:
 
     def _state(self) -> State:
         """That in which the world is now; it is added, if it is new."""
-        picture, shown = self._world.look()
+        picture, shown = self._picture()
         if known := self._states.get(picture):
             return known
         state = State(len(self._states), picture, [done.move for done in self._done], shown)
         self._states[picture] = state
-        moves, state.is_cut = self._moves()
+        moves, state.is_cut, state.is_bounded = self._moves()
         state.moves = dict.fromkeys(moves)
         if not moves and not state.is_cut:
             self.schedules[state.number] = schedule = self._judged()
@@ -184,27 +177,40 @@ class Explorer:
         enters = purchase.point == "locked" and before != "locked"
         self._done.append(Done(move, purchase.point, purchase.waits, command, enters))
 
-    def _moves(self) -> tuple[list[Move], bool]:
-        """What can be done now, the purchase that moved last first; and whether something is left out.
+    def _picture(self) -> tuple[str, Shown]:
+        """That of the world and of what limits the moves: the faults so far, and who is not interrupted any more."""
+        picture, shown = self._world.look()
+        restless = "".join(sorted(each.buyer for each in self._restless()))
+        return f"{picture}\nfaults {self._faults}, restless {restless}", shown
 
-        A purchase that has begun more sections than there are purchases is not interrupted any more: two that undo each
-        other's work have no end.
+    @property
+    def _faults(self) -> int:
+        return sum(done.move.is_fault for done in self._done)
+
+    def _restless(self) -> list[Stepped]:
+        """Purchases that have begun more sections than there are purchases: two that undo each other's work go on."""
+        begun = Counter(done.move.buyer for done in self._done if done.enters)
+        return [each for each in self._world.purchases if begun[each.buyer] > len(self._world.purchases)]
+
+    def _moves(self) -> tuple[list[Move], bool, bool]:
+        """What can be done now; whether something is left out, and whether that is to interrupt a restless purchase.
+
+        The purchase that moved last is the first.
         """
         can_step = [each for each in self._world.purchases if each.can_step]
         if len(self._done) >= MOST_MOVES:
-            return [], bool(can_step)
+            return [], bool(can_step), False
         last = self._done[-1].move.buyer if self._done else ""
         can_step.sort(key=lambda each: (each.buyer != last, each.buyer))
-        begun = Counter(done.move.buyer for done in self._done if done.enters)
-        restless = [each for each in can_step if begun[each.buyer] > len(self._world.purchases)]
-        left_out = bool(restless) and len(can_step) > 1
+        restless = [each for each in can_step if each in self._restless()]
+        is_bounded = bool(restless) and len(can_step) > 1
         can_step = restless[:1] or can_step
         moves = [Move(each.buyer) for each in can_step]
-        if sum(done.move.is_fault for done in self._done) < self.budget.most:
+        if self._faults < self.budget.most:
             moves += [
                 Move(each.buyer, kind) for each in can_step for kind in self.budget.kinds if self._can(kind, each)
             ]
-        return moves, left_out
+        return moves, False, is_bounded
 
     def _can(self, kind: Fault, purchase: Stepped) -> bool:
         if not purchase.has_begun or purchase.instance.frozen:
@@ -229,7 +235,7 @@ class Explorer:
         ending = Ending.of(
             verdict,
             vanished=world.items - len(ledger) - left,
-            has_fault=any(done.move.is_fault for done in self._done),
+            has_fault=self._faults > 0,
             stuck=sum(not each.is_over for each in world.purchases),
         )
         return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, sections)

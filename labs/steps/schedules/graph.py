@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -22,6 +22,8 @@ class State:
         moves: what can be done there, and the state to which it leads, once that was tried.
         ending: what came of it, if nothing can be done any more.
         is_cut: whether something could be done, and was left out.
+        is_bounded: whether others were left out, because a purchase is not interrupted any more.
+        is_exhausted: whether nothing is untried here, nor in any state to which its moves lead.
     """
 
     number: int
@@ -31,6 +33,8 @@ class State:
     moves: dict[Move, State | None] = field(default_factory=dict, repr=False)
     ending: Ending | None = None
     is_cut: bool = False
+    is_bounded: bool = False
+    is_exhausted: bool = False
 
     @property
     def untried(self) -> list[Move]:
@@ -57,6 +61,36 @@ class Graph:
     def cut(self) -> int:
         """In how many states something was not tried."""
         return sum(state.is_open for state in self.states)
+
+    @property
+    def bounded(self) -> int:
+        """In how many states others were left out, because a purchase is not interrupted any more."""
+        return sum(state.is_bounded for state in self.states)
+
+    def way_from(self, start: State) -> list[Move]:
+        """The moves from here to the nearest one that is untried, with that one; none if there is none."""
+        came: dict[int, tuple[State, Move] | None] = {start.number: None}
+        following = deque([start])
+        while following:
+            state = following.popleft()
+            if state.untried:
+                way, step = [state.untried[0]], came[state.number]
+                while step is not None:
+                    way.append(step[1])
+                    step = came[step[0].number]
+                return way[::-1]
+            for move, to in state.moves.items():
+                if to is not None and not to.is_exhausted and to.number not in came:
+                    came[to.number] = state, move
+                    following.append(to)
+        for number in came:
+            self.states[number].is_exhausted = True
+        return []
+
+    def tried(self, state: State) -> tuple[Move, State] | None:
+        """A move that was made, one that leads on to what is untried if there is any."""
+        tried = [(move, to) for move, to in state.moves.items() if to is not None]
+        return next((each for each in tried if not each[1].is_exhausted), tried[0] if tried else None)
 
     @property
     def shortest(self) -> State | None:

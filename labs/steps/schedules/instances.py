@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -97,3 +97,12 @@ class SteppedInstance:
         if "error" in answer:
             raise ServerError(f"{self.name}: {answer['error']}")
         return answer["result"]
+
+
+def ask_together(questions: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """The answers to questions ``(instance, name, *arguments)``, which the instances answer at the same time."""
+    asked = []
+    for instance, name, *arguments in questions:
+        instance._send(name, arguments)
+        asked.append(instance)
+    return [instance._receive() for instance in asked]

@@ -50,7 +50,7 @@ from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
 from labs.steps import wire  # noqa: E402
 from labs.steps.mistakes import mended, mistakes  # noqa: E402
-from labs.steps.shop import COMMANDS, SteppedPurchase, know_the_sale  # noqa: E402
+from labs.steps.shop import COMMANDS, ETCD_REQUEST, SteppedPurchase, know_the_sale  # noqa: E402
 from lock import CohortMutex, LockError  # noqa: E402
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
@@ -152,25 +152,28 @@ class SteppedWorker:
         lines = traceback.extract_stack(frame)[-4:]
         return ", ".join(f"{Path(each.filename).name}:{each.lineno}" for each in reversed(lines))
 
-    def end(self) -> None:
-        """Have all purchases end, in whatever order they can."""
+    def forget(self) -> bool:
+        """End all purchases and forget them; a session that they have used is followed by another one.
+
+        False if one does not end.
+        """
+        until = time.monotonic() + END_S
         for purchase in self._purchases.values():
             purchase.end()
-
-    def forget(self) -> bool:
-        """Forget all purchases, and have a new session for the next ones; False if one does not end."""
-        until = time.monotonic() + END_S
         for purchase in self._purchases.values():
             purchase.join(max(until - time.monotonic(), 0.0))
         if any(purchase.thread.is_alive() for purchase in self._purchases.values()):
             return False
+        sent = (text for each in self._purchases.values() for attempt in each.attempts for text in attempt)
+        sessions, has_used_etcd = self._shop.sessions, any(map(ETCD_REQUEST.match, sent))
         self._purchases.clear()
         self._seen.clear()
         with contextlib.suppress(LockError):  # what it has learned of other runs would show in the next one
-            self._shop.sessions.session().close()
+            if has_used_etcd or sessions.session()._engine.core.queues:
+                sessions.session().close()
         while time.monotonic() < until:
             with contextlib.suppress(LockError):
-                self._shop.sessions.session().ensure()
+                sessions.session().ensure()
                 return True
             time.sleep(0.002)
         return False

@@ -12,8 +12,9 @@ guessed by a sleep. A purchase waits if
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from app.contract.keys import Keys, queue_name
 from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
-from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance
+from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance, ask_together
 from labs.steps.schedules.picture import RUN, Namer
 from labs.steps.shop import COMMANDS, POINTS
 from labs.steps.wire import Fate, shop_scripts
@@ -38,7 +39,7 @@ from loadtest.results.record import CriticalSection
 from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.process import Resource, ServerError
 from loadtest.stack.servers import Etcd, Redis
-from lock import Contender, LockError, connect
+from lock import Contender, KeyValue, LockError, connect
 
 SALE = "schedules"
 KEYS = Keys(SALE)
@@ -52,15 +53,32 @@ LATE_S = 1.0  # a key that is still there so long after its purchase is over was
 LOOK_S = 0.002
 FIRST_REVISION = 1000  # so that a token is no small number of another kind
 ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
-READ: dict[str, Callable[[Any, str], Any]] = {
-    "string": lambda pipe, name: pipe.get(name),
-    "list": lambda pipe, name: pipe.lrange(name, 0, -1),
-    "hash": lambda pipe, name: pipe.hgetall(name),
-    "set": lambda pipe, name: pipe.smembers(name),
-    "zset": lambda pipe, name: pipe.zrange(name, 0, -1, withscores=True),
-    "stream": lambda pipe, name: pipe.xrange(name),
-    "none": lambda pipe, name: pipe.get(name),
-}
+# Each key with its type, whether it expires, and its value. Time stands still: what expires does so by a fault alone.
+LOOK = f"""
+local read = {{
+  string = function(name) return redis.call('GET', name) end,
+  list = function(name) return redis.call('LRANGE', name, 0, -1) end,
+  hash = function(name) return redis.call('HGETALL', name) end,
+  set = function(name) return redis.call('SMEMBERS', name) end,
+  zset = function(name) return redis.call('ZRANGE', name, 0, -1, 'WITHSCORES') end,
+  stream = function(name) return redis.call('XRANGE', name, '-', '+') end,
+}}
+local found = {{}}
+for _, name in ipairs(redis.call('KEYS', '*')) do
+  local kind, expires = redis.call('TYPE', name).ok, redis.call('PTTL', name) > 0
+  if expires then redis.call('PEXPIRE', name, {TTL_S * 1000}) end
+  table.insert(found, {{name, kind, expires and 1 or 0, read[kind](name)}})
+end
+return found
+"""
+FORGET = """
+local kept = {}
+for _, name in ipairs(ARGV) do kept[name] = true end
+for _, name in ipairs(redis.call('KEYS', '*')) do
+  if not kept[name] then redis.call('DEL', name) end
+end
+"""
+GRANTED = re.compile(r"> ID: (\d+) TTL: ")  # the answer to a LeaseGrant
 PURCHASE = (  # the columns of `Shown.purchases`
     "point", "line", "command", "stands", "waits", "frozen",
     "dead", "token", "stock_read", "outcome", "stock", "detail",
@@ -194,6 +212,9 @@ class World(Resource):
         self._disturbed: set[str] = set()  # buyers: others have changed something since its attempt began
         self._keys: ServerKeys = {}
         self._owners: dict[str, SteppedInstance] = {}
+        self._contenders: list[Contender] = []  # of the mutex
+        self._leases: dict[int, SteppedInstance] = {}  # that purchases have granted themselves, by whom
+        self._kept_alive = 0.0
         self._open = ExitStack()
         self._numbers = count(1)
 
@@ -208,6 +229,8 @@ class World(Resource):
         self._sale = self._open.enter_context(closing(sale))
         self._redis: Any = redis.Redis.from_url(self.redis.url, decode_responses=True)
         self._open.callback(self._redis.close)
+        self._look_at_redis = self._redis.register_script(LOOK)
+        self._forget_keys = self._redis.register_script(FORGET)
         for script in shop_scripts().values():
             self._redis.script_load(script.text)  # else the first purchase sends one twice
         self._sections = SectionTail(self._directory_of_sections)
@@ -239,27 +262,29 @@ class World(Resource):
         for instance in self._instances:
             if instance.frozen:
                 instance.thaw()
-            if instance not in dead:
-                instance.ask("end")
+        living = [each for each in self._instances if each not in dead]
+        forgot = dict(zip(living, ask_together((each, "forget") for each in living), strict=True))
         for number, instance in enumerate(self._instances):
-            if instance in dead or not instance.ask("forget"):
+            if not forgot.get(instance):
                 instance.kill()
                 self._instances[number] = self._next_instance()
-        for name in set(self._redis.scan_iter(count=1000)) - OF_THE_SALE:
-            self._redis.delete(name)
-        for kv in self._etcd.get_prefix("").keys:
+        self._forget_keys(args=sorted(OF_THE_SALE))
+        for lease in self._leases:
+            self._etcd.revoke(lease)
+        for kv in self._in_etcd():
             if kv.key != OPENED:
                 self._etcd.delete(kv.key)
         self._instances[0].ask("reset", self.items)
+        self._leases.clear()
         self._lock_values.clear()
         self._in_vain.clear()
         self._disturbed.clear()
         self._sections.poll()
         self.clock = Start.now()
         homes = [self._instances[number % INSTANCES] for number in range(self.buyers)]
+        added = ask_together((home, "add", guard, buyer, self.grain) for buyer, home in zip(BUYERS, homes, strict=False))
         self.purchases = [
-            Stepped(buyer, home, **home.ask("add", guard, buyer, self.grain))
-            for buyer, home in zip(BUYERS, homes, strict=False)
+            Stepped(buyer, home, **seen) for buyer, home, seen in zip(BUYERS, homes, added, strict=False)
         ]
         self._first_revision = self._revision_apart([each.pid for each in self._instances])
         self._keys, self._owners = self._look_at_servers(), {}
@@ -402,19 +427,12 @@ class World(Resource):
 
     def _behind_in_etcd(self, *, is_late: bool) -> set[str]:
         """The ids of purchases whose keys are behind the key of a purchase that stands, or that has left it there."""
-        first, *others = [_thread_of(each.owner) for each, _ in self._queue()] or [""]
+        self._look_at_servers()
+        first, *others = [_thread_of(each.owner) for each in self._contenders] or [""]
         standing = {
             each.id for each in self.purchases if each.stands or each.instance.frozen or (is_late and each.is_over)
         }
         return set(others) if first in standing else set()
-
-    def _queue(self) -> list[tuple[Contender, int]]:
-        """The queue of the mutex, and the leases of its keys."""
-        try:
-            keys = self._etcd.get_prefix(f"{queue_name(SALE)}/").keys
-        except LockError as error:
-            raise ServerError(f"etcd does not answer: {error}") from error
-        return [(Contender.of(kv), kv.lease_id) for kv in keys]
 
     def _revision_apart(self, pids: Sequence[int]) -> int:
         """etcd's revision, from which on none is the number of a process: two kinds of numbers are told apart."""
@@ -428,26 +446,23 @@ class World(Resource):
 
     def _look_at_servers(self) -> ServerKeys:
         """Each key of Redis and of etcd, with its value and whether it ends by itself; in etcd, by its lease."""
-        names = sorted(name for name in self._redis.scan_iter(count=1000) if name not in PREVIOUS)
-        with self._redis.pipeline(transaction=False) as pipe:
-            for name in names:
-                pipe.type(name).pttl(name)
-            kinds = iter(pipe.execute())
-            facts = [(name, next(kinds), next(kinds)) for name in names]
-            for name, kind, _ in facts:
-                READ[kind](pipe, name)
-            values = pipe.execute()
-        found: ServerKeys = {
-            f"redis {name}": (_comparable(value), ttl > 0) for (name, _, ttl), value in zip(facts, values, strict=True)
-        }
-        try:
-            for kv in self._etcd.get_prefix("").keys:
-                if kv.key == OPENED:
-                    continue
+        found: ServerKeys = {}
+        for name, kind, expires, value in sorted(self._look_at_redis()):
+            if name not in PREVIOUS:
+                found[f"redis {name}"] = (_comparable(kind, value), expires)
+        self._contenders = []
+        for kv in self._in_etcd():
+            if kv.key.startswith(f"{queue_name(SALE)}/"):
+                self._contenders.append(Contender.of(kv))
+            if kv.key != OPENED:
                 found[f"etcd {kv.key}"] = (f"{kv.create_revision} {kv.value.decode(errors='replace')}", kv.lease_id)
+        return found
+
+    def _in_etcd(self) -> Sequence[KeyValue]:
+        try:
+            return self._etcd.get_prefix("").keys
         except LockError as error:
             raise ServerError(f"etcd does not answer: {error}") from error
-        return found
 
     def _note_owners(self, purchase: Stepped) -> None:
         """Whose instance has written each key that ends by itself."""
@@ -456,30 +471,40 @@ class World(Resource):
             if value != self._keys.get(name):
                 self._owners[name] = purchase.instance
         self._keys = keys
+        for text in purchase.sent:
+            if granted := GRANTED.match(text):
+                self._leases.setdefault(int(granted[1]), purchase.instance)
 
     # Faults
 
     def _end_leases(self, instance: SteppedInstance, lease: int) -> None:
         """What so much time does: of this instance, every lease in etcd and every key in Redis that expires is gone."""
         ended = {name: ends for name, (_, ends) in self._keys.items() if ends and self._owners.get(name) is instance}
-        for each in {lease, *(ends for name, ends in ended.items() if name.startswith("etcd "))} - {0}:
-            self._etcd.revoke(each)
+        leases = {ends for name, ends in ended.items() if name.startswith("etcd ")}
+        for each in {lease, *leases, *(granted for granted, by in self._leases.items() if by is instance)} - {0}:
+            self._revoke(each)
         for name in ended:
             if name.startswith("redis "):
                 self._redis.delete(name.removeprefix("redis "))
 
     def _let_time_pass(self) -> bool:
         """All that is left to do is to wait: what expires, and is not kept alive, is gone then; whether anything is."""
-        ending = [name for name, (_, ends) in self._keys.items() if ends]
-        queued = {f"etcd {contender.key}" for contender, _ in self._queue()}  # sessions keep their leases
-        for name in ending:
+        living = {each.instance for each in self.purchases if not each.is_dead}
+        of_sessions = {each.ask("lease") for each in living}
+        for name, (_, ends) in self._keys.items():
             kind, _, key = name.partition(" ")
-            if kind == "redis":
+            if kind == "redis" and ends:
                 self._redis.delete(key)
-            elif name not in queued:
-                self._etcd.revoke(self._keys[name][1])
+            elif kind == "etcd" and ends not in of_sessions | {0}:
+                self._revoke(ends)
+        for lease in list(self._leases):
+            self._revoke(lease)
         before, self._keys = self._keys, self._look_at_servers()
         return before != self._keys
+
+    def _revoke(self, lease: int) -> None:
+        self._leases.pop(lease, None)
+        self._etcd.revoke(lease)
 
     # What is seen
 
@@ -530,7 +555,7 @@ class World(Resource):
             stock=stock,
             orders=orders.count("'") // 2 if orders else 0,
             fence=told(fence) if fence.strip("0.") else None,
-            queue=[(_buyer_of(each, self.purchases), told(each.token)) for each, _ in self._queue()],
+            queue=[(_buyer_of(each, self.purchases), told(each.token)) for each in self._contenders],
         )  # fmt: skip
 
     def _instance(self) -> SteppedInstance:
@@ -546,11 +571,11 @@ def _buyer_of(contender: Contender, purchases: Sequence[Stepped]) -> str:
     return next((each.buyer for each in purchases if each.id == id), "?")
 
 
-def _comparable(value: Any) -> str | frozenset[str]:
+def _comparable(kind: str, value: Any) -> str | frozenset[str]:
     """A set for what Redis keeps in no order."""
-    if isinstance(value, dict):
-        return frozenset(f"{name}: {each}" for name, each in value.items())
-    return frozenset(value) if isinstance(value, set) else str(value)
+    if kind == "hash":
+        return frozenset(f"{name}: {each}" for name, each in zip(value[::2], value[1::2], strict=True))
+    return frozenset(value) if kind == "set" else str(value)
 
 
 def _thread_of(owner: str) -> str:

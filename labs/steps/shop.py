@@ -157,14 +157,12 @@ class SteppedPurchase(PurchaseListener):
         """The purchase for the page; its `line` is counted as in the file of its `source`."""
         with self._changed:
             section, receipt = self.section, self.receipt
-            moving = not self.stands and not self.is_over
-            frame = sys._current_frames().get(self.thread.ident or 0) if moving else None
             return {
                 "id": self.id,
                 "buyer": self._buyer,
                 "guard": self._guard.name,
                 "point": self.point,
-                "line": self._lines.line_of(frame) or self._line,
+                "line": self.line(),
                 "stands": self.stands,
                 "grain": self.grain,
                 "command": self.command,
@@ -176,6 +174,12 @@ class SteppedPurchase(PurchaseListener):
                 "detail": receipt.detail if receipt else "",
                 "source": asdict(self._lines.source),
             }
+
+    def line(self) -> int | None:
+        """Where it is in its guard's `buy`, counted as in the file."""
+        moving = not self.stands and not self.is_over
+        frame = sys._current_frames().get(self.thread.ident or 0) if moving else None
+        return self._lines.line_of(frame) or self._line
 
     def locked(self, section: Section) -> None:
         self.section = section

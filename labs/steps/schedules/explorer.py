@@ -18,7 +18,7 @@ from app.contract.outcomes import Promise
 from app.guards.base import Guard
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
-from labs.steps.schedules.world import Shown, Stepped, Unsettled, World
+from labs.steps.schedules.world import Stepped, Unsettled, World
 from labs.steps.shop import POINTS
 from loadtest.results.fence import past_fence
 from loadtest.results.record import CriticalSection
@@ -91,8 +91,13 @@ class Explorer:
                     if state is self.graph.states[0]:
                         break
                     state = self._start()
-                for move in way:
-                    state = self._go_on(state, move)
+                    continue
+                for move in way[:-1]:
+                    self._make(move)
+                    state = state.moves[move] or state
+                if len(way) > 1:
+                    self._compare(state)
+                state = self._go_on(state, way[-1])
                 yield self.graph
 
     def replay(self, moves: list[Move]) -> Schedule:
@@ -121,26 +126,24 @@ class Explorer:
         return self._state()
 
     def _go_on(self, state: State, move: Move) -> State:
-        """Make a move of this state; if it was not made before and leads to a known one, one of its moves as well."""
-        known, states = state.moves[move], len(self.graph.states)
+        """Make a move that is untried; if it leads to a known state, one of the moves there as well."""
+        states = len(self.graph.states)
         self._make(move)
-        if known is not None:
-            return self._again(known)
         following = state.moves[move] = self._state()
         if len(self.graph.states) == states and (tried := self.graph.tried(following)):
-            self._make(tried[0])
-            return self._again(tried[1])
+            again, following = tried
+            self._make(again)
+            self._compare(following)
         return following
 
-    def _again(self, state: State) -> State:
+    def _compare(self, state: State) -> None:
         """The world has to be in this state, which was reached before."""
-        if self._picture()[0] != state.picture:
+        if self._picture() != state.picture:
             raise self._unsteady(state)
-        return state
 
     def _unsteady(self, state: State) -> Unsteady:
         one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
-        mine, theirs = state.picture, self._picture()[0]
+        mine, theirs = state.picture, self._picture()
         alike = next((place for place, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), len(mine))
         begins = max(alike - 60, 0)
         apart = f"{mine[begins:][:160]!r} and {theirs[begins:][:160]!r}"
@@ -151,10 +154,10 @@ class Explorer:
 
     def _state(self) -> State:
         """That in which the world is now; it is added, if it is new."""
-        picture, shown = self._picture()
+        picture = self._picture()
         if known := self._states.get(picture):
             return known
-        state = State(len(self._states), picture, [done.move for done in self._done], shown)
+        state = State(len(self._states), picture, [done.move for done in self._done], self._world.shown())
         self._states[picture] = state
         moves, state.is_cut, state.is_bounded = self._moves()
         state.moves = dict.fromkeys(moves)
@@ -177,11 +180,10 @@ class Explorer:
         enters = purchase.point == "locked" and before != "locked"
         self._done.append(Done(move, purchase.point, purchase.waits, command, enters))
 
-    def _picture(self) -> tuple[str, Shown]:
+    def _picture(self) -> str:
         """That of the world and of what limits the moves: the faults so far, and who is not interrupted any more."""
-        picture, shown = self._world.look()
         restless = "".join(sorted(each.buyer for each in self._restless()))
-        return f"{picture}\nfaults {self._faults}, restless {restless}", shown
+        return f"{self._world.picture()}\nfaults {self._faults}, restless {restless}"
 
     @property
     def _faults(self) -> int:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 _LARGEST = 10**9  # a larger number is a time or a lease
-RUN = 500  # so many revisions of etcd at most are made in a run
+SMALLEST = 100  # a smaller number is neither a token nor the id of a process
 _VARIES = re.compile(
-    r"(?P<time>\d{9,}\.\d+|\d+\.\d{3,}|\d{4}-\d\d-\d\dT[\d:.+Z]+)"
+    r"(?P<time>(?<!\d)(?!0\d)(?:\d{9,}\.\d+|\d+\.\d{3,})|\d{4}-\d\d-\d\dT[\d:.+Z]+)"  # no fence, which begins with 0
     r"|(?P<id>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=\d*[a-f])[0-9a-f]{12,})"
     r"|(?P<number>\d{3,})"
 )
@@ -25,17 +25,23 @@ class Namer:
     Args:
         parts: the texts of a picture; of those that are a set, the order is chance.
         names: those that are known, and what they are called instead.
-        first_revision: etcd's when the run began; a number from there on is a token.
+        revisions: of etcd in this run; they are tokens.
+
+    Attributes:
+        others: the numbers that are none.
     """
 
-    def __init__(self, parts: Sequence[str | Set[str]], names: Mapping[str, str], first_revision: int) -> None:
-        self._names = sorted(names.items(), key=lambda name: -len(name[0]))
+    def __init__(self, parts: Sequence[str | Set[str]], names: Mapping[str, str], revisions: range) -> None:
+        self._names = names
+        longest_first = sorted(map(re.escape, names), key=len, reverse=True)
+        self._named = re.compile(rf"(?<![0-9A-Za-z])(?:{'|'.join(longest_first) or '(?!)'})(?![0-9A-Za-z])")
         self._parts = [
             self._renamed(part) if isinstance(part, str) else {self._renamed(text) for text in part} for part in parts
         ]
         text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in self._parts)
-        numbers = (int(found["number"]) for found in _VARIES.finditer(text) if found["number"])
-        self.tokens = rank(number for number in numbers if first_revision <= number < first_revision + RUN)
+        numbers = {int(found["number"]) for found in _VARIES.finditer(text) if found["number"]}
+        self.tokens = rank(number for number in numbers if number in revisions)
+        self.others = {number for number in numbers if SMALLEST <= number < _LARGEST and number not in self.tokens}
         self._ids: dict[str, int] = {}
 
     def picture(self) -> str:
@@ -56,9 +62,7 @@ class Namer:
         )
 
     def _renamed(self, text: str) -> str:
-        for old, new in self._names:
-            text = re.sub(rf"(?<![0-9A-Za-z]){re.escape(old)}(?![0-9A-Za-z])", new, text)
-        return text
+        return self._named.sub(lambda found: self._names[found[0]], text)
 
     def _told(self, found: re.Match[str]) -> str:
         if found["time"]:

@@ -192,7 +192,7 @@ class SteppedWorker:
             "order": receipt.order if receipt else None,
             "in_doubt": bool(receipt and receipt.in_doubt),
             "detail": receipt.detail if receipt else "",
-            "line": purchase.show()["line"],
+            "line": purchase.line(),
             "stock_left": receipt.stock if receipt else None,
             "stock_read": section.stock if section else None,
             "command": purchase.command,

@@ -30,7 +30,7 @@ from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
 from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance, ask_together
-from labs.steps.schedules.picture import RUN, Namer
+from labs.steps.schedules.picture import Namer
 from labs.steps.shop import COMMANDS, POINTS
 from labs.steps.wire import Fate, shop_scripts
 from loadtest.results.answer import Answer
@@ -48,10 +48,12 @@ OF_THE_SALE = {KEYS.initial, KEYS.stock, KEYS.lucky, KEYS.orders, KEYS.fence, KE
 OPENED = f"sale/{SALE}/opened"
 BUYERS = "ABCD"
 INSTANCES = 2
+THREADS = 8  # of an instance, each with a connection to Redis
 SETTLE_S = 5.0
 LATE_S = 1.0  # a key that is still there so long after its purchase is over was left there
 LOOK_S = 0.002
 FIRST_REVISION = 1000  # so that a token is no small number of another kind
+RUN = 500  # revisions of etcd that a run makes at most
 ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
 # Each key with its type, whether it expires, and its value. Time stands still: what expires does so by a fault alone.
 LOOK = f"""
@@ -203,6 +205,7 @@ class World(Resource):
             "FLASHSALE_LOCK_TIMEOUT": str(TTL_S),
             "FLASHSALE_SECTION_LOG": str(self._directory_of_sections),
             "FLASHSALE_HOST": "127.0.0.1",
+            "FLASHSALE_THREADS": str(THREADS),
         }
         self._hatchery = Hatchery(self.directory, self._environment, self.modules)
         self._instances: list[SteppedInstance] = []
@@ -215,6 +218,8 @@ class World(Resource):
         self._contenders: list[Contender] = []  # of the mutex
         self._leases: dict[int, SteppedInstance] = {}  # that purchases have granted themselves, by whom
         self._kept_alive = 0.0
+        self._first_revision = self._revision = 0
+        self._numbers_seen: set[int] = set()
         self._open = ExitStack()
         self._numbers = count(1)
 
@@ -286,8 +291,8 @@ class World(Resource):
         self.purchases = [
             Stepped(buyer, home, **seen) for buyer, home, seen in zip(BUYERS, homes, added, strict=False)
         ]
-        self._first_revision = self._revision_apart([each.pid for each in self._instances])
         self._keys, self._owners = self._look_at_servers(), {}
+        self._first_revision = self._begin_revisions()
 
     def step(self, buyer: str, *, loses_answer: bool = False) -> None:
         """Let a purchase go on to its next stop; one that is frozen is thawed."""
@@ -434,15 +439,15 @@ class World(Resource):
         }
         return set(others) if first in standing else set()
 
-    def _revision_apart(self, pids: Sequence[int]) -> int:
-        """etcd's revision, from which on none is the number of a process: two kinds of numbers are told apart."""
-        while True:
-            revision = self._etcd.get_prefix("").revision
-            if not any(revision <= pid < revision + RUN for pid in pids):
-                return revision
+    def _begin_revisions(self) -> int:
+        """etcd's revision, from which on there is no number of another kind that was seen, nor that of a process."""
+        others = self._numbers_seen | {each.pid for each in self._instances}
+        while any(self._revision <= number < self._revision + RUN for number in others):
             for number in range(RUN):
                 self._etcd.put("first", str(number))
             self._etcd.delete("first")
+            self._revision += RUN + 1
+        return self._revision
 
     def _look_at_servers(self) -> ServerKeys:
         """Each key of Redis and of etcd, with its value and whether it ends by itself; in etcd, by its lease."""
@@ -460,9 +465,11 @@ class World(Resource):
 
     def _in_etcd(self) -> Sequence[KeyValue]:
         try:
-            return self._etcd.get_prefix("").keys
+            found = self._etcd.get_prefix("")
         except LockError as error:
             raise ServerError(f"etcd does not answer: {error}") from error
+        self._revision = found.revision
+        return found.keys
 
     def _note_owners(self, purchase: Stepped) -> None:
         """Whose instance has written each key that ends by itself."""
@@ -508,8 +515,11 @@ class World(Resource):
 
     # What is seen
 
-    def look(self) -> tuple[str, Shown]:
-        """The picture of the state, see `labs.steps.schedules.picture`, and what the scheduler's page shows of it."""
+    def picture(self) -> str:
+        """Of the state, see `labs.steps.schedules.picture`."""
+        return self._namer().picture()
+
+    def _namer(self) -> Namer:
         names = {each.id: each.buyer for each in self.purchases}
         names |= {each.order: f"order {each.buyer}" for each in self.purchases if each.order}
         for place, each in enumerate(self.purchases):
@@ -518,6 +528,8 @@ class World(Resource):
         purchases = [
             (each.buyer, "dead", each.token)
             if each.is_dead
+            else (each.buyer, "over", each.token, each.outcome, each.order, each.in_doubt, each.instance.frozen)
+            if each.is_over
             else (
                 each.buyer, each.point, each.stands and each.line, each.command, each.stands, each.waits, each.outcome,
                 each.instance.frozen, each.token, not each.begins and each.buyer in self._disturbed,
@@ -528,10 +540,14 @@ class World(Resource):
         parts: list[str | frozenset[str]] = list(map(str, purchases))
         for name, (value, ends) in self._keys.items():
             parts += [f"{name}, {'ends' if ends else 'stays'}", value]
-        namer = Namer(parts, names, self._first_revision)
-        return namer.picture(), self._shown(namer)
+        namer = Namer(parts, names, range(self._first_revision, self._revision + 1))
+        self._numbers_seen |= namer.others
+        return namer
 
-    def _shown(self, namer: Namer) -> Shown:
+    def shown(self) -> Shown:
+        """What the scheduler's page shows of the state."""
+        namer = self._namer()
+
         def told(token: Any) -> str | None:
             return (
                 None

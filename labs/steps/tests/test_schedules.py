@@ -123,14 +123,15 @@ def test_two_faults_are_within_a_budget_of_two(world: World) -> None:
 def test_the_same_state_has_the_same_picture() -> None:
     """Whatever ids, times and tokens the run has made; another order of tokens is another state."""
     one = Namer(
-        ["shop-3 1044 1041", {"3f2a9c0d1e4b: 1", "aa2a9c0d1e4b: 2"}, "1795826637.4"], {"shop-3": "shop-1"}, 1040
+        ["shop-3 1044 1041", {"3f2a9c0d1e4b: 1", "aa2a9c0d1e4b: 2"}, "1795826637.4"], {"shop-3": "shop-1"}, range(1040, 1060)
     )
     other = Namer(
-        ["shop-9 2209 2207", {"bb2a9c0d1e4b: 2", "0f2a9c0d1e4b: 1"}, "1795826999.1"], {"shop-9": "shop-1"}, 2200
+        ["shop-9 2209 2207", {"bb2a9c0d1e4b: 2", "0f2a9c0d1e4b: 1"}, "1795826999.1"], {"shop-9": "shop-1"}, range(2200, 2220)
     )
     assert one.picture().splitlines()[0] == other.picture().splitlines()[0] == "shop-1 T2 T1"
     assert one.picture().splitlines()[-1] == "(time)"
-    assert Namer(["2207 2209"], {}, 2200).picture() == "T1 T2"
+    assert Namer(["2207 2209 5000"], {}, range(2200, 2220)).picture() == "T1 T2 5000"
+    assert Namer(["00000000000000002209.0000000002 2207"], {}, range(2200, 2220)).picture() == "T2.2 T1"
     assert other.shown("token 2209") == "token 2"
 
 

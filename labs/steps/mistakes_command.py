@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -81,10 +82,10 @@ def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
     budget = next(each for each in budgets_of(kind, 1) if each.name == kind.fault)
     explorer, began = Explorer(world, kind, budget, seconds=MOST_S), time.monotonic()
     for graph in explorer.explore():
-        if time.monotonic() - began > ENOUGH_S and graph.shortest:
+        if time.monotonic() - began > ENOUGH_S and graph.is_wrong:
             break
     graph = explorer.graph
-    orders, wrong = graph.orders(), graph.shortest
+    orders, wrong = graph.orders(), graph.shortest()
     judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
     faults = {"none": "no fault", "kill": "kill -9", "lost": "an answer lost"}
     screen.print(
@@ -94,7 +95,7 @@ def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
         style="bold", markup=False, soft_wrap=True,
     )  # fmt: skip
     if wrong:
-        schedule = explorer.schedules[wrong.number]
+        schedule = replace(explorer.schedules[wrong[0].number], moves=wrong[1])
         screen.print(f"  {schedule.line}", markup=False, soft_wrap=True)
         path = f"/steps#guard={kind.name}&grain={world.grain}&schedule={schedule.path}"
         screen.print(f"  {path}", style="dim", markup=False, soft_wrap=True)

@@ -79,6 +79,7 @@ class SteppedPurchase(PurchaseListener):
         stops: how often it came to a point.
         section: its last critical section, if it came to one.
         receipt: what its buyer is told, once that is decided.
+        failure: the error that has ended it, if it is none that guards are expected to raise.
         thread: in which it is made.
     """
 
@@ -103,6 +104,7 @@ class SteppedPurchase(PurchaseListener):
         self.stops = 0
         self.section: Section | None = None
         self.receipt: Receipt | None = None
+        self.failure = ""
         self._is_noted = is_noted or grain == COMMANDS
         self.grain, self.command, self.writes, self.fate = grain, "", False, Fate.ANSWERED
         self.attempts: list[list[str]] = [[]]
@@ -258,8 +260,9 @@ class SteppedPurchase(PurchaseListener):
         try:
             self._stop("start")
             receipt = self._buy()
-        except Exception:
+        except Exception as error:
             logger.exception("the purchase %s failed", self.id)
+            self.failure = f"{type(error).__name__}: {error}"
         with self._changed:
             self.receipt, self.point, self.stands = receipt, "over", False
             self._changed.notify_all()

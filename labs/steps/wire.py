@@ -1,7 +1,8 @@
 """What a stepped purchase sends: each command to Redis and each request to etcd, in the thread that makes the purchase.
 
 redis-py and gRPC are wrapped in this process, once a purchase is stepped by its commands; to all other threads the
-wrappers do nothing. A script, a transaction and a pipeline are one command each: they are sent at once.
+wrappers do nothing. A script and a transaction are one command each. A pipeline that is none is sent command by command,
+as others may come between. A command that blocks waits for a moment, and is sent again once something has changed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -24,22 +26,14 @@ from redis.connection import AbstractConnection, Connection
 from app.sales.redis_client import LUA, Script
 
 _OF_THE_CONNECTION = {"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "SCRIPT", "UNWATCH"}
-_READS = {
-    "GET",
-    "MGET",
-    "EXISTS",
-    "TTL",
-    "PTTL",
-    "STRLEN",
-    "LLEN",
-    "LRANGE",
-    "LINDEX",
-    "HGET",
-    "HGETALL",
-    "HEXISTS",
-    "TYPE",
-}
-_READS |= {"SCARD", "SISMEMBER", "SMEMBERS", "ZCARD", "ZSCORE", "ZRANGE", "ZRANK", "KEYS", "SCAN", "TIME", "WATCH"}
+_READS = set(
+    "GET MGET GETRANGE STRLEN EXISTS TYPE TTL PTTL EXPIRETIME PEXPIRETIME KEYS SCAN TIME WATCH LLEN LRANGE LINDEX LPOS "
+    "HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS SCARD SISMEMBER SMISMEMBER SMEMBERS ZCARD ZCOUNT ZSCORE ZMSCORE ZRANGE "
+    "ZRANGEBYSCORE ZREVRANGE ZRANK ZREVRANK XLEN XRANGE XREAD SUBSCRIBE PSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE "
+    "EVAL_RO EVALSHA_RO FCALL_RO".split()
+)
+_BLOCK = {"BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX"}  # the last argument says how long
+_BLOCK_S = 0.005  # instead
 _LONGEST = 48  # of a word of a command, as it is shown
 _LONG_ID = re.compile(r"[0-9a-f]{32,}")
 
@@ -59,6 +53,9 @@ class Stepped(Protocol):
         """It is about to be sent; may block, or raise."""
 
     def answered(self, answer: str) -> None: ...
+
+    def pauses(self) -> None:
+        """It is about to try once more."""
 
 
 _here = threading.local()
@@ -80,27 +77,40 @@ def _wrap() -> None:
     send: Any
     receive: Any
     send, receive = AbstractConnection.send_packed_command, Connection.read_response
+    readable: Any = AbstractConnection.can_read
 
     def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> Any:
         stepped: Stepped | None = getattr(_here, "stepped", None)
-        commands = (
-            [words for words in _unpacked(command) if words[0].upper() not in _OF_THE_CONNECTION] if stepped else []
-        )
-        if stepped is None or not commands:
+        groups = _groups(command) if stepped else []
+        if stepped is None or not groups:
             return send(connection, command, check_health)
+        _here.awaited, _here.following = 0, deque(groups)
+        return send_next(connection, check_health)
+
+    def send_next(connection: Any, check_health: bool = True) -> Any:
+        commands, packed = _here.group = _here.following.popleft()
         writes = any(words[0].upper() not in _READS for words in commands)
-        _here.fate = stepped.sending(_in_words(commands), writes=writes)
+        _here.fate = _here.stepped.sending(_in_words(commands), writes=writes)
         _here.awaited = len(commands)
-        return send(connection, command, check_health)
+        if _blocks(commands):
+            return send(connection, connection.pack_command(*commands[0][:-1], _BLOCK_S), check_health)
+        return send(connection, [packed], check_health)
 
     def read_response(connection: Any, *args: Any, **options: Any) -> Any:
-        stepped, awaited = getattr(_here, "stepped", None), getattr(_here, "awaited", 0)
-        if stepped is None or not awaited:
+        stepped = getattr(_here, "stepped", None)
+        if stepped is None:
             return receive(connection, *args, **options)
+        if not getattr(_here, "awaited", 0) and getattr(_here, "following", ()):
+            send_next(connection)
+        if not getattr(_here, "awaited", 0):
+            message = receive(connection, *args, **options)  # to a subscriber
+            stepped.answered(_text(message))
+            return message
         if _here.fate is not Fate.ANSWERED:
-            for _ in range(awaited):
+            for _ in range(_here.awaited):
                 receive(connection, *args, **options)
             _here.awaited = 0
+            _here.following.clear()
             _end_if_killed()
             connection.disconnect()
             stepped.answered("lost")
@@ -112,10 +122,19 @@ def _wrap() -> None:
             stepped.answered(f"({type(error).__name__})")
             raise
         stepped.answered(_text(answer))
+        if answer is None and _blocks(_here.group[0]):
+            stepped.pauses()
+            _here.following.appendleft(_here.group)
+            return read_response(connection, *args, **options)
         return answer
+
+    def can_read(connection: Any, timeout: float = 0) -> Any:
+        is_stepped = getattr(_here, "stepped", None) is not None and timeout
+        return readable(connection, min(timeout, _BLOCK_S) if is_stepped else timeout)
 
     AbstractConnection.send_packed_command = send_packed_command  # type: ignore[method-assign]
     Connection.read_response = read_response  # type: ignore[method-assign, assignment]
+    AbstractConnection.can_read = can_read  # type: ignore[method-assign]
     unary = grpc._channel._UnaryUnaryMultiCallable
     for name in ("__call__", "with_call", "future"):
         setattr(unary, name, _stepping(getattr(unary, name), name))
@@ -166,12 +185,14 @@ def _end_if_killed() -> None:
         signal.pause()
 
 
-def _unpacked(packed: Any) -> list[list[str]]:
-    """The commands in what redis-py is about to write to its socket."""
+def _groups(packed: Any) -> list[tuple[list[list[str]], bytes]]:
+    """The commands that redis-py is about to write, with their bytes: those of a transaction together."""
     text = packed if isinstance(packed, (bytes, str)) else b"".join(packed)
     text = text.encode() if isinstance(text, str) else text
-    commands, at = [], 0
+    groups: list[tuple[list[list[str]], bytes]] = []
+    at, is_open = 0, False
     while at < len(text):
+        begins = at
         end = text.index(b"\r\n", at)
         count, at, words = int(text[at + 1 : end]), end + 2, []
         for _ in range(count):
@@ -179,8 +200,20 @@ def _unpacked(packed: Any) -> list[list[str]]:
             size, at = int(text[at + 1 : end]), end + 2
             words.append(text[at : at + size].decode(errors="replace"))
             at += size + 2
-        commands.append(words)
-    return commands
+        name = words[0].upper()
+        if name in _OF_THE_CONNECTION:
+            return []
+        if is_open:
+            commands, sent = groups.pop()
+            groups.append(([*commands, words], sent + text[begins:at]))
+        else:
+            groups.append(([words], text[begins:at]))
+        is_open = name == "MULTI" or (is_open and name != "EXEC")
+    return groups
+
+
+def _blocks(commands: list[list[str]]) -> bool:
+    return commands[0][0].upper() in _BLOCK
 
 
 def _in_words(commands: list[list[str]]) -> str:

@@ -77,6 +77,8 @@ class Explorer:
         self._world, self._guard, self.budget, self._seconds = world, guard, budget, seconds
         self._states: dict[str, State] = {}
         self._done: list[Done] = []
+        self._writers: set[str] = set()  # scripts that were seen to change something
+        self._withheld: dict[str, list[tuple[State, Move]]] = {}  # lost answers of scripts that were not
         self.graph = Graph()
         self.schedules: dict[int, Schedule] = {}  # of each end, by the number of its state
 
@@ -127,9 +129,9 @@ class Explorer:
 
     def _go_on(self, state: State, move: Move) -> State:
         """Make a move that is untried; if it leads to a known state, one of the moves there as well."""
-        states = len(self.graph.states)
-        self._make(move)
+        states, made = len(self.graph.states), self._make(move)
         following = state.moves[move] = self._state()
+        state.done[move] = made
         if len(self.graph.states) == states and (tried := self.graph.tried(following)):
             again, following = tried
             self._make(again)
@@ -165,20 +167,30 @@ class Explorer:
             self.schedules[state.number] = schedule = self._judged()
             state.ending = schedule.ending
         self.graph.states.append(state)
+        for move in [move for move in moves if move.fault is Fault.LOST]:
+            script = script_of(self._world.purchase(move.buyer).command)
+            if script and script not in self._writers:
+                del state.moves[move]
+                self._withheld.setdefault(script, []).append((state, move))
         return state
 
-    def _make(self, move: Move) -> None:
+    def _make(self, move: Move) -> Done:
         world, purchase = self._world, self._world.purchase(move.buyer)
         before = purchase.point
         command = purchase.command if move.fault not in (Fault.PAUSE, Fault.KILL) else ""
+        data = world.data()
         if move.fault is Fault.PAUSE:
             world.pause(move.buyer)
         elif move.fault in KILL.kinds:
             world.kill(move.buyer, behind_command=move.fault is Fault.KILL_SENT)
         else:
             world.step(move.buyer, loses_answer=move.fault is Fault.LOST)
+        if (script := script_of(command)) and script not in self._writers and world.data() != data:
+            self._writers.add(script)
+            self.graph.add(self._withheld.pop(script, ()))
         enters = purchase.point == "locked" and before != "locked"
-        self._done.append(Done(move, purchase.point, purchase.waits, command, enters))
+        self._done.append(Done(move, purchase.point, purchase.waits, command, enters, purchase.failure))
+        return self._done[-1]
 
     def _picture(self) -> str:
         """That of the world and of what limits the moves: the faults so far, and who is not interrupted any more."""
@@ -241,3 +253,9 @@ class Explorer:
             stuck=sum(not each.is_over for each in world.purchases),
         )
         return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, sections)
+
+
+def script_of(command: str) -> str:
+    """The script that a command runs, such as "EVALSHA read.lua"; empty if it runs none."""
+    name, *arguments = command.split(maxsplit=2)[:2] or [""]
+    return f"{name} {''.join(arguments)}" if name in ("EVAL", "EVALSHA", "FCALL") else ""

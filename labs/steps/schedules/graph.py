@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from heapq import heappop, heappush
 
-from labs.steps.schedules.schedule import Ending, Move
+from labs.steps.schedules.schedule import Done, Ending, Move
 from labs.steps.schedules.world import Shown
 
 
@@ -20,6 +20,7 @@ class State:
         path: the moves by which it was reached first.
         shown: what the scheduler's page shows of it.
         moves: what can be done there, and the state to which it leads, once that was tried.
+        done: what was seen of each move that was tried.
         ending: what came of it, if nothing can be done any more.
         is_cut: whether something could be done, and was left out.
         is_bounded: whether others were left out, because a purchase is not interrupted any more.
@@ -31,6 +32,7 @@ class State:
     path: list[Move]
     shown: Shown = field(repr=False)
     moves: dict[Move, State | None] = field(default_factory=dict, repr=False)
+    done: dict[Move, Done] = field(default_factory=dict, repr=False)
     ending: Ending | None = None
     is_cut: bool = False
     is_bounded: bool = False
@@ -87,16 +89,42 @@ class Graph:
             self.states[number].is_exhausted = True
         return []
 
+    def add(self, moves: Iterable[tuple[State, Move]]) -> None:
+        """Moves that are found to be possible in states that are known."""
+        for state, move in moves:
+            state.moves[move] = None
+            for each in self.states:
+                each.is_exhausted = False
+
     def tried(self, state: State) -> tuple[Move, State] | None:
         """A move that was made, one that leads on to what is untried if there is any."""
         tried = [(move, to) for move, to in state.moves.items() if to is not None]
         return next((each for each in tried if not each[1].is_exhausted), tried[0] if tried else None)
 
     @property
-    def shortest(self) -> State | None:
-        """The wrong end that is reached with the fewest changes from one purchase to another."""
-        wrong = [state for state in self.ends if state.ending and not state.ending.is_right]
-        return min(wrong, key=lambda state: size_of(state.path), default=None)
+    def is_wrong(self) -> bool:
+        """Whether an end is."""
+        return any(end.ending and not end.ending.is_right for end in self.ends)
+
+    def shortest(self) -> tuple[State, list[Done]] | None:
+        """The wrong end with the shortest order to it: fewest faults, then changes of the purchase, then moves."""
+        if not self.is_wrong:
+            return None
+        ways: list[tuple[int, int, int, tuple[str, ...], int, list[Done]]] = [(0, 0, 0, (), 0, [])]
+        known = set[tuple[int, str]]()
+        while ways:
+            faults, changes, steps, path, number, done = heappop(ways)
+            state, last = self.states[number], done[-1].move.buyer if done else ""
+            if state.ending and not state.ending.is_right:
+                return state, done
+            if (number, last) in known:
+                continue
+            known.add((number, last))
+            for move, to in state.moves.items():
+                if to is not None:
+                    size = faults + move.is_fault, changes + (move.buyer != last), steps + 1
+                    heappush(ways, (*size, (*path, str(move)), to.number, [*done, state.done[move]]))
+        return None
 
     def orders(self) -> Counter[str]:
         """How many paths there are: in "all", that end wrongly in "wrong", and of each kind of wrong.
@@ -128,9 +156,3 @@ class Graph:
             else:
                 way.pop()
                 yield state
-
-
-def size_of(path: list[Move]) -> tuple[int, int, int]:
-    """By which the shortest is found: faults, how often another purchase goes on, and the steps."""
-    changes = sum(move.buyer != after.buyer for move, after in pairwise(path))
-    return sum(move.is_fault for move in path), changes, len(path)

@@ -7,7 +7,7 @@ share, and of the states that the moves lead to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class Count:
         orders: paths to an end; `wrong`: of those, to a wrong one; and those before it: in which way.
         ends: how many different ones there are, `wrong_ends` of them wrong.
         cut: states in which something was not tried; 0 is complete.
+        bounded: states in which a purchase is not interrupted any more, because it began its section too often.
         no_verdict: why the exploration ended early, if it did.
         seconds: that they took.
         shortest: the shortest order that ends wrongly.
@@ -58,20 +59,23 @@ class Count:
     ends: int = 0
     wrong_ends: int = 0
     cut: int = 0
+    bounded: int = 0
     no_verdict: str = ""
     seconds: float = 0.0
     shortest: Schedule | None = None
 
     def note(self, graph: Graph, schedules: Mapping[int, Schedule], seconds: float) -> None:
         """Take the numbers of a graph that is explored, or on its way."""
-        orders, shortest = graph.orders(), graph.shortest
+        orders = graph.orders()
         self.states, self.orders, self.wrong = len(graph.states), orders["all"], orders["wrong"]
         for name in WRONG:
             setattr(self, name, orders[name])
         ends = graph.ends
         self.ends, self.wrong_ends = len(ends), sum(bool(end.ending and end.ending.kinds) for end in ends)
-        self.cut, self.seconds = graph.cut, round(seconds, 1)
-        self.shortest = schedules[shortest.number] if shortest else None
+        self.cut, self.bounded, self.seconds = graph.cut, graph.bounded, round(seconds, 1)
+        if shortest := graph.shortest():
+            end, moves = shortest
+            self.shortest = replace(schedules[end.number], moves=moves)
 
     @property
     def is_promised(self) -> bool:
@@ -137,7 +141,7 @@ def packed(graph: Graph, schedules: Mapping[int, Schedule], *, fault: str = Faul
         places = [rows.setdefault(row, len(rows)) for row in shown.purchases]
         states.append([*places, shown.stock, shown.orders, shown.fence, shown.queue])
         moves.append({str(move): to.number for move, to in state.moves.items() if to is not None})
-    cut = [state.number for state in graph.states if state.is_open]
+    cut = [state.number for state in graph.states if state.is_open or state.is_bounded]
     ends = {str(number): film(schedule) for number, schedule in schedules.items()}
     return {"fault": fault, "rows": list(rows), "states": states, "moves": moves, "cut": cut, "ends": ends}
 

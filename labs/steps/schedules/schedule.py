@@ -57,6 +57,7 @@ class Done:
         waits: whether it is known to wait.
         command: what it has sent in this move.
         enters: whether it has come into its critical section.
+        failure: the error with which its guard ended, if it is none that guards are expected to raise.
     """
 
     move: Move
@@ -64,10 +65,11 @@ class Done:
     waits: bool
     command: str = ""
     enters: bool = False
+    failure: str = ""
 
     @property
     def matters(self) -> bool:
-        return self.waits or self.move.is_fault or bool(self.command) or self.point in ("read", "left")
+        return bool(self.failure) or self.waits or self.move.is_fault or bool(self.command) or self.point in ("read", "left")
 
     @property
     def words(self) -> str:
@@ -77,6 +79,7 @@ class Done:
         if self.move.fault is Fault.KILL:
             return f"{self.move.buyer} is killed"
         ends = {Fault.LOST: ", answer lost", Fault.KILL_SENT: ", and is killed"}.get(self.move.fault, "")
+        ends += f", fails: {self.failure}" if self.failure else ""
         does = brief(self.command) if self.command else STEPS.get(self.point, self.point)
         return (
             f"{self.move.buyer} {does}{', waits' if self.waits and self.command else ''}{ends}"

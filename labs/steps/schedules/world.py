@@ -120,6 +120,8 @@ class Stepped:
     order: str | None = None
     in_doubt: bool = False
     detail: str = ""
+    failure: str = ""
+    lease: str = ""  # of its instance's session, as it stands in keys
     sent_ms: float | None = None
     answered_ms: float = 0.0
 
@@ -515,6 +517,10 @@ class World(Resource):
 
     # What is seen
 
+    def data(self) -> ServerKeys:
+        """What is in Redis."""
+        return {name: value for name, value in self._keys.items() if name.startswith("redis ")}
+
     def picture(self) -> str:
         """Of the state, see `labs.steps.schedules.picture`."""
         return self._namer().picture()
@@ -525,6 +531,8 @@ class World(Resource):
         for place, each in enumerate(self.purchases):
             names[each.instance.name] = f"shop-{place % INSTANCES + 1}"
             names[str(each.instance.pid)] = f"process {place % INSTANCES + 1}"
+            if each.lease not in ("", "0"):
+                names[each.lease] = f"{each.lease}abcdef"  # an id, also if it has no letters
         purchases = [
             (each.buyer, "dead", each.token)
             if each.is_dead
@@ -533,7 +541,7 @@ class World(Resource):
             else (
                 each.buyer, each.point, each.stands and each.line, each.command, each.stands, each.waits, each.outcome,
                 each.instance.frozen, each.token, not each.begins and each.buyer in self._disturbed,
-                "\n".join(each.sent),
+                each.lease, sum(by is each.instance for by in self._leases.values()), "\n".join(each.sent),
             )
             for each in self.purchases
         ]  # fmt: skip

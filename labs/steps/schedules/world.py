@@ -384,7 +384,9 @@ class World(Resource):
                 self._in_vain.pop(each.buyer, None)
             elif each is moved:
                 self._in_vain[each.buyer] = self._keys
-            each.waits = each in moving or self._in_vain.get(each.buyer) == self._keys
+            elif self._in_vain.get(each.buyer) != self._keys:  # it may be worth another try, even if all is as before
+                self._in_vain.pop(each.buyer, None)
+            each.waits = each in moving or each.buyer in self._in_vain
 
     def _where(self, purchase: Stepped) -> str:
         return str(purchase.instance.ask("where", purchase.buyer))

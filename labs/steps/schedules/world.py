@@ -30,7 +30,7 @@ from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
 from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance, ask_together
-from labs.steps.schedules.picture import Namer
+from labs.steps.schedules.picture import Namer, Part
 from labs.steps.shop import COMMANDS, POINTS
 from labs.steps.wire import Fate, shop_scripts
 from loadtest.results.answer import Answer
@@ -52,6 +52,7 @@ THREADS = 8  # of an instance, each with a connection to Redis
 SETTLE_S = 5.0
 LATE_S = 1.0  # a key that is still there so long after its purchase is over was left there
 LOOK_S = 0.002
+KEEP_ALIVE_S = 0.5
 FIRST_REVISION = 1000  # so that a token is no small number of another kind
 RUN = 500  # revisions of etcd that a run makes at most
 ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
@@ -219,6 +220,7 @@ class World(Resource):
         self._owners: dict[str, SteppedInstance] = {}
         self._contenders: list[Contender] = []  # of the mutex
         self._leases: dict[int, SteppedInstance] = {}  # that purchases have granted themselves, by whom
+        self._granted: set[int] = set()  # those, and such as have ended
         self._kept_alive = 0.0
         self._first_revision = self._revision = 0
         self._numbers_seen: set[int] = set()
@@ -354,6 +356,10 @@ class World(Resource):
     # Settling
 
     def _settle(self, moved: Stepped | None = None) -> None:
+        if self._leases and time.monotonic() > self._kept_alive + KEEP_ALIVE_S:
+            for lease in self._leases:  # time stands still
+                self._etcd.keep_alive(lease)
+            self._kept_alive = time.monotonic()
         until, late, baseline = time.monotonic() + SETTLE_S, time.monotonic() + LATE_S, dict[str, int]()
         while moving := self._look():
             if baseline.keys() != {each.buyer for each in moving}:  # one more stands: it is a new world
@@ -483,8 +489,9 @@ class World(Resource):
                 self._owners[name] = purchase.instance
         self._keys = keys
         for text in purchase.sent:
-            if granted := GRANTED.match(text):
-                self._leases.setdefault(int(granted[1]), purchase.instance)
+            if (granted := GRANTED.match(text)) and (lease := int(granted[1])) not in self._granted:
+                self._granted.add(lease)
+                self._leases[lease] = purchase.instance
 
     # Faults
 
@@ -541,16 +548,18 @@ class World(Resource):
             else (each.buyer, "over", each.token, each.outcome, each.order, each.in_doubt, each.instance.frozen)
             if each.is_over
             else (
-                each.buyer, each.point, each.stands and each.line, each.command, each.stands, each.waits, each.outcome,
+                each.buyer, each.point, each.stands and each.line, each.stands, each.waits, each.outcome,
                 each.instance.frozen, each.token, not each.begins and each.buyer in self._disturbed,
                 each.lease, sum(by is each.instance for by in self._leases.values()), "\n".join(each.sent),
             )
             for each in self.purchases
         ]  # fmt: skip
-        parts: list[str | frozenset[str]] = list(map(str, purchases))
+        parts, clocked = list[Part](map(str, purchases)), list[Part](each.command for each in self.purchases)
         for name, (value, ends) in self._keys.items():
-            parts += [f"{name}, {'ends' if ends else 'stays'}", value]
-        namer = Namer(parts, names, range(self._first_revision, self._revision + 1))
+            kind, _, key = name.partition(" ")
+            of_guard = kind == "redis" and key not in OF_THE_SALE
+            (clocked if of_guard else parts).extend([f"{name}, {'ends' if ends else 'stays'}", value])
+        namer = Namer(parts, names, range(self._first_revision, self._revision + 1), clocked)
         self._numbers_seen |= namer.others
         return namer
 
@@ -598,9 +607,13 @@ def _buyer_of(contender: Contender, purchases: Sequence[Stepped]) -> str:
 
 
 def _comparable(kind: str, value: Any) -> str | frozenset[str]:
-    """A set for what Redis keeps in no order."""
+    """A set for what Redis keeps in no order, or, of a sorted set, in the order of names that are chance."""
     if kind == "hash":
         return frozenset(f"{name}: {each}" for name, each in zip(value[::2], value[1::2], strict=True))
+    if kind == "zset":
+        scores = sorted(set(map(float, value[1::2])))
+        members = zip(value[::2], value[1::2], strict=True)
+        return frozenset(f"{scores.index(float(score))}. {name}: {score}" for name, score in members)
     return frozenset(value) if kind == "set" else str(value)
 
 

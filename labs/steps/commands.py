@@ -178,6 +178,9 @@ class _Screen:
                 self.console.print(
                     f"{self.say('no_verdict')}, {fault}: {count.no_verdict}", style="yellow", markup=False
                 )
+            if count.bounded:
+                bound = self.say("bounded_by", guard=found.guard, fault=fault, n=count.bounded)
+                self.console.print(bound, style="dim", markup=False)
             if count.shortest:
                 numbers = {"wrong": short(count.wrong), "orders": short(count.orders)}
                 self.console.print(self.say("found", guard=found.guard, fault=fault, **numbers), markup=False)
@@ -193,7 +196,7 @@ class _Screen:
     def _complete(self, count: Count) -> str:
         if count.no_verdict:
             return self.say("no_verdict")
-        return self.say("cut", n=count.cut) if count.cut else self.say("yes")
+        return self.say("cut", n=count.cut) if count.cut else self.say("bounded" if count.bounded else "yes")
 
     def _promised(self, count: Count) -> Text:
         if not count.is_promised:

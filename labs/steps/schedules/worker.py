@@ -48,6 +48,7 @@ from app import create_app, services  # noqa: E402
 from app.config.settings import Settings  # noqa: E402
 from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
+from app.server.cpu import run_on  # noqa: E402
 from labs.steps import wire  # noqa: E402
 from labs.steps.mistakes import mended, mistakes  # noqa: E402
 from labs.steps.shop import COMMANDS, ETCD_REQUEST, SteppedPurchase, know_the_sale  # noqa: E402
@@ -71,7 +72,10 @@ class SteppedWorker:
         self._seen: dict[str, list[str]] = {}
         time.sleep = self._counted_sleep(time.sleep)
         base.SLICE_S = SLICE_S
-        self._shop = services.of(create_app(Settings.from_environment()))
+        settings = Settings.from_environment()
+        if settings.cpu is not None:
+            run_on(settings.cpu)
+        self._shop = services.of(create_app(settings))
         self._shop.sessions.check_open = self._counted_check(self._shop.sessions.check_open)  # type: ignore[method-assign]
         self._shop.warm_up()
 

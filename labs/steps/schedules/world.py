@@ -37,6 +37,7 @@ from loadtest.results.answer import Answer
 from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
 from loadtest.shop_client.sale import SaleClient
+from loadtest.stack.apps import cpu_of
 from loadtest.stack.process import Resource, ServerError
 from loadtest.stack.servers import Etcd, Redis
 from lock import Contender, KeyValue, LockError, connect
@@ -594,7 +595,9 @@ class World(Resource):
         )  # fmt: skip
 
     def _instance(self) -> SteppedInstance:
-        return SteppedInstance(self._hatchery, f"shop-{next(self._numbers)}", {"FLASHSALE_REDIS_URL": self.redis.url})
+        number = next(self._numbers)
+        settings = {"FLASHSALE_REDIS_URL": self.redis.url, **cpu_of(number % INSTANCES)}
+        return SteppedInstance(self._hatchery, f"shop-{number}", settings)
 
     def _next_instance(self) -> SteppedInstance:
         spare, self._spare = self._spare, self._instance()

@@ -27,6 +27,7 @@ class Mistake(Guard):
         mend: lines of its file that are wrong, and those that mend them.
         buyers, items: of the smallest sale in which it goes wrong.
         fault: with which it does, as `make schedules` names it: none, kill or lost.
+        lost: the commands whose answer is lost then.
     """
 
     found: ClassVar[str]
@@ -34,6 +35,7 @@ class Mistake(Guard):
     buyers: ClassVar[int] = 2
     items: ClassVar[int] = 1
     fault: ClassVar[str] = "none"
+    lost: ClassVar[tuple[str, ...]] = ("",)
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)

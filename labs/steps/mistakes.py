@@ -4,7 +4,8 @@ A lab has them in ``wrong/``: guards, one in a module, each with more attributes
 
 - ``found``: where it was seen, a text
 - ``mend``: the lines that are wrong, and those that mend them
-- ``buyers``, ``items``, ``fault``: the smallest sale in which it goes wrong, and the name of the budget of faults
+- ``buyers``, ``items``, ``fault``: the smallest sale in which it goes wrong, and the name of the budget of faults;
+  ``lost``: the beginnings of the commands whose answer is lost then
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from labs.steps.mistakes import diff_of, mended, mistakes
-from labs.steps.schedules.explorer import Explorer, budgets_of
+from labs.steps.schedules.explorer import Explorer, budget_of
 from labs.steps.schedules.world import World
 from loadtest.results.comparison import NO_RESULT
 from loadtest.shop_client.ledgers import UNREADABLE
@@ -79,8 +79,7 @@ def _try(world: World, kind: type[Any], screen: Console) -> int:
 
 def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
     """Within the faults that the mistake needs; its line is printed."""
-    budget = next(each for each in budgets_of(kind, 1) if each.name == kind.fault)
-    explorer, began = Explorer(world, kind, budget, seconds=MOST_S), time.monotonic()
+    explorer, began = Explorer(world, kind, budget_of(kind), seconds=MOST_S), time.monotonic()
     for graph in explorer.explore():
         if time.monotonic() - began > ENOUGH_S and graph.is_wrong:
             break

@@ -23,7 +23,7 @@ class GetThenDelete(Mistake):
             self.release(key, owner)  # a script: DEL if GET is the owner, repeated as well
 """,
     )
-    buyers, items, fault = 3, 2, "lost"
+    buyers, items, fault, lost = 3, 2, "lost", ("DEL", "EVAL SCRIPT")
 
     def buy(self, purchase: Purchase) -> Receipt:
         key, owner = self.key(purchase), purchase.order

@@ -12,7 +12,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from app.contract.outcomes import Promise
 from app.guards.base import Guard
@@ -34,10 +35,11 @@ class Unsteady(Unsettled):
 
 @dataclass(frozen=True)
 class Budget:
-    """Which faults may be done in an order, and how many."""
+    """Which faults may be done in an order, and how many; with `commands`, answers are lost to such alone."""
 
     kinds: tuple[Fault, ...] = ()
     most: int = 1
+    commands: tuple[str, ...] = ("",)
 
     @property
     def name(self) -> str:
@@ -48,6 +50,7 @@ class Budget:
 
 
 NO_FAULT = Budget()
+A_PAUSE_OR_A_DEATH = Budget((Fault.PAUSE, Fault.KILL, Fault.KILL_SENT))
 PAUSE, KILL, LOST = Budget((Fault.PAUSE,)), Budget((Fault.KILL, Fault.KILL_SENT)), Budget((Fault.LOST,))
 
 
@@ -60,6 +63,13 @@ def budgets_of(guard: type[Guard], most: int) -> list[Budget]:
         pauses = PAUSE.kinds if guard.promise is Promise.EXACT else ()
         budgets.append(Budget((*pauses, *KILL.kinds, *LOST.kinds), most))
     return budgets
+
+
+def budget_of(mistake: type[Any]) -> Budget:
+    """The faults with which a mistake goes wrong, if it says so."""
+    fault = getattr(mistake, "fault", None)
+    budget = next((each for each in budgets_of(mistake, 1) if each.name == fault), A_PAUSE_OR_A_DEATH)
+    return replace(budget, commands=getattr(mistake, "lost", ("",)))
 
 
 class Explorer:
@@ -230,7 +240,7 @@ class Explorer:
         if not purchase.has_begun or purchase.instance.frozen:
             return False
         if kind is Fault.LOST:
-            return purchase.writes
+            return purchase.writes and purchase.command.startswith(self.budget.commands)
         if kind is Fault.KILL:  # to others, a death before a later command is one behind the command before
             return not purchase.sent
         return kind is Fault.PAUSE or bool(purchase.command)

@@ -13,16 +13,14 @@ from pathlib import Path
 from rich.console import Console
 
 from app.contract.clock import utc_now
-from app.guards import Guard, guards
+from app.guards import guards
 from labs.steps.mistakes import mistakes
-from labs.steps.schedules.explorer import PAUSE, Budget, Explorer, budgets_of
+from labs.steps.schedules.explorer import PAUSE, Explorer, budget_of
 from labs.steps.schedules.results import Count, Exploration, packed
-from labs.steps.schedules.schedule import Fault
 from labs.steps.schedules.world import Unsettled, World
 from labs.steps.shop import COMMANDS, POINTS
 
 MOST_S = 1800.0  # of one guard: a recording is whole, or there is none
-A_PAUSE_OR_A_DEATH = Budget((Fault.PAUSE, Fault.KILL, Fault.KILL_SENT))
 
 
 def recorded(world: World, chosen: Sequence[str], folder: Path, console: Console) -> None:
@@ -42,7 +40,7 @@ def record(world: World, name: str) -> Exploration:
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.grain = COMMANDS if is_mistake else POINTS
     world.buyers, world.items = getattr(kind, "buyers", 2), getattr(kind, "items", 1)  # as a mistake needs
-    explorer = Explorer(world, kind, _budget(kind) if is_mistake else PAUSE, seconds=MOST_S)
+    explorer = Explorer(world, kind, budget_of(kind) if is_mistake else PAUSE, seconds=MOST_S)
     began = time.monotonic()
     for _ in explorer.explore():
         pass
@@ -56,9 +54,3 @@ def record(world: World, name: str) -> Exploration:
     found.graphs = [packed(explorer.graph, explorer.schedules, fault=explorer.budget.name)]
     found.source = world.source(name)
     return found
-
-
-def _budget(mistake: type[Guard]) -> Budget:
-    """The faults with which a mistake goes wrong, if it says so."""
-    fault = getattr(mistake, "fault", None)
-    return next((each for each in budgets_of(mistake, 1) if each.name == fault), A_PAUSE_OR_A_DEATH)

@@ -140,6 +140,11 @@ class Stepped:
         return self.stands and self.point in INSIDE
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether its last answer was lost, so that it soon sends once more."""
+        return bool(self.sent) and self.sent[-1] == "> lost"
+
+    @property
     def has_begun(self) -> bool:
         return self.stops > 1
 
@@ -423,7 +428,7 @@ class World(Resource):
             unproven = []
         if unproven:
             behind = self._behind_in_etcd(is_late=is_late)
-            unproven = [each for each in unproven if each.id not in behind]
+            unproven = [each for each in unproven if each.id not in behind or (each.is_in_doubt and not is_late)]
         return not unproven
 
     def _is_queued_locally(self, purchase: Stepped) -> bool:

@@ -120,6 +120,8 @@ def _explore(world: World, guard: str, faults: int, screen: _Screen, report: Pat
             count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
             found.graphs.append(packed(explorer.graph, explorer.schedules, fault=budget.name))
             show(found.counts)
+            if count.cut and not count.no_verdict and not budget.kinds:
+                break  # with a fault there are more
     found.source = world.source(guard)
     found.write(report)
     screen.shortest(found)

@@ -22,8 +22,8 @@ from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import console
 from lock import LockError
 
-ENOUGH_S = 15.0  # a lock that was condemned by then is explored no further
-MOST_S = 600.0
+ENOUGH_S = 8.0  # a lock that was condemned by then is explored no further
+MOST_S = 300.0
 NOT_AS_EXPECTED = 1  # exit code
 
 

@@ -1,8 +1,8 @@
 """What a stepped purchase sends: each command to Redis and each request to etcd, in the thread that makes the purchase.
 
 redis-py and gRPC are wrapped in this process, once a purchase is stepped by its commands; to all other threads the
-wrappers do nothing. A script and a transaction are one command each. A pipeline that is none is sent command by command,
-as others may come between. A command that blocks waits for a moment, and is sent again once something has changed.
+wrappers do nothing. A script and a transaction are one command each. A pipeline that is no transaction is sent command
+by command, as others may come between. A command that blocks waits for a moment, and is sent again later.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from redis.connection import AbstractConnection, Connection
 from app.sales.redis_client import LUA, Script
 
 _OF_THE_CONNECTION = {"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "SCRIPT", "UNWATCH"}
-_READS = set(
-    "GET MGET GETRANGE STRLEN EXISTS TYPE TTL PTTL EXPIRETIME PEXPIRETIME KEYS SCAN TIME WATCH LLEN LRANGE LINDEX LPOS "
-    "HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS SCARD SISMEMBER SMISMEMBER SMEMBERS ZCARD ZCOUNT ZSCORE ZMSCORE ZRANGE "
-    "ZRANGEBYSCORE ZREVRANGE ZRANK ZREVRANK XLEN XRANGE XREAD SUBSCRIBE PSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE "
-    "EVAL_RO EVALSHA_RO FCALL_RO".split()
+_READS = re.compile(
+    r"M?GET|GETRANGE|STRLEN|EXISTS|TYPE|P?TTL|P?EXPIRETIME|KEYS|SCAN|TIME|WATCH|LLEN|LRANGE|LINDEX|LPOS"
+    r"|H(?:M?GET|GETALL|EXISTS|LEN|KEYS|VALS)|SCARD|SM?ISMEMBER|SMEMBERS|Z(?:CARD|COUNT|M?SCORE|RANGE|RANGEBYSCORE)"
+    r"|ZREV(?:RANGE|RANK)|ZRANK|XLEN|XRANGE|XREAD|P?(?:UN)?SUBSCRIBE|(?:EVAL|EVALSHA|FCALL)_RO"
 )
 _BLOCK = {"BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX"}  # the last argument says how long
 _BLOCK_S = 0.005  # instead
@@ -65,7 +64,7 @@ _here = threading.local()
 def sent_by(stepped: Stepped) -> Iterator[None]:
     """Inside, what this thread sends is told to `stepped`."""
     _wrap()
-    _here.stepped = stepped
+    _here.stepped, _here.awaited, _here.following = stepped, 0, deque()
     try:
         yield
     finally:
@@ -89,7 +88,7 @@ def _wrap() -> None:
 
     def send_next(connection: Any, check_health: bool = True) -> Any:
         commands, packed = _here.group = _here.following.popleft()
-        writes = any(words[0].upper() not in _READS for words in commands)
+        writes = not all(_READS.fullmatch(words[0].upper()) for words in commands)
         _here.fate = _here.stepped.sending(_in_words(commands), writes=writes)
         _here.awaited = len(commands)
         if _blocks(commands):
@@ -100,9 +99,9 @@ def _wrap() -> None:
         stepped = getattr(_here, "stepped", None)
         if stepped is None:
             return receive(connection, *args, **options)
-        if not getattr(_here, "awaited", 0) and getattr(_here, "following", ()):
+        if not _here.awaited and _here.following:
             send_next(connection)
-        if not getattr(_here, "awaited", 0):
+        if not _here.awaited:
             message = receive(connection, *args, **options)  # to a subscriber
             stepped.answered(_text(message))
             return message
@@ -134,7 +133,7 @@ def _wrap() -> None:
 
     AbstractConnection.send_packed_command = send_packed_command  # type: ignore[method-assign]
     Connection.read_response = read_response  # type: ignore[method-assign, assignment]
-    AbstractConnection.can_read = can_read  # type: ignore[method-assign]
+    AbstractConnection.can_read = can_read  # type: ignore[method-assign, assignment]
     unary = grpc._channel._UnaryUnaryMultiCallable
     for name in ("__call__", "with_call", "future"):
         setattr(unary, name, _stepping(getattr(unary, name), name))

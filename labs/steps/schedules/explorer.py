@@ -1,9 +1,9 @@
 """Every order of a guard's moves: states and moves are a graph, and each move of each state is made once.
 
 A run goes from the first state to an end, and makes on its way as many moves as it can that were not made before. A
-state is known again by its picture. Where it is reached in another way, one of its moves is made once more too; and each
-move that is made again, also on the way to what is untried, has to lead to the same picture as before. Where it does
-not, the guard depends on something that nobody sees: there is no verdict.
+state is known again by its picture. Where it is reached in another way, one of its moves is made once more too; that
+has to lead to the same picture as before, and so has the way to what is untried. Where it does not, the guard depends
+on something that nobody sees: there is no verdict.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from loadtest.results.record import CriticalSection
 from loadtest.results.verdict import judge_rush
 
 MOST_MOVES = 200  # of one order
-MOST_S = 240.0  # of one guard with one kind of fault
+MOST_S = 120.0  # of one guard with one kind of fault
 
 
 class Unsteady(Unsettled):

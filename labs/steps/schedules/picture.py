@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 Part = str | Set[str]  # a text, or texts whose order is chance
 _LARGEST = 10**9  # a larger number is a time or a lease
 SMALLEST = 100  # a smaller number is neither a token nor the id of a process
-_VARIES = re.compile(
-    r"(?P<time>(?<!\d)(?!0\d)(?:\d{9,}\.\d+|\d+\.\d{3,})(?:e\+?\d+)?|\d{4}-\d\d-\d\dT[\d:.+Z]+)"  # no fence, which begins with 0
+_VARIES = re.compile(  # a number that begins with 0 is a fence, and no time
+    r"(?P<time>(?<!\d)(?!0\d)(?:\d{9,}\.\d+|\d+\.\d{3,})(?:e\+?\d+)?|\d{4}-\d\d-\d\dT[\d:.+Z]+)"
     r"|(?P<id>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=\d*[a-f])[0-9a-f]{12,})"
     r"|(?P<number>\d{3,})"
 )

@@ -69,7 +69,13 @@ class Done:
 
     @property
     def matters(self) -> bool:
-        return bool(self.failure) or self.waits or self.move.is_fault or bool(self.command) or self.point in ("read", "left")
+        return (
+            bool(self.failure)
+            or self.waits
+            or self.move.is_fault
+            or bool(self.command)
+            or self.point in ("read", "left")
+        )
 
     @property
     def words(self) -> str:

@@ -297,10 +297,10 @@ class World(Resource):
         self._sections.poll()
         self.clock = Start.now()
         homes = [self._instances[number % INSTANCES] for number in range(self.buyers)]
-        added = ask_together((home, "add", guard, buyer, self.grain) for buyer, home in zip(BUYERS, homes, strict=False))
-        self.purchases = [
-            Stepped(buyer, home, **seen) for buyer, home, seen in zip(BUYERS, homes, added, strict=False)
-        ]
+        added = ask_together(
+            (home, "add", guard, buyer, self.grain) for buyer, home in zip(BUYERS, homes, strict=False)
+        )
+        self.purchases = [Stepped(buyer, home, **seen) for buyer, home, seen in zip(BUYERS, homes, added, strict=False)]
         self._keys, self._owners = self._look_at_servers(), {}
         self._first_revision = self._begin_revisions()
 

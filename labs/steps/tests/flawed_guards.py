@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from itertools import cycle
 from pathlib import Path
 
 from app.contract.clock import now_ns
+from app.contract.outcomes import Outcome
 from app.guards import guards
 from app.guards.base import Guard, Promise
 from app.guards.etcd import EtcdGuard
@@ -114,7 +116,89 @@ class LeakGuard(Guard):
             return self.stock(purchase.item).sell(section)
 
 
+class PipelineGuard(Guard):
+    """Asks and decreases in a pipeline that is no transaction: another purchase may come between."""
+
+    name = "pipeline"
+    promise = Promise.EXACT
+    description = "GET and DECR in one pipeline."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        client, keys = self.shop.sale.client, self.shop.sale.keys_of[purchase.item]
+        with purchase.critical_section():
+            asks = client.pipeline(transaction=False)
+            asks.get(keys.stock)
+            asks.decr(keys.stock)
+            left, _ = asks.execute()
+            if int(left) <= 0:
+                client.incr(keys.stock)
+                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+            with sending(), client.pipeline() as pipe:
+                pipe.incr(keys.lucky)
+                pipe.rpush(keys.orders, purchase.entry())
+                pipe.execute()
+            return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=int(left) - 1)
+
+
+class ClockQueueGuard(Guard):
+    """The first by its own clock is next: an earlier one may come when another is in."""
+
+    name = "clock-queue"
+    promise = Promise.EXACT
+    description = "A sorted set of times."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        client, stock, queue = self.shop.sale.client, self.stock(purchase.item), f"{self.shop.sale.keys.prefix}queue"
+        client.zadd(queue, {purchase.order: time.time()})
+        while client.zrange(queue, 0, 0) != [purchase.order]:
+            self.sessions.check_open()
+            time.sleep(0.01)
+        with purchase.critical_section() as section:
+            reading = stock.read(section)
+            receipt = reading.receipt or stock.write(section, reading)
+        client.zrem(queue, purchase.order)
+        return receipt
+
+
+class Baton(Guard):
+    """Right without a fault: a purchase waits in Redis for the one baton, and gives it back."""
+
+    name = "baton"
+    promise = Promise.EXACT
+    description = "BLPOP, then RPUSH."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        client, prefix = self.shop.sale.client, self.shop.sale.keys.prefix
+        if client.set(f"{prefix}made", 1, nx=True):
+            client.rpush(f"{prefix}baton", 1)
+        while client.blpop([f"{prefix}baton"], timeout=1) is None:
+            self.sessions.check_open()
+        with purchase.critical_section() as section:
+            reading = self.stock(purchase.item).read(section)
+            receipt = reading.receipt or self.stock(purchase.item).write(section, reading)
+        client.rpush(f"{prefix}baton", 1)
+        return receipt
+
+
+class GrantedGuard(Guard):
+    """Its lease, of which nobody but a local variable knows, may have ended before it is used."""
+
+    name = "granted"
+    promise = Promise.EXACT
+    description = "A lease, then a key with it, in etcd."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        etcd = self.sessions.client
+        lease = etcd.grant(5)
+        etcd.put(f"granted/{purchase.buyer}", "", lease_id=lease.id)
+        with purchase.critical_section() as section:
+            return self.stock(purchase.item).sell(section)
+
+
 CHANCE = cycle([False, False, True])  # of each instance, which is made anew for no schedule
-GUARDS = (WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard)
+GUARDS = (
+    WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard, PipelineGuard, ClockQueueGuard, Baton,
+    GrantedGuard,
+)  # fmt: skip
 FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}
 guards().update(FLAWED)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app.guards import guards
-from labs.steps.schedules.explorer import Explorer
-from labs.steps.schedules.recording import A_PAUSE_OR_A_DEATH, record
+from labs.steps.schedules.explorer import A_PAUSE_OR_A_DEATH, Explorer
+from labs.steps.schedules.recording import record
 from labs.steps.schedules.results import Exploration, packed
 from labs.steps.schedules.world import World
 from labs.steps.shop import COMMANDS

@@ -37,7 +37,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def explored(world: World, guard: str, budget: Budget = NO_FAULT) -> tuple[Count, Explorer]:
     """All orders of a guard within this budget of faults."""
     kind = guards()[guard]
-    explorer = Explorer(world, kind, budget)
+    explorer = Explorer(world, kind, budget, seconds=240)
     for _ in explorer.explore():
         pass
     count = Count(guard, kind.promise.value, budget.name, pauses=Fault.PAUSE in budget.kinds)
@@ -98,7 +98,44 @@ def test_a_guard_that_is_wrong_in_a_single_order_is_found_out(world: World) -> N
     count, explorer = explored(world, "one-order")
     assert (count.wrong_ends, count.kept, count.cut) == (1, False, 0)
     assert 0 < count.wrong < count.orders / 50
-    assert explorer.graph.shortest is not None
+    end, moves = explorer.graph.shortest() or pytest.fail("no order is wrong")
+    assert end.ending == replayed(world, "one-order", ".".join(str(done.move) for done in moves)).ending
+
+
+@pytest.mark.parametrize(
+    ("guard", "line"),
+    [
+        ("pipeline", "A GET stock · B GET stock · B DECRBY stock · B MULTI · A DECRBY stock · A MULTI"),
+        ("clock-queue", "B ZADD queue · B ZRANGE queue · B read.lua · A ZADD queue · A ZRANGE queue"),
+    ],
+)
+def test_what_comes_between_two_commands_is_found(world: World, guard: str, line: str) -> None:
+    """Also between those of a pipeline that is no transaction, and where clocks are compared."""
+    count, _ = explored(world, guard)
+    assert (count.kept, count.cut) == (False, 0)
+    assert count.shortest is not None
+    assert count.shortest.line.startswith(line)
+
+
+def test_a_purchase_that_waits_in_redis_is_a_waiter(world: World) -> None:
+    """What blocks is sent once more when something has changed, and times out in no order."""
+    count, explorer = explored(world, "baton")
+    assert (count.orders > 100, count.wrong, count.cut) == (True, 0, 0)
+    assert any(each.shown.purchases[1][4] for each in explorer.graph.states)  # B waits
+
+
+def test_a_pause_ends_a_lease_that_no_key_has(world: World) -> None:
+    """Of two states that differ in nothing else, one can use it."""
+    count, explorer = explored(world, "granted", PAUSE)
+    assert (count.cut, count.wrong) == (0, 0)
+    assert "unavailable" in {row[9] for end in explorer.graph.ends for row in end.shown.purchases}
+
+
+def test_a_script_that_changes_nothing_loses_no_answer(world: World) -> None:
+    """The read does not, without a fence: only the writes of two purchases may lose theirs."""
+    _, explorer = explored(world, "none", LOST)
+    lost = [each.done[move].command for each in explorer.graph.states for move in each.done if move.fault is Fault.LOST]
+    assert {command.split()[1] for command in lost} == {"write.lua"}
 
 
 def test_a_lock_that_is_never_released_is_stuck(world: World) -> None:
@@ -123,10 +160,14 @@ def test_two_faults_are_within_a_budget_of_two(world: World) -> None:
 def test_the_same_state_has_the_same_picture() -> None:
     """Whatever ids, times and tokens the run has made; another order of tokens is another state."""
     one = Namer(
-        ["shop-3 1044 1041", {"3f2a9c0d1e4b: 1", "aa2a9c0d1e4b: 2"}, "1795826637.4"], {"shop-3": "shop-1"}, range(1040, 1060)
+        ["shop-3 1044 1041", {"3f2a9c0d1e4b: 1", "aa2a9c0d1e4b: 2"}, "1795826637.4"],
+        {"shop-3": "shop-1"},
+        range(1040, 1060),
     )
     other = Namer(
-        ["shop-9 2209 2207", {"bb2a9c0d1e4b: 2", "0f2a9c0d1e4b: 1"}, "1795826999.1"], {"shop-9": "shop-1"}, range(2200, 2220)
+        ["shop-9 2209 2207", {"bb2a9c0d1e4b: 2", "0f2a9c0d1e4b: 1"}, "1795826999.1"],
+        {"shop-9": "shop-1"},
+        range(2200, 2220),
     )
     assert one.picture().splitlines()[0] == other.picture().splitlines()[0] == "shop-1 T2 T1"
     assert one.picture().splitlines()[-1] == "(time)"

@@ -3,7 +3,7 @@
 After each step the world is settled: every purchase stands, is over, or is proven to wait. That is looked up, and never
 guessed by a sleep. A purchase waits if
 
-- its key in etcd is behind the one of a purchase that stands, or of none,
+- its key in etcd is behind the one of a purchase that stands, or of none, and its last answer was not lost,
 - the Redis lock has the value that it has had since a purchase came in, which stands,
 - it is behind another purchase of its instance in a commit queue or a cohort,
 - it polls, and has tried once more, in vain, since all others stand, or

@@ -1,15 +1,19 @@
-"""The page of the schedules that were tried, ``/schedules``: what `python -m loadtest schedules` has kept."""
+"""The page of the schedules that were tried, ``/schedules``: what `python -m loadtest schedules` has kept.
+
+Where it has kept nothing, the page shows what came with the repository.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from flask import Flask, Response
+from flask import Flask, Response, send_file
+from werkzeug.exceptions import NotFound
 
 from app.board.settings import BoardSettings
 from app.board.web.pages import add_page
 from app.web.responses import json_response
-from labs.steps.schedules.files import newest
+from labs.steps.schedules.files import newest, recorded
 
 PAGE = Path(__file__).with_name("static") / "schedules.html"
 
@@ -20,7 +24,18 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
 
     @app.get("/schedules/results")
     def schedules() -> Response:
-        """The newest file of each guard that was explored."""
+        """The newest file of each guard that was explored here, or else that came with the repository."""
         reports = settings.reports
-        found = [] if reports is None else [(guard, path.relative_to(reports)) for guard, path in newest(reports)]
-        return json_response({"results": [{"guard": guard, "path": path.as_posix()} for guard, path in found]})
+        own = [] if reports is None else [(guard, path.relative_to(reports)) for guard, path in newest(reports)]
+        found = {guard: f"/records/{path.as_posix()}" for guard, path in own}
+        shown = found or {guard: f"/schedules/recorded/{guard}" for guard in recorded()}
+        results = [{"guard": guard, "path": path} for guard, path in shown.items()]
+        return json_response({"own": bool(found), "results": results})
+
+    @app.get("/schedules/recorded/<guard>")
+    def recorded_schedules(guard: str) -> Response:
+        """One that came with the repository."""
+        path = recorded().get(guard)
+        if path is None:
+            raise NotFound(f"Nothing was recorded of {guard!a:.80}.")
+        return send_file(path, max_age=0, conditional=False)

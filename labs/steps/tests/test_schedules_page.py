@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from app.guards import guards
 from labs.steps.schedules.explorer import NO_FAULT, Explorer
+from labs.steps.schedules.files import LABS
 from labs.steps.schedules.results import Count, Exploration, packed
 from labs.steps.schedules.world import World
 from loadtest.stack.apps import Board
@@ -135,6 +137,28 @@ def test_what_was_cut_is_said(page: Page) -> None:
     page.wait_for_selector("#summary[data-tone=warn]:has-text('Not complete: in 1 states something was not tried.')")
     assert page.locator("#graph rect.cut").count() == 1
     assert page.locator("#graph rect.cut.good").count() == 0
+
+
+def test_a_board_that_tried_nothing_shows_what_came_with_the_repository(page: Page, reports: Path) -> None:
+    """Every guard of it is drawn, with the day of its own file; the text is gone once the board has tried something."""
+    page.wait_for_selector("#came", state="hidden")
+    (report,) = reports.iterdir()
+    away = report.rename(reports.with_name("away"))
+    try:
+        page.reload()
+        files = {path.stem.removeprefix("schedules-"): path for path in LABS.glob("*/recorded/*.json")}
+        assert {"none", "etcd", "redis-lua"} <= {*files}
+        for guard, path in files.items():
+            file = json.loads(path.read_text(encoding="utf-8"))
+            page.click(f"#guards button[value={guard}]")
+            page.wait_for_selector(f"#steps[href*='guard={guard}&']")
+            assert page.locator("#graph rect").count() == len(file["graphs"][0]["states"])
+            day = datetime.fromisoformat(file["started"]).astimezone()
+            assert page.inner_text("#came").endswith(f"tried on {day:%B} {day.day}, {day.year}, on real servers.")
+        assert page.locator("#guards button").count() == len(files)
+        assert page.evaluate("fetch('/schedules/recorded/nowhere').then(({ status }) => status)") == 404
+    finally:
+        away.rename(report)
 
 
 def test_the_page_speaks_chinese_and_follows_the_keys(page: Page) -> None:

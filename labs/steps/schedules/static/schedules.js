@@ -22,17 +22,20 @@ let order = []; // that is chosen: [{ move, from, to }]
 let chosen = 0; // the state on it
 let show = () => {};
 
-// { guard, load } of each guard that was tried: those in the page itself, or else those of the board.
+// { guard, load } of each guard that was tried: those in the page itself, or else those of the board; if it has tried none, those
+// that came with the repository.
 async function results() {
   const inside = [...recordings()].map(([guard, load]) => ({ guard, load }));
   if (inside.length) return inside;
   const found = await (await fetch("/schedules/results")).json();
-  return found.results.map(({ guard, path }) => ({ guard, load: async () => (await fetch(`/records/${path}`)).json() }));
+  $("came").hidden = found.own;
+  return found.results.map(({ guard, path }) => ({ guard, load: async () => (await fetch(path)).json() }));
 }
 
 async function showGuard({ guard, load }) {
   current("guards", guard);
   file = await load();
+  setText($("came"), t("came", { day: new Date(file.started).toLocaleDateString(language, { dateStyle: "long" }) }));
   $("faults").replaceChildren(...file.counts.map(({ fault, orders }, place) => button(place, `${t(fault)}: ${short(orders)}`, () => showGraph(place))));
   showGraph(0);
 }

@@ -15,6 +15,10 @@ export const TEXTS = {
   state: ["After {moves} moves: {state}", "{moves} 步之后：{state}"],
   graph: ["A graph of {states} states; the order that is chosen is told above it.", "{states} 个状态的图；所选的顺序写在上方。"],
   empty: ['Nothing was tried yet: make schedules ARGS="--guard all"', '还没有尝试过：make schedules ARGS="--guard all"'],
+  came: [
+    "This board has tried nothing yet; make schedules does. These orders came with the repository: they were tried on {day}, on real servers.",
+    "这个看板还没有尝试过；请运行 make schedules。这里显示的顺序随仓库提供：于 {day} 在真实的服务器上尝试过。",
+  ],
   right: ["{orders} orders through {states} states, and none ends wrongly. Different ends: {ends}.", "{states} 个状态、{orders} 种顺序，没有一种出错。不同的结局：{ends}。"],
   wrong: ["{wrong} of {orders} orders end wrongly, through {states} states. Different ends: {ends}, wrong: {wrong_ends}.", "{states} 个状态、{orders} 种顺序中有 {wrong} 种出错。不同的结局：{ends}，其中出错的：{wrong_ends}。"],
   cut: ["Not complete: in {cut} states something was not tried.", "不完整：有 {cut} 个状态没有尝试完。"],

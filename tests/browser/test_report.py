@@ -14,8 +14,8 @@ from loadtest.report.build import write_report_page
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
-from tests.browser.test_looks import LEAST_CONTRAST, TEXTS, assert_legible, on_every_screen
 from tests.loadtest.report.test_report import kept
+from tests.support.legible import LEAST_CONTRAST, TEXTS, assert_legible, on_every_screen
 from tests.support.rushing import environment, locust_page
 from tests.support.waiting import wait_until
 

@@ -1,16 +1,19 @@
-"""The site, made once of what is recorded here, and a browser without a network."""
+"""The site, made of what was recorded, and a browser without a network."""
 
 from __future__ import annotations
 
+import functools
 import shutil
+import threading
 from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from labs.site.pages import Site
-from labs.site.recordings import graphs, scene
+from labs.site.recordings import scene
 from tests.support.browser_fixtures import chromium, chromium_path
 from tests.support.looking import PATIENCE_MS
 
@@ -18,30 +21,51 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[3]
-GRAPHS = ("none", "redis-lua", "ask-then-decrease")
 Open = Callable[..., "Page"]
 
 
 @pytest.fixture(scope="session")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Few graphs, and a scene; the rushes are those of the tests' data."""
+    """A scene that is played here; the graphs that came with the repository, and the rushes of the tests' data."""
     folder = tmp_path_factory.mktemp("recordings")
-    (folder / "records").mkdir()
+    for part in ("records", "graphs"):
+        (folder / part).mkdir()
     for guard in ("none", "etcd"):
         shutil.copy(ROOT / f"tests/data/rush-{guard}.json", folder / f"records/{guard}.json")
+    for path in ROOT.glob("labs/*/recorded/schedules-*.json"):
+        shutil.copy(path, folder / "graphs")
     scene(tmp_path_factory.mktemp("stack"), folder / "scene.json")
-    graphs(tmp_path_factory.mktemp("schedules"), folder / "graphs", GRAPHS)
     return folder
 
 
 @pytest.fixture(scope="session")
 def site(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site."""
-    folder = tmp_path_factory.mktemp("server") / "below/site"
-    folder.mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("site")
     for name, text in Site(recordings, documents=False).pages().items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """A static server that writes no log."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def served(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The site's address on a static server, in a folder below its root."""
+    root = tmp_path_factory.mktemp("server")
+    (root / "below").mkdir()
+    (root / "below/site").symlink_to(site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(root))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/below/site"
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import subprocess
-import sys
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-
-from labs.site.recordings import graph_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -24,7 +15,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 Open = Callable[..., "Page"]
-MB = 1_000_000
 ROOT = Path(__file__).parents[3]
 CARDS = ["watch", "scheduler", "holder", "schedules", "mistakes", "libraries"]
 
@@ -42,16 +32,15 @@ def test_each_page_opens_from_a_disk(open_page: Open, site: Path, width: int, la
         assert page.evaluate("document.documentElement.scrollWidth") == width, name
 
 
-def test_the_first_page_leads_to_each_other_page(open_page: Open, site: Path) -> None:
+def test_the_first_page_leads_to_each_other_page(open_page: Open, served: str) -> None:
     """From a server, below any path: by a card, which keeps the language, and back."""
-    with serving(site.parents[1]) as url:
-        page = open_page(f"{url}/below/site/index.html", locale="zh")
-        links = page.eval_on_selector_all("#cards a", "links => links.map(({ href }) => href)")
-        assert links == [f"{url}/below/site/{name}.html?lang=zh" for name in CARDS]
-        for link in links:
-            page.goto(link)
-            page.click("header a[href^='index.html']")
-            page.wait_for_selector("#cards")
+    page = open_page(f"{served}/index.html", locale="zh")
+    links = page.eval_on_selector_all("#cards a", "links => links.map(({ href }) => href)")
+    assert links == [f"{served}/{name}.html?lang=zh" for name in CARDS]
+    for link in links:
+        page.goto(link)
+        page.click("header a[href^='index.html']")
+        page.wait_for_selector("#cards")
 
 
 def test_a_rush_plays_and_explains_itself(open_page: Open, site: Path) -> None:
@@ -96,84 +85,10 @@ def test_the_holder_pauses_and_wakes_up(open_page: Open, site: Path) -> None:
     page.wait_for_selector("[data-scene=pause]:enabled")
 
 
-def test_levels_are_won_by_clicks(open_page: Open, site: Path, recordings: Path) -> None:
-    """Those of the scheduler and of the mistakes; a link of the schedules leads to the page of its guard."""
-    win_all(open_page((site / "scheduler.html").as_uri()), recordings)
-    win_all(open_page((site / "mistakes.html").as_uri()), recordings)
+def test_a_link_of_the_schedules_leads_to_the_page_of_its_guard(open_page: Open, site: Path) -> None:
+    """The levels are on one page, and the mistakes on another."""
     page = open_page((site / "schedules.html").as_uri())
     for guard, file in (("none", "scheduler.html"), ("ask-then-decrease", "mistakes.html")):
         page.click(f"#guards button[value={guard}]")
         page.wait_for_selector(f"#steps[href*='guard={guard}']")
         assert str(page.get_attribute("#steps", "href")).startswith(f"{file}?lang=en#guard={guard}&")
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-def test_the_whole_site_is_made(open_page: Open, tmp_path: Path) -> None:
-    """Each page is below 1 MB, all are below 6 MB, and every level is won."""
-    words = ["--output", str(tmp_path / "site"), "--recordings", str(tmp_path / "recordings")]
-    subprocess.run([sys.executable, "-m", "loadtest", "site", *words], cwd=ROOT, check=True)
-    sizes = {path.stem: path.stat().st_size for path in (tmp_path / "site").glob("*.html")}
-    assert {*sizes} == {"index", *CARDS}
-    assert max(sizes.values()) < MB
-    assert sum(sizes.values()) < 6 * MB
-    for name in ("scheduler", "mistakes"):
-        win_all(open_page((tmp_path / f"site/{name}.html").as_uri()), tmp_path / "recordings")
-    assert (tmp_path / "site/docs/index.html").exists()
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    """A static server that writes no log."""
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """A static server of this folder; its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def win_all(page: Page, recordings: Path) -> None:
-    """Win each level of the page by clicks."""
-    levels = page.eval_on_selector_all(".levels li button", "all => all.map(({ value }) => value)")
-    assert levels
-    for guard in levels:
-        recording = json.loads((recordings / graph_of(guard)).read_text(encoding="utf-8"))
-        page.click(f".levels button[value={guard}]")
-        page.wait_for_selector("[data-do='step A']:not([aria-disabled=true])")
-        for move in way_out(recording):
-            buyer, _, fault = move.partition("-")
-            does = {"": "step", "pause": "freeze"}.get(fault, fault)
-            button = f"[data-do='{does} {buyer}']"
-            if not fault and page.get_attribute(f".purchase:has({button})", "data-frozen") == "true":
-                button = f"[data-do='freeze {buyer}']"
-            page.click(f"#purchases:not([aria-busy=true]) {button}:not([aria-disabled=true])")
-        page.wait_for_selector(f".levels button[value={guard}][data-solved=true]")
-
-
-def way_out(recording: dict[str, Any]) -> list[str]:
-    """The shortest way to the end that is the aim: a wrong one; under a guard that has none, a refused write or any."""
-    (graph,) = recording["graphs"]
-    columns = recording["purchase"]
-
-    def rank(end: str) -> int:
-        rows = [dict(zip(columns, graph["rows"][place], strict=True)) for place in graph["states"][int(end)][:-4]]
-        return 2 * any(graph["ends"][end][2]) + any("fenced off" in str(row["detail"]) for row in rows)
-
-    best = max(map(rank, graph["ends"]))
-    ways: dict[int, list[str]] = {0: []}
-    queue = deque([0])
-    while str(state := queue.popleft()) not in graph["ends"] or rank(str(state)) < best:
-        new = {to: [*ways[state], move] for move, to in graph["moves"][state].items() if to not in ways}
-        ways |= new
-        queue.extend(new)
-    return ways[state]

@@ -1,0 +1,145 @@
+"""All that was recorded can be played: by every kind of hand, from a disk and from a server, and as it happened."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from app.guards import guards as known_guards
+from labs.site.tests.playing import GRAPH_ROBOT, ROBOT, levels_of, recorded, way_to, win_all
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+Open = Callable[..., "Page"]
+MB = 1_000_000
+ROOT = Path(__file__).parents[3]
+SAMPLE = 50
+LONG = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]
+
+
+class Made(NamedTuple):
+    """The folder of a site, and that of what it plays."""
+
+    site: Path
+    recordings: Path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """What `make site` makes."""
+    folder = tmp_path_factory.mktemp("made")
+    words = ["--output", str(folder / "site"), "--recordings", str(folder / "recordings")]
+    subprocess.run([sys.executable, "-m", "loadtest", "site", *words], cwd=ROOT, check=True)
+    return Made(folder / "site", folder / "recordings")
+
+
+@pytest.fixture(scope="module", params=["kept", pytest.param("made", marks=LONG)])
+def played(request: pytest.FixtureRequest) -> Iterator[Made]:
+    """A site of what came with the repository, and one that is recorded anew."""
+    if request.param == "made":
+        yield request.getfixturevalue("made")
+    else:
+        yield Made(request.getfixturevalue("site"), request.getfixturevalue("recordings"))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_whole_site_is_made(made: Made) -> None:
+    """Each page is below 1 MB, all are below 6 MB, and the documents stand beside them."""
+    sizes = {path.stem: path.stat().st_size for path in made.site.glob("*.html")}
+    assert {*sizes} == {"index", "watch", "scheduler", "holder", "schedules", "mistakes", "libraries"}
+    assert max(sizes.values()) < MB
+    assert sum(sizes.values()) < 6 * MB
+    assert (made.site / "docs/index.html").exists()
+
+
+@pytest.mark.parametrize("name", ["scheduler", "mistakes"])
+@pytest.mark.parametrize(
+    ("by", "is_served", "width", "look"),
+    [
+        ("mouse", False, 1280, {"locale": "en", "color_scheme": "light"}),
+        pytest.param("keys", True, 1024, {"locale": "zh", "color_scheme": "dark"}, marks=pytest.mark.slow),
+        pytest.param("touch", False, 390, {"locale": "zh", "color_scheme": "light"}, marks=pytest.mark.slow),
+        pytest.param("touch", True, 390, {"locale": "en", "color_scheme": "dark"}, marks=pytest.mark.slow),
+    ],
+    ids=["mouse", "keys", "touch-from-a-disk", "touch"],
+)
+def test_every_level_is_won(
+    open_page: Open, played: Made, served: str, name: str, by: str, is_served: bool, width: int, look: dict[str, str]
+) -> None:
+    """By mouse, by keyboard and by touch, from a disk and from a server, on every kind of screen."""
+    address = f"{served}/{name}.html" if is_served else (played.site / f"{name}.html").as_uri()
+    page = open_page(address, has_touch=by == "touch", viewport={"width": width, "height": 800}, **look)
+    win_all(page, played.recordings, by)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scheduler", "mistakes"])
+def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, played: Made, name: str) -> None:
+    """By clicks it comes to every state of every graph, whose moves, figures and lines are those of the recording."""
+    page = open_page((played.site / f"{name}.html").as_uri(), reduced_motion="reduce")
+    for guard in levels_of(page):
+        recording = recorded(played.recordings, guard)
+        page.click(f".levels button[value={guard}]")
+        page.wait_for_selector(f".levels button[value={guard}][aria-current=true]")
+        seen, wrong = page.evaluate(ROBOT, recording)
+        assert wrong == [], guard
+        assert seen == len(recording["graphs"][0]["states"]), guard
+
+
+@pytest.mark.slow
+def test_each_state_of_each_graph_can_be_chosen(open_page: Open, played: Made) -> None:
+    """A click on any box tells an order through it, and how that ends."""
+    page = open_page((played.site / "schedules.html").as_uri())
+    for guard in page.eval_on_selector_all("#guards button", "all => all.map(({ value }) => value)"):
+        page.click(f"#guards button[value={guard}]")
+        page.wait_for_selector(f"#steps[href*='guard={guard}&']")
+        boxes, wrong = page.evaluate(GRAPH_ROBOT, guard)
+        assert wrong == [], guard
+        assert boxes == len(recorded(played.recordings, guard)["graphs"][0]["states"]), guard
+
+
+@pytest.mark.slow
+def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:
+    """The moves to 50 of the states, made once more on real servers, lead to what the recording shows there."""
+    from labs.steps.mistakes import mistakes
+    from labs.steps.schedules.explorer import Explorer
+    from labs.steps.schedules.schedule import moves_of
+    from labs.steps.schedules.world import World
+
+    guards = sorted(path.stem.removeprefix("schedules-") for path in played.recordings.glob("graphs/*.json"))
+    recordings = {guard: recorded(played.recordings, guard) for guard in guards}
+    states = [(guard, each) for guard in guards for each in range(1, len(recordings[guard]["graphs"][0]["states"]))]
+    with World(tmp_path) as world:
+        for guard, state in sorted(random.Random(61).sample(states, SAMPLE)):
+            recording = recordings[guard]
+            (graph,) = recording["graphs"]
+            world.grain, world.buyers, world.items = (recording[name] for name in ("grain", "buyers", "items"))
+            path = ".".join(way_to(graph, state.__eq__))
+            Explorer(world, (mistakes() | known_guards())[guard]).replay(moves_of(path))
+            source, shown = world.source(guard), world.look()[1]
+            assert source is not None
+            assert source.text == recording["source"]["text"], f"{guard} was changed since: make recorded"
+            then = graph["states"][state]
+            rows = [graph["rows"][place] for place in then[:-4]]
+            columns, first = recording["purchase"], recording["source"]["first_line"]
+            assert told(columns, shown.purchases, source.first_line) == told(columns, rows, first), (guard, path)
+            servers = [shown.stock, shown.orders, shown.fence, [list(each) for each in shown.queue]]
+            assert servers == then[-4:], (guard, path)
+
+
+def told(columns: Sequence[str], rows: Iterable[Sequence[Any]], first_line: int) -> list[dict[str, Any]]:
+    """Purchases by their columns, with lines that are counted within the guard's `buy`."""
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    return [each | {"line": each["line"] and each["line"] - first_line} for each in found]

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
 from app.guards import guards
 from labs.steps.schedules.explorer import A_PAUSE_OR_A_DEATH, Explorer
+from labs.steps.schedules.files import recorded as came_with_the_repository
 from labs.steps.schedules.recording import record
 from labs.steps.schedules.results import Exploration, packed
 from labs.steps.schedules.world import World
@@ -30,15 +33,18 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[3]
 FAULTS = {"freeze": "-pause", "kill": "-kill", "kill-sent": "-kill-sent"}
+FLAWED = "labs.steps.tests.flawed_guards"  # not imported above: it would add them for the tests of other files as well
+WRONG = "fence-at-the-write"
 FROZEN = ["A", "A", "A", "A", "B"]  # A is about to write, and B waits for its lock
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """`etcd-unfenced` at its points with a pause, and `redis-lua` by its commands with a pause or a death."""
+    """`etcd-unfenced` as it came, a wrong guard with a pause, `redis-lua` by commands with a pause or death."""
     folder = tmp_path_factory.mktemp("recordings")
-    with World(tmp_path_factory.mktemp("w")) as world:
-        record(world, "etcd-unfenced").write(folder)
+    with patch.dict(guards()), World(tmp_path_factory.mktemp("w"), modules=[FLAWED]) as world:
+        guards().update(import_module(FLAWED).FLAWED)
+        record(world, WRONG).write(folder)
         world.grain = COMMANDS
         explorer = Explorer(world, guards()["redis-lua"], A_PAUSE_OR_A_DEATH)
         for _ in explorer.explore():
@@ -47,7 +53,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         found.graphs = [packed(explorer.graph, explorer.schedules)]
         found.source = world.source("redis-lua")
         found.write(folder)
-    return {name: (folder / f"schedules-{name}.json").read_text() for name in ("etcd-unfenced", "redis-lua")}
+    paths = {name: folder / f"schedules-{name}.json" for name in ("redis-lua", WRONG)}
+    paths["etcd-unfenced"] = came_with_the_repository()["etcd-unfenced"]
+    return {name: path.read_text() for name, path in paths.items()}
 
 
 @contextmanager
@@ -135,6 +143,20 @@ def test_a_level_is_won_from_a_recording(open_page: Any) -> None:
     click(page, "step A")
     page.wait_for_selector("#result[data-tone=good]:has-text('Sold twice: A and B both have the one item')")
     assert page.inner_text(".stage-figures div:nth-child(4) dd") == "2"
+
+
+def test_a_wrong_guard_is_recorded_and_played_in_the_same_way(open_page: Any) -> None:
+    """The late write of a frozen holder lands between the next one's read and its write; the page says what it did."""
+    page = open_page(reduced_motion="reduce")
+    page.click(f".levels button[value={WRONG}]")
+    page.wait_for_selector(".code small:has-text('flawed_guards.py')")
+    steps(page, FROZEN)
+    click(page, "freeze A")
+    steps(page, list("BBB"))
+    page.wait_for_selector(".purchase:has-text('B is about to write 0')")
+    page.click("[data-do='freeze A']:has-text('Thaw and step A')")
+    click(page, "step B")
+    page.wait_for_selector("#result[data-tone=good]:has-text('Sold twice: A and B both have the one item')")
 
 
 def test_undo_is_one_step_back(open_page: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import markdown
 
 from app.board import create_board
+from app.contract import labs
 from labs.site.page import standalone
 from labs.site.recordings import GUARDS, LEVELS, ROOT, graph_of, mistakes
 
@@ -25,6 +26,7 @@ FILES = {  # of each page, by its path on the board; "/" is what leads back
     "/schedules": "schedules.html",
     "/mistakes": "mistakes.html",
 }
+FILE = re.compile(r"\[([^]\n]*)\]\((?!#|https?:)[^)\n]*\)")  # a link to one of the repository
 TABLES = {"en": "table.md", "zh-CN": "table.zh-CN.md"}
 
 
@@ -68,7 +70,8 @@ class Site:
         """The first page, with a card for each that was made."""
         cards = [name.removesuffix(".html") for name in made]
         sales = [
-            {"guard": each["guard"], "stock": each["stock"], "orders": sorted(row["at_ms"] for row in each["ledger"])}
+            {name: each[name] for name in ("guard", "stock", "buyers")}
+            | {"orders": sorted(row["at_ms"] for row in each["ledger"])}
             for each in self._records()
         ]
         return self._page(self.read(f"{OWN}index.html"), {"cards": cards, "sales": sales, "documents": self.documents})
@@ -109,7 +112,7 @@ class Site:
         html = self.read(path)
         if not graphs:
             raise NoPage(f"Nothing was recorded for {name}.")
-        return self._page(html, {"card": name, "graphs": graphs}, before="graphs.js")
+        return self._page(html, {"card": name, "graphs": graphs, "lab_texts": labs.texts()}, before="graphs.js")
 
     def _graphs(self, names: Iterable[str]) -> dict[str, Any]:
         """Those of these guards that were recorded."""
@@ -132,8 +135,9 @@ class Site:
 
 
 def _document(language: str, text: str) -> str:
-    """A document as HTML, without its title and the link to the other language, which the page has."""
+    """A document as HTML, without its title, the link to the other language, and links to files of the repository."""
     body = text.partition("\n\n")[2].partition("\n\n")[2]
-    html = markdown.markdown(body, extensions=["tables", "fenced_code", "sane_lists"])
+    lines = [line for line in body.splitlines() if line.startswith("|") or not FILE.search(line)]
+    html = markdown.markdown(FILE.sub(r"\1", "\n".join(lines)), extensions=["tables", "fenced_code", "sane_lists"])
     html = re.sub(r"(<table>.*?</table>)", r'<div class="scroll" tabindex="0">\1</div>', html, flags=re.DOTALL)
     return f'<article class="document" lang="{language}">\n{html}\n</article>'

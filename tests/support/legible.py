@@ -106,11 +106,12 @@ WORDS = """(code) => [...document.querySelectorAll("body *:not(noscript, script)
   .concat(document.title).map((each) => String(each).trim()).filter(Boolean)"""
 
 
-def english(page: Page) -> list[str]:
-    """Texts with words of another language."""
+def english(page: Page, *names: str) -> list[str]:
+    """Texts with words of another language; `names` are the same in all."""
     found = set()
     for text in page.evaluate(WORDS, CODE):
-        rest = re.sub("|".join(re.escape(each) for each in sorted(SAME, key=len, reverse=True)), "", text)
+        same = sorted([*SAME, *names], key=len, reverse=True)
+        rest = re.sub("|".join(map(re.escape, same)), "", text)
         if re.search("[A-Za-z]{2,}", rest):
             found.add(text)
     return sorted(found)

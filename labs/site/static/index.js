@@ -10,7 +10,7 @@ import { TEXTS } from "./texts.js";
 
 const [PLAYED_MS, SHOWN_MS] = [5000, 2500]; // a rush, and its end
 const t = speaker(TEXTS, language);
-const { cards, sales, documents } = recorded; // a sale: { guard, stock, orders: times in ms }
+const { cards, sales, documents } = recorded; // a sale: { guard, stock, buyers, orders: times in ms }
 const stock = new Stock($("stock"));
 let [index, began, frame] = [0, 0, 0];
 
@@ -19,7 +19,7 @@ function show(share) {
   const { guard, stock: initial, orders } = sales[index];
   const sold = orders.filter((at) => at <= share * orders.at(-1)).length;
   stock.show({ initial, orders: sold });
-  say($("sale"), `${guard}, ${t(guard === "none" ? "unlocked" : "locked")}`);
+  say($("sale"), t(guard === "none" ? "unlocked" : "locked"));
 }
 
 function turn(now) {
@@ -38,7 +38,8 @@ function toggle() {
 
 document.documentElement.lang = language;
 document.title = t("title");
-for (const node of document.querySelectorAll("[data-site]")) node.textContent = t(node.dataset.site);
+const sold = Object.fromEntries(sales.map(({ guard, orders }) => [guard, orders.length]));
+for (const node of document.querySelectorAll("[data-site]")) node.textContent = t(node.dataset.site, { ...sales[0], ...sold });
 Object.assign($("language"), { textContent: t("language"), href: `?lang=${language === "zh" ? "en" : "zh"}` });
 say($("documents"), t("documents"));
 $("documents").hidden = !documents;

@@ -26,6 +26,6 @@ if (card && !header.querySelector("a[href='/'], a[href^='/?']")) header.prepend(
 const leadAll = () => document.querySelectorAll("a[href^='/']").forEach(lead);
 new MutationObserver(leadAll).observe(document.body, { subtree: true, childList: true, attributeFilter: ["href"] });
 leadAll();
-if (card) document.title = header.querySelector("h1").textContent = t(card);
+if (card) document.title = header.querySelector("h1, .brand").textContent = t(card);
 const day = made && new Date(made).toLocaleDateString(language, { dateStyle: "long" });
 if (day) document.body.append(make("footer", { class: "recorded" }, t("recorded", { day })));

@@ -22,7 +22,7 @@ CARDS = ["watch", "scheduler", "holder", "schedules", "mistakes", "libraries"]
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("width", [390, 1024, 1280])
 def test_each_page_opens_from_a_disk(open_page: Open, site: Path, width: int, language: str) -> None:
-    """On a phone and on a projector, in both languages, light and dark; none is wider than the window."""
+    """On a phone and on a projector, in both languages, light and dark; none is too wide, or has a dead link."""
     scheme = "dark" if width == 1024 else "light"
     page = open_page("about:blank", locale=language, color_scheme=scheme, viewport={"width": width, "height": 720})
     for name in ["index", *CARDS]:
@@ -30,6 +30,9 @@ def test_each_page_opens_from_a_disk(open_page: Open, site: Path, width: int, la
         page.wait_for_selector("#cards" if name == "index" else "header a[href^='index.html']")
         assert page.evaluate("document.documentElement.lang") == language
         assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        links = page.evaluate("[...document.links].filter((link) => link.offsetParent).map(({ href }) => href)")
+        files = {link.partition("?")[0].partition("#")[0] for link in links if link.startswith("file:")}
+        assert files <= {path.as_uri() for path in site.iterdir()}, name
 
 
 def test_the_first_page_leads_to_each_other_page(open_page: Open, served: str) -> None:

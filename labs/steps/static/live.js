@@ -12,7 +12,8 @@ export class Live {
     this.#token = token;
   }
 
-  // { guards, mistakes, can_freeze, token_needed }: guards of the shop, and the mistakes, as { name, description, found }.
+  // { guards, mistakes, lab_texts, can_freeze, token_needed }: guards of the shop, and the mistakes, as { name, description, found };
+  // the Chinese by the English.
   setup = async () => ({ ...(await this.#ask("/setup")), ...(await this.#ask("/steps/mistakes")) });
   look = () => this.#ask("/steps/state");
   begin = (guard, grain) => this.#ask("/steps/begin", { guard, grain });

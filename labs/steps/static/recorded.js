@@ -2,7 +2,8 @@
 // servers, and what is shown was seen there.
 //
 // A recording is a file of `python -m loadtest schedules --record FOLDER`. The page has it as
-// <script type="application/json" id="recording-GUARD">, before its own scripts; it may have several.
+// <script type="application/json" id="recording-GUARD">, before its own scripts; it may have several. The element "lab-texts"
+// may have the Chinese for what the recordings say in English.
 
 const BUYERS = "ABCD";
 const INSTANCES = 2;
@@ -50,7 +51,7 @@ export class Recorded {
   async setup(levels) {
     const others = [...this.#files].filter(([name]) => !levels.includes(name));
     const mistakes = others.map(([name, file]) => ({ name, description: file().description, found: file().found }));
-    return { guards: [], mistakes, token_needed: false };
+    return { guards: [], mistakes, lab_texts: JSON.parse(document.getElementById("lab-texts")?.textContent ?? "{}"), token_needed: false };
   }
 
   async look() {

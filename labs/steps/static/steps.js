@@ -314,7 +314,8 @@ $("grain").addEventListener("change", ({ target }) => choose(guard, target.value
 // Once the page knows its guards.
 export const ready = source.setup(GUARDS).then((setup) => {
   $("token-label").hidden = !setup.token_needed;
-  mistakes = new Map(setup.mistakes.map((each) => [each.name, each]));
+  const translated = language === "en" ? {} : setup.lab_texts;
+  mistakes = new Map(setup.mistakes.map((each) => [each.name, { ...each, description: translated[each.description] ?? each.description }]));
   offers = setup.can_freeze ? ["step", "freeze"] : ["step"];
   const others = setup.guards.filter(({ name }) => !GUARDS.includes(name));
   $("other").replaceChildren(new Option(t("other"), ""), ...others.map(({ name, description }) => Object.assign(new Option(name), { title: language === "en" ? description : "" })));

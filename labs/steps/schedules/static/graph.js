@@ -119,7 +119,7 @@ export function draw(root, graph, label, choose) {
     const begins = x + box.width;
     return `M${begins} ${y}C${begins + bend} ${y} ${left - bend} ${to_y} ${left} ${to_y}`;
   };
-  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
+  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   for (const tone of ["", "good", "bad"]) {
     const lines = graph.states.flatMap(({ number, moves }) => moves.filter(({ to }) => graph.states[to].tone === tone).map(({ to }) => line(number, to)));
     svg.append(element("path", { class: tone, d: lines.join("") }));

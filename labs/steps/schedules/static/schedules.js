@@ -100,7 +100,7 @@ function doesAt(before, after) {
 
 function label({ number, isEnd, isCut }) {
   const [stock, orders] = file.graphs[index].states[number].slice(-4);
-  const places = purchasesIn(file, file.graphs[index], number).map(({ buyer, point, command, dead, outcome, frozen }) => `${buyer}: ${dead ? t("dead") : outcome ?? (command || point)}${frozen ? `, ${t("frozen")}` : ""}`);
+  const places = purchasesIn(file, file.graphs[index], number).map(({ buyer, point, command, dead, outcome, frozen }) => `${buyer}: ${dead ? t("dead") : (!outcome && command) || t(`is_${outcome ?? point}`)}${frozen ? `, ${t("frozen")}` : ""}`);
   return [...places, t("sale", { stock, orders }), ...(isEnd ? [t(graph.isWrong(number) ? "endsWrong" : "endsRight")] : []), ...(isCut ? [t("isCut")] : [])].join("\n");
 }
 

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +45,11 @@ def record(folder: Path, say: Callable[[str], None]) -> None:
             with scratch_directory() as scratch:
                 make(scratch, scratch / "made")
                 shutil.move(scratch / "made", folder / name)
-    missing = [name for name in (*LEVELS, *mistakes()) if not (folder / graph_of(name)).exists()]
-    if missing and (ROOT / "labs/steps").exists():
-        say(f"every order under {', '.join(missing)}")
-        with scratch_directory() as scratch:
-            graphs(scratch, folder / "graphs", missing)
+    shares = [[name for name in names if not (folder / graph_of(name)).exists()] for names in (LEVELS, mistakes())]
+    if any(shares) and (ROOT / "labs/steps").exists():
+        say(f"every order under {', '.join(chain(*shares))}")
+        with ThreadPoolExecutor() as pool:  # side by side, for they mostly wait
+            list(pool.map(lambda names: graphs(folder / "graphs", names), filter(None, shares)))
 
 
 def rushes(scratch: Path, target: Path) -> None:
@@ -69,9 +71,10 @@ def scene(scratch: Path, target: Path) -> None:
     raise CannotRecord(f"The scene {SCENE} had no verdict, {ATTEMPTS} times: this machine is too slow.")
 
 
-def graphs(scratch: Path, target: Path, names: Iterable[str]) -> None:
+def graphs(target: Path, names: Sequence[str]) -> None:
     """Every order of two purchases under these guards."""
-    _run(scratch, "schedules", *(f"--guard={name}" for name in names), "--record", str(target.resolve()))
+    with scratch_directory() as scratch:
+        _run(scratch, "schedules", *(f"--guard={name}" for name in names), "--record", str(target.resolve()))
 
 
 def graph_of(guard: str) -> str:

@@ -107,17 +107,17 @@ class Site:
         html = self.read(f"{OWN}libraries.html").replace("<!-- the table in each language -->", "\n".join(tables))
         return self._page(html, {"card": name, "made": None})
 
-    def _stepped(self, path: str, name: str, graphs: Mapping[str, Any]) -> str:
+    def _stepped(self, path: str, name: str, graphs: Mapping[str, str]) -> str:
         """A page of labs/steps, which plays from graphs."""
         html = self.read(path)
         if not graphs:
             raise NoPage(f"Nothing was recorded for {name}.")
         return self._page(html, {"card": name, "graphs": graphs, "lab_texts": labs.texts()}, before="graphs.js")
 
-    def _graphs(self, names: Iterable[str]) -> dict[str, Any]:
-        """Those of these guards that were recorded."""
-        recorded = [name for name in names if (self.recordings / graph_of(name)).exists()]
-        return {name: self._json(graph_of(name)) for name in recorded}
+    def _graphs(self, names: Iterable[str]) -> dict[str, str]:
+        """The texts of those of these guards that were recorded."""
+        paths = {name: self.recordings / graph_of(name) for name in names}
+        return {name: path.read_text(encoding="utf-8") for name, path in paths.items() if path.exists()}
 
     def _page(self, html: str, data: Mapping[str, Any], *, before: str = "") -> str:
         if STYLE not in html:

@@ -2,7 +2,7 @@
 
 import { recorded } from "./recorded.js";
 
-const put = (id, value) => document.body.append(Object.assign(document.createElement("script"), { type: "application/json", id, textContent: JSON.stringify(value) }));
+const put = (id, textContent) => document.body.append(Object.assign(document.createElement("script"), { type: "application/json", id, textContent }));
 
-for (const [guard, file] of Object.entries(recorded.graphs)) put(`recording-${guard}`, file);
-put("lab-texts", recorded.lab_texts);
+for (const [guard, text] of Object.entries(recorded.graphs)) put(`recording-${guard}`, text); // read when it is asked for
+put("lab-texts", JSON.stringify(recorded.lab_texts));

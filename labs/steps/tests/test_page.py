@@ -260,6 +260,14 @@ def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_pa
     assert page.inner_text("h1") == "你来当调度器"
 
 
+@pytest.mark.skipif("check-then-set" not in mistakes(), reason="labs/mistakes is not there")
+def test_a_mistake_is_described_in_the_language_of_the_page(open_page: Any) -> None:
+    """By the texts of its lab."""
+    page = open_page("zh-CN")
+    page.click("#mistakes button[value=check-then-set]")
+    page.wait_for_selector("#task:has-text('先 EXISTS'):has-text('再 SET')")
+
+
 def test_all_viewers_are_answered_while_one_begins(stage_stack: Stack) -> None:
     """The state that others ask for just when a level begins anew has both instances."""
     with ThreadPoolExecutor(4) as viewers:

@@ -128,7 +128,7 @@ def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:
             world.grain, world.buyers, world.items = (recording[name] for name in ("grain", "buyers", "items"))
             path = ".".join(way_to(graph, state.__eq__))
             Explorer(world, (mistakes() | known_guards())[guard]).replay(moves_of(path))
-            source, shown = world.source(guard), world.look()[1]
+            source, shown = world.source(guard), world.shown()
             assert source is not None
             assert source.text == recording["source"]["text"], f"{guard} was changed since: make recorded"
             then = graph["states"][state]

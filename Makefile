@@ -9,7 +9,7 @@ PYTEST = $(TESTS) -n 4 --dist loadfile --no-loadscope-reorder  # they mostly wai
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk
 .NOTPARALLEL:
-.PHONY: help demo up test test-core test-slow histories test-shaken test-browser lint coverage format \
+.PHONY: help demo up test test-core test-slow histories mutants test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -37,6 +37,9 @@ test-slow: setup-dev ##3 Run the other tests, which take an hour
 
 histories: setup-dev ##3 Try every history of small worlds of the lock's core
 	@$(RUN) -m tests.lock.core.histories $(ARGS)
+
+mutants: setup-dev ##3 Take out lines one by one: which does no test miss?
+	@$(RUN) -m scripts.mutants $(or $(ARGS),lock/core)
 
 test-shaken: setup-dev ## Run tests of lock and shop with random pauses and examples
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 --hypothesis-profile search tests/lock tests/app $(ARGS)
@@ -82,7 +85,7 @@ requirements: ##3 Pin the newest versions of all dependencies (needs uv)
 	@scripts/pin_requirements.sh
 
 clean: ##3 Remove what the other commands made, except reports/
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build ./*.egg-info
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build mutants ./*.egg-info
 	find app deploy $(wildcard labs) lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The set-up: what requirements/NAME.txt pins, in a .venv that is made anew where it was moved or half made.

@@ -148,18 +148,18 @@ class Explorer:
                 number, state = waiting.popleft()
                 world = load(state)
                 moves = world.moves()
-                if not [each for each in moves if each[0] != "time" and not is_fault(each)]:
+                if not [each for each in moves if each[0] not in ("time", "release") and not is_fault(each)]:
                     move = ("settle",)
                     load(state).settle()
                     found.ends += 1
-                for move in moves:
+                for place, move in enumerate(moves):
+                    world = load(state) if place else world
                     world.make(move)
                     after = dump(world)
-                    world = load(state)
-                    place, is_new = self._add(after, number, move)
-                    self._next[number].append(place)
+                    reached, is_new = self._add(after, number, move)
+                    self._next[number].append(reached)
                     if is_new:
-                        waiting.append((place, after))
+                        waiting.append((reached, after))
             else:
                 found.is_complete = True
                 found.histories = self._count()

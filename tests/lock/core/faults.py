@@ -273,6 +273,9 @@ def restore(world: World) -> None:
     world.fenced.clear()
     for process in world.processes:
         process.was_restored = True
+        process.restored_to = revision
+        for actor in process.actors:
+            actor.since = 0
         for held in (held for actor in process.actors for held in actor.holds):
             held.excused = True
     for watch in world.etcd.watches.values():

@@ -25,6 +25,7 @@ _WORDS = {
     "thaw": "session {0} runs again",
     "look": "the worker of session {0} does what is due",
     "lapse": "the lease of session {0} comes to its end",
+    "depart": "another client deletes its key {0}",
     "time": "time runs on to the next thing that is due",
 }
 _ROW = "{:12} {:>6} {:>9} {:>10} {:>8}  {}"

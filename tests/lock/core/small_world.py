@@ -22,11 +22,12 @@ from lock.core.expiry import Expiry
 from lock.core.queue import Stage, Ticket
 from lock.core.together import Together, release_together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
-from lock.model import Event, KeyValue
+from lock.model import Event, KeyValue, Snapshot
 from lock.testing.simulated_etcd import SimulatedEtcd
 
 TTL_S = 10
 TIMEOUT_S = 1.0  # of a call
+HONEST_S = 5.0  # within which a holder is told that its key is gone
 QUIET_S = 25.0  # within which all ends once nothing goes wrong any more: less than a waiter sleeps unasked
 MOST = 5000  # steps until then
 STRANGER = "0-go"  # the name of the key with which another client queues, and holds where it is the first
@@ -97,6 +98,7 @@ class Plan:
         times: how often time may run on while something else can happen.
         linger, batch: of the cohorts.
         kinds: of faults that this world has; empty: all.
+        after: the moves with which every history begins, for what is deep.
     """
 
     sessions: tuple[tuple[tuple[Want, ...], ...], ...]
@@ -104,6 +106,7 @@ class Plan:
     linger: float = 0.0
     batch: int = 2
     kinds: tuple[str, ...] = ()
+    after: str = ""
 
 
 class Etcd(SimulatedEtcd):
@@ -182,6 +185,7 @@ class Actor:
         self.until: float = math.inf
         self.holds: list[Hold] = []
         self.leaving: list[Ticket] = []
+        self.since: int = 0  # what etcd's revision was when it began, where it was restored and that is known
 
     @property
     def want(self) -> Want:
@@ -224,6 +228,8 @@ class Process:
         self.renews = True  # its lease
         self.deleted_by_hand: list[tuple[str, int]] = []
         self.was_restored = False
+        self.restored_to = 0  # the revision to which etcd went back, until the core has learnt of it
+        self.had_late = False  # a write has arrived that was given up: its key belongs to no ticket
 
     def is_renewed(self) -> bool:
         return self.state == "runs" and self.renews and self.core.failure is None
@@ -246,6 +252,9 @@ class Process:
                     self.judge(ticket)
                 if ticket.wake is not None:
                     ticket.wake()
+            is_early = any(each.process is self and each.answer is not None for each in world.flights)
+            if core.revision <= self.restored_to and not is_early:  # no answer of before is under way
+                self.restored_to = 0
             core.is_early = False
             self.due = core.poll(world.now)
             commands, core.commands = core.commands, []
@@ -268,6 +277,13 @@ class Process:
                 self.send(command, core)
 
     def send(self, request: Any, sender: Any, actor: Actor | None = None) -> None:
+        deleted = (
+            [key for key, created in request.keys if created is None] if isinstance(request, messages.Delete) else []
+        )
+        for flight in self.world.flights:
+            is_writing = flight.process is self and flight.stage == "sent"
+            writes = [create.key for create in creations(flight.request)] if is_writing else []
+            require(not set(writes) & set(deleted), f"{writes} are deleted while they are being written")
         self.world.flights.append(Flight(self, request, sender, actor))
 
     def judge(self, ticket: Ticket) -> None:
@@ -303,6 +319,7 @@ class Process:
 
     def acquisition(self, actor: Actor, name: str, until: float, *, tries: bool = False) -> Acquisition:
         want = actor.want
+        actor.since = self.world.etcd.revision if self.was_restored and not self.restored_to else 0
         return Acquisition(
             self.core, name, name, want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
             owner=id_of(actor), tries=tries or want.tries, explains=want.explains and not tries,
@@ -383,6 +400,7 @@ class Process:
         turn = acquisition if isinstance(acquisition, CohortTurn) else None
         is_its_turn = ticket.stage is Stage.HELD and (turn is None or turn.cohort.turn is turn)
         require(is_its_turn, f"{actor} holds {ticket.key}, whose hold or turn is over")
+        require(turn is not None or ticket.created > actor.since, f"{actor} holds by {ticket.key} of before it began")
         token = ticket.created, turn.number if turn is not None else 0
         held = Hold(ticket.queue.prefix, want.terms, ticket, turn, token)
         held.excused = self.was_restored or (ticket.key, ticket.created) in self.deleted_by_hand
@@ -456,9 +474,18 @@ class Process:
         if actor.state == "asks" and flight.sender is actor.together:
             self.told_together(actor)
         elif actor.state == "asks" and flight.sender is actor.current:
+            if isinstance(flight.request, messages.ListQueues) and flight.answer is not None:
+                self.check_list(flight.answer[flight.request.prefixes[0]], actor.current)
             self.go(actor)
         elif actor.state == "releases" and flight.sender is self.core.deletions:
             self.next_want(actor)
+
+    def check_list(self, snapshot: Snapshot, sender: Acquisition | CohortTurn | None) -> None:
+        """Who holds by a list stands in it."""
+        ticket = None if sender is None else sender.ticket
+        if ticket is not None and ticket.stage is Stage.HELD:
+            keys = [(kv.key, kv.create_revision) for kv in snapshot.keys]
+            require((ticket.key, ticket.created) in keys, f"{ticket.key} holds by a list that does not show it")
 
 
 class World:
@@ -478,6 +505,9 @@ class World:
         for process in self.processes:
             self.etcd.grant(process.number, TTL_S, self.now)
             process.flush()
+        for step in plan.after.split("; ") if plan.after else ():
+            self.make(tuple(int(part) if part.isdigit() else part for part in step.split()))
+        self.faults, self.times = faults, plan.times
 
     # Rules
 
@@ -634,6 +664,7 @@ class World:
         except LeaseNotFound as error:
             flight.answer = error
         if flight.stage == "late":
+            flight.process.had_late = True
             self.flights.remove(flight)
         else:
             flight.stage = "done"
@@ -692,19 +723,48 @@ class World:
     def settle(self) -> None:
         """Nothing goes wrong any more: all ends soon, and nothing is left; raises `Violation`."""
         self.faults = self.times = 0
-        until = self.now + QUIET_S
-        for _ in range(MOST):
-            self.free_times = 0
-            moves = self.moves()
-            if not moves or self.now >= until:
-                break
-            self.make(moves[0])
+        self.check_strays()
+        self.run_for(HONEST_S, releases=False)
+        for process in self.processes:
+            for held in (held for actor in process.actors for held in actor.holds):
+                is_over = held.ticket.stage is not Stage.HELD or (held.turn and held.turn.cohort.turn is not held.turn)
+                is_told = process.state == "dead" or is_over or not self.is_believed(process, held)
+                is_told = is_told or bool(process.restored_to)
+                is_there = self.etcd.has(held.ticket.key, held.token[0])
+                require(is_told or is_there, f"{held.ticket.key} is gone, and its holder is not told")
+        self.run_for(QUIET_S)
         for process in self.processes:
             if process.state != "dead":
                 stuck = [str(actor) for actor in process.actors if actor.state != "done"]
                 require(not stuck, f"waits for ever: {', '.join(stuck)}")
                 require(not process.core.tickets, f"tickets are left: {list(process.core.tickets)}")
         require(not self.etcd.keys, f"keys are left: {list(self.etcd.keys)}")
+
+    def check_strays(self) -> None:
+        """Where nothing is under way, a key has a ticket."""
+        for process in self.processes:
+            if process.is_renewed() and not (process.had_late or process.was_restored or self.flights):
+                mine = {key for key, kv in self.etcd.keys.items() if kv.lease_id == process.number}
+                require(mine <= process.core.tickets.keys(), f"session {process.number} has forgotten {mine}")
+
+    def run_for(self, seconds: float, *, releases: bool = True) -> None:
+        """Let all happen, and time run on."""
+        until = self.now + seconds
+        for _ in range(MOST):
+            self.free_times = 0
+            moves = [move for move in self.moves() if releases or move[0] != "release"]
+            if not moves and not releases and self.next_time() < until:
+                moves = [("time",)]
+            if not moves or self.now >= until:
+                break
+            self.make(moves[0])
+
+
+def creations(request: Any) -> tuple[messages.Create, ...]:
+    """The writes of a request."""
+    if isinstance(request, messages.CreateAll):
+        return request.creates
+    return (request,) if isinstance(request, messages.Create) else ()
 
 
 def require(is_right: bool, text: str) -> None:

@@ -10,13 +10,28 @@ from tests.lock.core.small_world import Plan, Want
 
 LOCK, TURN = Want(), Want(turn=True)
 FENCED = Want(fence=True)
+FENCED_TURN = Want(turn=True, fence=True)
 LEAVER = Want(timeout=0.5)
 READ = Want(("rw/",), Terms(ReadersTogether(), Declaration("read"), "read/"))
 WRITE = Want(("rw/",), Terms(ReadersTogether(), Declaration("write"), "write/"))
 PERMIT = Want(("s/",), Terms(UpTo(2), Declaration("permit", 2)))
 ONE, OTHER = Want(("a/", "b/")), Want(("b/", "a/"))
+# A key is there again that was deleted, and the session is about to learn of it.
+RESTORED = "begin 1 1; arrive 0; answer 0; release 1 1; back_up; arrive 0; answer 0; restore; time; look 1"
+# A thread of session 2 has waited for five seconds, so its queue is listed once more.
+WAITED = "look 1; look 2; arrive 0; answer 0; arrive 0; answer 0; time; look 2"
+AUDITED = (
+    "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0; hear 2 m/; arrive 0; answer 0;"
+    f" time; look 2; time; {WAITED}; time; {WAITED}"
+)
+# The second turn of a session that follows its queue since the first one: this hold may linger.
+SECOND_TURN = (
+    "begin 1 1; arrive 0; answer 0; release 1 1; hear 1 m/; arrive 0; hear 1 m/; answer 0;"
+    " begin 1 1; arrive 0; answer 0; arrive 0; hear 1 m/; answer 0"
+)
 
 WORLDS: dict[str, Plan] = {
+    "alone": Plan((((LOCK,),),)),
     "two": Plan((((LOCK,),), ((LOCK,),))),
     "again": Plan((((LOCK, LOCK),),)),
     "threads": Plan((((LOCK,), (FENCED,)),)),
@@ -25,11 +40,18 @@ WORLDS: dict[str, Plan] = {
     "turns": Plan((((TURN,), (TURN,)),), linger=0.1),
     "cohort": Plan((((TURN,), (TURN,)), ((LOCK,),)), linger=0.1),
     "ended": Plan((((TURN,), (TURN,)),), kinds=("meddle_with_turn", "cancel", "abandon")),
-    "lingers": Plan((((TURN, TURN, TURN),),), linger=0.6, kinds=("cut", "leave_out", "delete_by_hand")),
-    "late turn": Plan((((TURN, TURN, TURN),),), linger=0.9, kinds=("starve",)),
+    "lingers": Plan((((TURN, TURN, TURN),),), linger=0.6, after=SECOND_TURN),
+    "late turn": Plan((((TURN, TURN, TURN),),), linger=0.9, kinds=("starve",), after=SECOND_TURN),
     "read-write": Plan((((READ,), (WRITE,)), ((READ,),))),
     "semaphore": Plan((((PERMIT,), (PERMIT,)), ((PERMIT,),))),
     "together": Plan((((ONE,),), ((OTHER,),))),
     "lease": Plan((((LOCK,),), ((LOCK,),)), kinds=("pause", "kill", "renew_late", "starve")),
     "restore": Plan((((LOCK,),), ((LOCK,),)), kinds=("back_up", "restore")),
+    "restored": Plan((((LOCK, LOCK),),), after=RESTORED),
+    "audit": Plan((((LOCK,),), ((LOCK,), (LOCK,))), after=AUDITED),
+    "handed on": Plan((((LOCK,), (LOCK,)),), kinds=("cut",)),
+    "fenced": Plan((((FENCED,), (LOCK,)),), kinds=("meddle", "abandon")),
+    "fenced turns": Plan((((FENCED_TURN,), (TURN,)),), kinds=("meddle_with_turn",)),
+    "other key": Plan((((LOCK,),),), kinds=("repeat", "delete_by_hand")),
+    "other reader": Plan((((READ,),),), kinds=("repeat", "delete_by_hand")),
 }

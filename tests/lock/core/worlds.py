@@ -15,6 +15,7 @@ LEAVER = Want(timeout=0.5)
 READ = Want(("rw/",), Terms(ReadersTogether(), Declaration("read"), "read/"))
 WRITE = Want(("rw/",), Terms(ReadersTogether(), Declaration("write"), "write/"))
 PERMIT = Want(("s/",), Terms(UpTo(2), Declaration("permit", 2)))
+THREE = Want(("s/",), Terms(UpTo(3), Declaration("permit", 3)))
 ONE, OTHER = Want(("a/", "b/")), Want(("b/", "a/"))
 # A key is there again that was deleted, and the session is about to learn of it.
 RESTORED = "begin 1 1; arrive 0; answer 0; release 1 1; back_up; arrive 0; answer 0; restore; time; look 1"
@@ -29,6 +30,10 @@ SECOND_TURN = (
     "begin 1 1; arrive 0; answer 0; release 1 1; hear 1 m/; arrive 0; hear 1 m/; answer 0;"
     " begin 1 1; arrive 0; answer 0; arrive 0; hear 1 m/; answer 0"
 )
+LATE_TURN = (
+    "starve 1; begin 1 1; arrive 0; arrive 1; answer 0; answer 0; release 1 1; hear 1 m/; arrive 0; hear 1 m/;"
+    " answer 0; begin 1 1; arrive 0; answer 0; arrive 0; hear 1 m/; answer 0"
+)
 
 WORLDS: dict[str, Plan] = {
     "alone": Plan((((LOCK,),),)),
@@ -41,7 +46,7 @@ WORLDS: dict[str, Plan] = {
     "cohort": Plan((((TURN,), (TURN,)), ((LOCK,),)), linger=0.1),
     "ended": Plan((((TURN,), (TURN,)),), kinds=("meddle_with_turn", "cancel", "abandon")),
     "lingers": Plan((((TURN, TURN, TURN),),), linger=0.6, after=SECOND_TURN),
-    "late turn": Plan((((TURN, TURN, TURN),),), linger=0.9, kinds=("starve",), after=SECOND_TURN),
+    "late turn": Plan((((TURN, TURN, TURN),),), linger=0.9, after=LATE_TURN),
     "read-write": Plan((((READ,), (WRITE,)), ((READ,),))),
     "semaphore": Plan((((PERMIT,), (PERMIT,)), ((PERMIT,),))),
     "together": Plan((((ONE,),), ((OTHER,),))),

@@ -1,0 +1,357 @@
+"""What the core says and does on single answers that no history needs: messages, refusals, losses told twice."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import pytest
+
+from lock.core.acquisition import Acquisition, Send, Sleep
+from lock.core.core import Core
+from lock.core.messages import Delete, ListLease, ListQueues, ReadKeys, Renew, TimeToLive, Unfollow
+from lock.core.queue import Stage
+from lock.errors import (
+    AdmissionConflict,
+    EtcdDenied,
+    EtcdUnavailable,
+    LockCancelled,
+    LockError,
+    LockLost,
+    LockTimeout,
+    NotHeld,
+    SessionLost,
+)
+from lock.model import Event, KeyValue
+from tests.lock.core.small_world import TTL_S, Etcd, Want
+from tests.lock.core.worlds import PERMIT, THREE
+
+
+class Session:
+    """A core, and the simulated etcd that answers at once."""
+
+    def __init__(self, etcd: Etcd, number: int) -> None:
+        self.etcd = etcd
+        self.core = Core(number, TTL_S, 0.0, owner=f"session {number}")
+        etcd.grant(number, TTL_S, 0.0)
+
+    def acquisition(self, want: Want | None = None, deadline: float = math.inf, **options: Any) -> Acquisition:
+        want = want or Want()
+        (name,) = want.names
+        return Acquisition(
+            self.core, name[:-1], name, want.terms, want.value, 0.0, deadline=deadline, timeout=1.0, **options
+        )  # fmt: skip
+
+    def go(self, acquisition: Acquisition, now: float = 0.0) -> Sleep | None:
+        """Until it holds, waits or raises."""
+        while isinstance(step := acquisition.next(now), Send):
+            answered: Any = acquisition.answered
+            answered(step.request, self.etcd.serve(step.request, self.core.lease_id), now)
+        return step
+
+    def work(self, now: float) -> list[Any]:
+        """Carry out all that is due; what was commanded."""
+        done: list[Any] = []
+        self.core.poll(now)
+        while self.core.commands:
+            command = self.core.commands.pop(0)
+            done.append(command)
+            if isinstance(command, Delete | ListQueues | ListLease | ReadKeys):
+                self.core.answered(command, self.etcd.serve(command, self.core.lease_id), now)
+                self.core.poll(now)
+            elif type(command).__name__ in ("Follow", "Reopen"):
+                self.core.following.handle_event(command.prefix, [], now)  # type: ignore[union-attr]
+                self.core.poll(now)
+        return done
+
+
+def request_of(acquisition: Acquisition, now: float = 0.0) -> Any:
+    """What it sends now."""
+    step = acquisition.next(now)
+    assert isinstance(step, Send)
+    return step.request
+
+
+@pytest.fixture
+def sessions() -> tuple[Session, Session]:
+    etcd = Etcd()
+    return Session(etcd, 1), Session(etcd, 2)
+
+
+def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: tuple[Session, Session]) -> None:
+    """Only its own hold of this name, and of a recipe that is exclusive, is one that it waits for."""
+    session, _ = sessions
+    first = session.acquisition(owner=7)
+    first.ticket.where = "shop.py:12"
+    assert session.acquisition(owner=7).waits_for_itself() is None  # it does not hold yet
+    session.go(first)
+    assert first.is_held
+    assert first.waits_for_itself() is None
+    assert session.acquisition(owner=7).waits_for_itself() == "shop.py:12"
+    assert session.acquisition(owner=8).waits_for_itself() is None
+    assert session.acquisition(PERMIT, owner=7).waits_for_itself() is None
+
+
+def test_a_timeout_names_the_holder_and_what_its_lease_has_left(sessions: tuple[Session, Session]) -> None:
+    """For a wait and for a try that explains, which leave no key behind."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    waits = other.acquisition(deadline=1.0)
+    assert isinstance(other.go(waits), Sleep)
+    other.work(0.0)
+    with pytest.raises(LockTimeout, match=r"'m' not acquired within 1\.0 s; held by .*m/1-1.* with 10 s of its TTL"):
+        other.go(waits, 1.0)
+    tries = other.acquisition(deadline=0.0, tries=True, explains=True)
+    with pytest.raises(LockTimeout, match=r"held by .*m/1-1"):
+        other.go(tries)
+    plain = other.acquisition(deadline=0.0, tries=True)
+    assert other.go(plain) is None
+    assert not plain.is_held
+    other.work(1.0)
+    assert list(holder.etcd.keys) == ["m/1-1"]
+    assert not other.core.tickets
+
+
+def test_a_wait_that_cannot_see_the_queue_does_not_name_itself(sessions: tuple[Session, Session]) -> None:
+    """Its own key is first once the holder's is gone, and nothing has told so."""
+    holder, other = sessions
+    hold = holder.acquisition()
+    holder.go(hold)
+    waits = other.acquisition(deadline=1.0)
+    other.go(waits)
+    assert str(waits.timed_out(1.0, None)).endswith("holder unknown")
+    other.work(0.0)
+    assert waits.holder() is not None
+    other.etcd.remove(["m/1-1"])
+    assert other.core.queues["m/"].view is not None
+    other.core.queues["m/"].view.discard("m/1-1", hold.ticket.created or 0)
+    assert waits.holder() is None
+
+
+@pytest.mark.parametrize("tries", [True, False])
+def test_a_permit_of_another_limit_is_refused(sessions: tuple[Session, Session], tries: bool) -> None:
+    """Whoever waits and whoever tries hears of the conflict, and leaves no key."""
+    holder, other = sessions
+    holder.go(holder.acquisition(PERMIT))
+    refused = other.acquisition(THREE, tries=tries, deadline=0.0 if tries else math.inf)
+    with pytest.raises(AdmissionConflict, match="limit of 2, not 3"):
+        other.go(refused)
+    other.work(0.0)
+    assert list(other.etcd.keys) == ["s/1-1"]
+
+
+def test_a_waiter_of_another_limit_is_refused_by_the_view(sessions: tuple[Session, Session]) -> None:
+    """When those before it have left, and the first key is one of another limit."""
+    holder, other = sessions
+    first = holder.acquisition(Want(("s/",)))
+    holder.go(first)
+    holder.go(holder.acquisition(PERMIT))
+    refused = other.acquisition(THREE)
+    other.go(refused)
+    other.work(0.0)
+    other.etcd.remove(["s/1-1"])
+    gone = KeyValue("s/1-1", b"", 0, other.etcd.revision, 0)
+    other.core.following.handle_event("s/", [Event(True, gone)], 0.0)
+    with pytest.raises(AdmissionConflict, match="limit of 2, not 3"):
+        other.go(refused)
+
+
+@pytest.mark.parametrize(("is_there", "error"), [(True, LockLost), (False, SessionLost)])
+def test_a_key_that_is_gone_is_held_against_the_lease(
+    sessions: tuple[Session, Session], is_there: bool, error: type[LockError]
+) -> None:
+    """A wait whose key was deleted says whether the lease is gone as well."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    waits = other.acquisition()
+    other.go(waits)
+    other.core.key_deleted(waits.ticket, 0.0)
+    assert Renew() in other.core.commands
+    if not is_there:
+        other.etcd.revoke(2)
+    with pytest.raises(error):
+        other.go(waits)
+
+
+def test_a_write_that_fails_is_repeated_while_there_is_time(sessions: tuple[Session, Session]) -> None:
+    """Twice at least; then the error says that there was no place in time. One that etcd refuses is not repeated."""
+    session, _ = sessions
+    late = session.acquisition(deadline=0.0)
+    for now in (0.0, 0.1):
+        late.failed(request_of(late, now), EtcdUnavailable("away"), now)
+    with pytest.raises(EtcdUnavailable, match=r"no place in the queue in time: away"):
+        late.next(0.1)
+    refused = session.acquisition()
+    refused.failed(request_of(refused), EtcdDenied("no right"), 0.0)
+    with pytest.raises(EtcdDenied, match="'m': no right"):
+        refused.next(0.0)
+    assert not session.core.tickets
+
+
+def test_a_session_that_drains_waits_no_more_and_holds_on(sessions: tuple[Session, Session]) -> None:
+    """Waits are cancelled, now and later; what is held is held."""
+    holder, other = sessions
+    hold = holder.acquisition()
+    holder.go(hold)
+    waits, further = other.acquisition(), holder.acquisition()
+    other.go(waits)
+    holder.go(further)
+    for session in sessions:
+        session.core.drain(0.0)
+    assert hold.ticket.stage is Stage.HELD
+    for session, wait in ((other, waits), (holder, further)):
+        with pytest.raises(LockCancelled, match="shutting down"):
+            session.go(wait)
+        with pytest.raises(LockCancelled, match="shutting down"):
+            session.acquisition()
+
+
+def test_a_loss_is_told_once_and_ends_all(sessions: tuple[Session, Session]) -> None:
+    """Tickets keep the failure they had; queues are left; what comes later changes nothing."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    waits, cancelled = other.acquisition(), other.acquisition()
+    other.go(waits)
+    other.go(cancelled)
+    other.work(0.0)
+    other.core.cancel(cancelled.ticket, LockCancelled("enough"), 0.0)
+    assert other.core.lose("is gone")
+    assert not other.core.lose("is gone again")
+    assert "gone again" not in str(other.core.failure)
+    assert type(waits.ticket.failure) is SessionLost
+    assert type(cancelled.ticket.failure) is LockCancelled
+    assert Unfollow("m/") in other.core.commands
+    assert other.core.remaining(0.0) == 0.0
+    assert other.core.poll(1.0) == math.inf
+    for ticket in (waits.ticket, cancelled.ticket):
+        with pytest.raises(SessionLost):
+            other.core.check(ticket, 0.0)
+
+
+def test_a_hold_that_is_over_is_not_released_again(sessions: tuple[Session, Session]) -> None:
+    """Nor after its lease's end, on the very second; several are released as far as they are held."""
+    session, other = sessions
+    first, second = session.acquisition(), session.acquisition(Want(("n/",)))
+    session.go(first)
+    session.go(second)
+    assert isinstance(session.core.release(first.ticket, 0.0), Delete)
+    with pytest.raises(NotHeld):
+        session.core.release(first.ticket, 0.0)
+    groups, attended, failures = session.core.deletions.release_all([first.ticket, second.ticket], 0.0, waits=True)
+    assert (len(groups), attended, [type(error) for error in failures]) == (1, [second.ticket], [NotHeld])
+    late = other.acquisition(Want(("o/",)))
+    other.go(late)
+    with pytest.raises(SessionLost, match="could not be kept alive for 10 s"):
+        other.core.release(late.ticket, float(TTL_S))
+
+
+def test_a_denied_queue_cancels_those_that_wait_in_it(sessions: tuple[Session, Session]) -> None:
+    """With what etcd has said, and the queue is left."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    waits = other.acquisition()
+    other.go(waits)
+    other.core.following.handle_event("m/", EtcdDenied("no right to m/"), 0.0)
+    with pytest.raises(EtcdDenied, match="no right to m/"):
+        other.go(waits)
+    assert Unfollow("m/") in other.core.commands
+
+
+def test_keys_that_etcd_refuses_to_delete_together_are_deleted_one_by_one(sessions: tuple[Session, Session]) -> None:
+    """And those that it cannot delete now are tried again, later each time."""
+    session, _ = sessions
+    for name in ("a/", "b/"):
+        acquisition = session.acquisition(Want((name,)))
+        session.go(acquisition)
+        session.core.release(acquisition.ticket, 0.0, waits=False)
+    session.core.poll(0.0)
+    (both,) = [each for each in session.core.commands if isinstance(each, Delete)]
+    session.core.commands.clear()
+    session.core.failed(both, EtcdDenied("no right"), 0.0)
+    session.core.poll(0.0)
+    (one,) = [each for each in session.core.commands if isinstance(each, Delete)]
+    assert (len(both.keys), len(one.keys)) == (2, 1)
+    pauses = []
+    now = 0.0
+    for _ in range(3):
+        session.core.failed(one, EtcdUnavailable("away"), now)
+        pauses.append(round(session.core.deletions.poll(now) - now, 3))
+        now += pauses[-1]
+        session.core.commands.clear()
+        session.core.poll(now)
+        (one,) = [each for each in session.core.commands if isinstance(each, Delete)]
+    assert pauses == [0.05, 0.1, 0.2]
+
+
+def test_a_hold_that_was_lost_unnoticed_is_logged(
+    sessions: tuple[Session, Session], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where no thread waits for the deletion; a deletion in doubt may have been the one that deleted it."""
+    logging.disable(logging.NOTSET)
+    session, _ = sessions
+    for name, is_doubted in (("a/", False), ("b/", True)):
+        acquisition = session.acquisition(Want((name,)))
+        session.go(acquisition)
+        session.core.release(acquisition.ticket, 0.0, waits=False)
+        session.etcd.remove([acquisition.ticket.key])
+        session.core.poll(0.0)
+        (request,) = [each for each in session.core.commands if isinstance(each, Delete)]
+        session.core.commands.clear()
+        if is_doubted:
+            session.core.deletions.doubt(request)
+        session.core.answered(request, session.etcd.delete_keys(request), 0.0)
+        assert acquisition.ticket.was_there is is_doubted
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "key a/1-1 was gone before it was released"
+    ]
+
+
+def test_where_the_list_of_the_lease_is_denied_the_keys_are_read(sessions: tuple[Session, Session]) -> None:
+    """Those of tickets, and those in doubt, which are deleted."""
+    session, _ = sessions
+    hold = session.acquisition()
+    session.go(hold)
+    lost = session.acquisition(Want(("n/",)))
+    request = request_of(lost)
+    lost.unanswered()
+    session.core.unwritten(lost.ticket, 0.0, in_doubt=True)
+    session.core.cancel(lost.ticket, LockCancelled("enough"), 0.0)
+    session.work(0.0)
+    session.etcd.create_key(request)  # late
+    session.core.poll(3.0)
+    (listing,) = [each for each in session.core.commands if isinstance(each, ListLease)]
+    session.core.commands.clear()
+    session.core.failed(listing, EtcdDenied("no right"), 3.0)
+    session.work(4.0)
+    session.work(4.1)
+    assert list(session.etcd.keys) == ["m/1-1"]
+    session.etcd.remove(["m/1-1"])
+    session.work(7.0)
+    assert type(hold.ticket.failure) is LockLost
+
+
+def test_a_lease_that_etcd_does_not_know_is_no_lost_key(sessions: tuple[Session, Session]) -> None:
+    """It is renewed at once, which tells."""
+    session, _ = sessions
+    hold = session.acquisition()
+    session.go(hold)
+    session.etcd.revoke(1)
+    assert Renew() in session.work(3.0)
+    session.core.check(hold.ticket, 3.0)
+    session.core.renewed(3.0, 0, 3.0)
+    assert type(hold.ticket.failure) is SessionLost
+
+
+def test_what_its_own_lease_has_left_is_no_answer_to_a_timeout(sessions: tuple[Session, Session]) -> None:
+    """An answer that the holder's lease cannot be asked ends the wait all the same."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    waits = other.acquisition(deadline=1.0)
+    other.go(waits)
+    other.work(0.0)
+    request = request_of(waits, 1.0)
+    assert request == TimeToLive(1)
+    waits.failed(request, EtcdUnavailable("away"), 1.0)
+    with pytest.raises(LockTimeout, match="held by"):
+        waits.next(1.0)

@@ -85,7 +85,7 @@ def lives() -> dict[str, str]:
     return found
 
 
-def main(folder: str, count: str = "all") -> int:
+def main(folder: str = "lock/core", count: str = "all") -> int:
     """Try all mutants of a folder, or so many of them; 0 if those that live are listed."""
     source = Path(folder).parts[0]
     configuration._config = replace(

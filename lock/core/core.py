@@ -141,21 +141,24 @@ class Core:
     def written(self, ticket: Ticket, answer: Written, now: float) -> bool:
         """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
 
-        Such a key was in an etcd that was restored. It is left to the reconciling. Stages: WRITING, which goes on from
-        here; RELEASING, whose key is deleted; else it is known already.
+        Such a key was in an etcd that was restored: one that was there before is ours only by an earlier write that is
+        in doubt. It is left to the reconciling. Stages: WRITING, which goes on from here; RELEASING, whose key is
+        deleted; else it is known already.
         """
         ticket.is_writing = False
-        self.observe_revision(answer.revision, ticket.floor, now)
+        kv = answer.kv
+        is_new = kv is not None and not answer.was_there  # then its revision is a later one
+        was_restored = self.observe_revision(answer.revision, ticket.floor + is_new, now)
         if ticket.stage is Stage.RELEASED:  # with the session
             return True
-        kv = answer.kv
         if kv is None:  # the lock is not free, so nothing was written
             ticket.may_exist = ticket.in_doubt
             if ticket.stage is Stage.RELEASING:
                 self.deletions.add(ticket, now)
             self.leave(ticket, now)
             return True
-        if kv.create_revision <= ticket.floor or kv.lease_id != self.lease_id:
+        is_ours = ticket.in_doubt and kv.create_revision > ticket.floor and kv.lease_id == self.lease_id
+        if answer.was_there and (was_restored or not is_ours):
             ticket.in_doubt, ticket.may_exist = True, False
             self.reconciler.hurry(now)
             self._drop(ticket)

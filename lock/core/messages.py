@@ -38,12 +38,15 @@ class CreateAll(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The answer: the key as it stands now, None if it was not written; how many keys the prefix has; the list."""
+    """The answer: the key as it stands now, None if it was not written; how many keys the prefix has; the list; whether
+    the key stood there before.
+    """
 
     kv: KeyValue | None
     number: int | None
     keys: list[KeyValue] | None
     revision: int
+    was_there: bool = False
 
 
 class Delete(NamedTuple):

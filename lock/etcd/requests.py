@@ -176,11 +176,12 @@ class Requests:
             kv: KeyValue | None = KeyValue(wanted.key, wanted.value, revision, revision, wanted.lease_id)
         else:
             kv = self._found(response)
+        was_there = not response.succeeded
         if not wanted.prefix:
-            return messages.Written(kv, None, None, revision)
+            return messages.Written(kv, None, None, revision, was_there)
         queue = response.responses[1].response_range
         keys = self._read_list(queue, revision).keys if wanted.lists else None
-        return messages.Written(kv, queue.count, keys, revision)
+        return messages.Written(kv, queue.count, keys, revision, was_there)
 
     def _read_all_created(self, wanted: Iterable[messages.Create], response: Any) -> list[messages.Written]:
         revision = response.header.revision
@@ -191,7 +192,7 @@ class Requests:
         is_ours = [kv.lease_id for kv in kvs] == [each.lease_id for each in wanted]
         if not is_ours or len({kv.create_revision for kv in kvs}) > 1:  # an answer to a repetition has all, or none
             return [messages.Written(None, None, None, revision) for _ in wanted]
-        return [messages.Written(kv, 1, None, revision) for kv in kvs]
+        return [messages.Written(kv, 1, None, revision, was_there=True) for kv in kvs]
 
     def _read_list(self, response: Any, revision: int = 0) -> Snapshot:
         keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)

@@ -64,17 +64,19 @@ class SimulatedEtcd:
     # Requests of the core
 
     def create_key(self, request: messages.Create) -> messages.Written:
-        if not self.under(request.prefix) if request.if_free else request.key not in self.keys:
+        is_new = not self.under(request.prefix) if request.if_free else request.key not in self.keys
+        if is_new:
             self.put(request.key, request.value, request.lease_id)
         kv = self.keys.get(request.key)
         if not request.prefix:
-            return messages.Written(kv, None, None, self.revision)
+            return messages.Written(kv, None, None, self.revision, not is_new)
         there = self.under(request.prefix)
-        return messages.Written(kv, len(there), there if request.lists else None, self.revision)
+        return messages.Written(kv, len(there), there if request.lists else None, self.revision, not is_new)
 
     def create_all(self, request: messages.CreateAll) -> list[messages.Written]:
         creates = request.creates
-        if not any(self.under(create.prefix) for create in creates):
+        is_new = not any(self.under(create.prefix) for create in creates)
+        if is_new:
             self._check_lease(creates[0].lease_id)
             self.revision += 1
             new = [KeyValue(each.key, each.value, self.revision, self.revision, each.lease_id) for each in creates]
@@ -82,7 +84,7 @@ class SimulatedEtcd:
             self._changed([Event(False, kv) for kv in new])
         kvs = [kv for create in creates if (kv := self.keys.get(create.key)) is not None]
         if len(kvs) == len(creates) and len({(kv.create_revision, kv.lease_id) for kv in kvs}) == 1:
-            return [messages.Written(kv, 1, None, self.revision) for kv in kvs]
+            return [messages.Written(kv, 1, None, self.revision, not is_new) for kv in kvs]
         return [messages.Written(None, None, None, self.revision)] * len(creates)
 
     def delete_keys(self, request: messages.Delete) -> messages.Deleted:

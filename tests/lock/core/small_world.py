@@ -185,7 +185,7 @@ class Actor:
         self.until: float = math.inf
         self.holds: list[Hold] = []
         self.leaving: list[Ticket] = []
-        self.since: int = 0  # what etcd's revision was when it began, where it was restored and that is known
+        self.since: int = 0  # what etcd's revision was when it began, where it was restored
 
     @property
     def want(self) -> Want:
@@ -319,7 +319,7 @@ class Process:
 
     def acquisition(self, actor: Actor, name: str, until: float, *, tries: bool = False) -> Acquisition:
         want = actor.want
-        actor.since = self.world.etcd.revision if self.was_restored and not self.restored_to else 0
+        actor.since = self.world.etcd.revision if self.was_restored else 0
         return Acquisition(
             self.core, name, name, want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
             owner=id_of(actor), tries=tries or want.tries, explains=want.explains and not tries,
@@ -400,7 +400,8 @@ class Process:
         turn = acquisition if isinstance(acquisition, CohortTurn) else None
         is_its_turn = ticket.stage is Stage.HELD and (turn is None or turn.cohort.turn is turn)
         require(is_its_turn, f"{actor} holds {ticket.key}, whose hold or turn is over")
-        require(turn is not None or ticket.created > actor.since, f"{actor} holds by {ticket.key} of before it began")
+        is_its_own = turn is not None or ticket.in_doubt or ticket.created > actor.since
+        require(is_its_own, f"{actor} holds by {ticket.key} of before it began")
         token = ticket.created, turn.number if turn is not None else 0
         held = Hold(ticket.queue.prefix, want.terms, ticket, turn, token)
         held.excused = self.was_restored or (ticket.key, ticket.created) in self.deleted_by_hand

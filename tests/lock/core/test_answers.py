@@ -10,8 +10,9 @@ import pytest
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import Delete, ListLease, ListQueues, ReadKeys, Renew, TimeToLive, Unfollow
+from lock.core.messages import Delete, Follow, ListLease, ListQueues, ReadKeys, Renew, TimeToLive, Unfollow
 from lock.core.queue import Stage
+from lock.core.together import release_together
 from lock.errors import (
     AdmissionConflict,
     EtcdDenied,
@@ -60,8 +61,8 @@ class Session:
             if isinstance(command, Delete | ListQueues | ListLease | ReadKeys):
                 self.core.answered(command, self.etcd.serve(command, self.core.lease_id), now)
                 self.core.poll(now)
-            elif type(command).__name__ in ("Follow", "Reopen"):
-                self.core.following.handle_event(command.prefix, [], now)  # type: ignore[union-attr]
+            elif isinstance(command, Follow):
+                self.core.following.handle_event(command.prefix, [], now)
                 self.core.poll(now)
         return done
 
@@ -189,7 +190,7 @@ def test_a_write_that_fails_is_repeated_while_there_is_time(sessions: tuple[Sess
     assert not session.core.tickets
 
 
-def test_a_session_that_drains_waits_no_more_and_holds_on(sessions: tuple[Session, Session]) -> None:
+def test_a_session_that_refuses_waits_no_more_and_holds_on(sessions: tuple[Session, Session]) -> None:
     """Waits are cancelled, now and later; what is held is held."""
     holder, other = sessions
     hold = holder.acquisition()
@@ -198,7 +199,7 @@ def test_a_session_that_drains_waits_no_more_and_holds_on(sessions: tuple[Sessio
     other.go(waits)
     holder.go(further)
     for session in sessions:
-        session.core.drain(0.0)
+        session.core.refuse(LockCancelled("shutting down"), 0.0)
     assert hold.ticket.stage is Stage.HELD
     for session, wait in ((other, waits), (holder, further)):
         with pytest.raises(LockCancelled, match="shutting down"):
@@ -238,7 +239,7 @@ def test_a_hold_that_is_over_is_not_released_again(sessions: tuple[Session, Sess
     assert isinstance(session.core.release(first.ticket, 0.0), Delete)
     with pytest.raises(NotHeld):
         session.core.release(first.ticket, 0.0)
-    groups, attended, failures = session.core.deletions.release_all([first.ticket, second.ticket], 0.0, waits=True)
+    groups, attended, failures = release_together(session.core, [first.ticket, second.ticket], 0.0, waits=True)
     assert (len(groups), attended, [type(error) for error in failures]) == (1, [second.ticket], [NotHeld])
     late = other.acquisition(Want(("o/",)))
     other.go(late)
@@ -299,7 +300,7 @@ def test_a_hold_that_was_lost_unnoticed_is_logged(
         (request,) = [each for each in session.core.commands if isinstance(each, Delete)]
         session.core.commands.clear()
         if is_doubted:
-            session.core.deletions.doubt(request)
+            session.core.deletions.unanswered(request)
         session.core.answered(request, session.etcd.delete_keys(request), 0.0)
         assert acquisition.ticket.was_there is is_doubted
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
@@ -314,7 +315,7 @@ def test_where_the_list_of_the_lease_is_denied_the_keys_are_read(sessions: tuple
     session.go(hold)
     lost = session.acquisition(Want(("n/",)))
     request = request_of(lost)
-    lost.unanswered()
+    lost.unanswered(request)
     session.core.unwritten(lost.ticket, 0.0, in_doubt=True)
     session.core.cancel(lost.ticket, LockCancelled("enough"), 0.0)
     session.work(0.0)

@@ -141,9 +141,8 @@ class Core:
     def written(self, ticket: Ticket, answer: Written, now: float) -> bool:
         """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
 
-        Such a key was in an etcd that was restored: one that was there before is ours only by an earlier write that is
-        in doubt. It is left to the reconciling. Stages: WRITING, which goes on from here; RELEASING, whose key is
-        deleted; else it is known already.
+        Such a key, there before without a write of ours in doubt, was in an etcd that was restored: the reconciler's.
+        Stages: WRITING, which goes on from here; RELEASING, whose key is deleted; else it is known already.
         """
         ticket.is_writing = False
         kv = answer.kv

@@ -38,9 +38,7 @@ class CreateAll(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The answer: the key as it stands now, None if it was not written; how many keys the prefix has; the list; whether
-    the key stood there before.
-    """
+    """The answer: the key, None if it was not written; how many the prefix has; the list; if the key stood before."""
 
     kv: KeyValue | None
     number: int | None

@@ -78,13 +78,22 @@ class Explorer:
     Args:
         world: is started.
         seconds: after which the rest is left out.
+        shows: what a page shows tells states apart, too, as where purchases are over for other reasons.
 
     Attributes:
         graph: what was found; it grows.
     """
 
-    def __init__(self, world: World, guard: type[Guard], budget: Budget = NO_FAULT, *, seconds: float = MOST_S) -> None:
-        self._world, self._guard, self.budget, self._seconds = world, guard, budget, seconds
+    def __init__(
+        self,
+        world: World,
+        guard: type[Guard],
+        budget: Budget = NO_FAULT,
+        *,
+        seconds: float = MOST_S,
+        shows: bool = False,
+    ) -> None:
+        self._world, self._guard, self.budget, self._seconds, self._shows = world, guard, budget, seconds, shows
         self._states: dict[str, State] = {}
         self._done: list[Done] = []
         self._writers: set[str] = set()  # scripts that were seen to change something
@@ -205,7 +214,8 @@ class Explorer:
     def _picture(self) -> str:
         """That of the world and of what limits the moves: the faults so far, and who is not interrupted any more."""
         restless = "".join(sorted(each.buyer for each in self._restless()))
-        return f"{self._world.picture()}\nfaults {self._faults}, restless {restless}"
+        shown = self._world.shown() if self._shows else ""
+        return f"{self._world.picture()}\n{shown}\nfaults {self._faults}, restless {restless}"
 
     @property
     def _faults(self) -> int:

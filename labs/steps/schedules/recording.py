@@ -40,7 +40,7 @@ def record(world: World, name: str) -> Exploration:
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.grain = COMMANDS if is_mistake else POINTS
     world.buyers, world.items = getattr(kind, "buyers", 2), getattr(kind, "items", 1)  # as a mistake needs
-    explorer = Explorer(world, kind, budget_of(kind) if is_mistake else PAUSE, seconds=MOST_S)
+    explorer = Explorer(world, kind, budget_of(kind) if is_mistake else PAUSE, seconds=MOST_S, shows=True)
     began = time.monotonic()
     for _ in explorer.explore():
         pass

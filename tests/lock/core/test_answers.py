@@ -10,7 +10,7 @@ import pytest
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import Delete, Follow, ListLease, ListQueues, ReadKeys, Renew, TimeToLive, Unfollow
+from lock.core.messages import Delete, Follow, ListLease, ListQueues, ReadKeys, Renew, TimeToLive, Unfollow, Written
 from lock.core.queue import Stage
 from lock.core.together import release_together
 from lock.errors import (
@@ -188,6 +188,59 @@ def test_a_write_that_fails_is_repeated_while_there_is_time(sessions: tuple[Sess
     with pytest.raises(EtcdDenied, match="'m': no right"):
         refused.next(0.0)
     assert not session.core.tickets
+
+
+@pytest.mark.parametrize(
+    ("in_doubt", "created", "lease_id", "revision", "is_ours"),
+    [
+        pytest.param(False, 10, 1, 10, False, id="of a first write, which has not written it"),
+        pytest.param(True, 10, 1, 10, True, id="of a write in doubt"),
+        pytest.param(True, 9, 1, 10, False, id="known before"),
+        pytest.param(True, 5, 1, 6, False, id="a restore is told"),
+        pytest.param(True, 10, 0, 10, False, id="without our lease"),
+    ],
+)
+def test_a_key_that_was_there_is_ours_by_a_write_in_doubt_alone(
+    sessions: tuple[Session, Session], in_doubt: bool, created: int, lease_id: int, revision: int, is_ours: bool
+) -> None:
+    """Another one of its name was in an etcd that was restored, or was put by hand."""
+    session, _ = sessions
+    session.core.revision = 9
+    ticket = session.acquisition().ticket
+    ticket.in_doubt = in_doubt
+    kv = KeyValue(ticket.key, b"", created, created, lease_id)
+    assert session.core.written(ticket, Written(kv, 1, None, revision, was_there=True), 0.0) is is_ours
+    assert ticket.stage is (Stage.HELD if is_ours else Stage.RELEASED)
+
+
+def test_a_key_that_is_new_at_a_known_revision_tells_of_a_restore(sessions: tuple[Session, Session]) -> None:
+    """And is held: no revision is written twice but in another history."""
+    session, _ = sessions
+    session.core.revision = 9
+    ticket = session.acquisition().ticket
+    assert session.core.written(ticket, Written(KeyValue(ticket.key, b"", 9, 9, 1), 1, None, 9), 0.0)
+    assert (ticket.stage, ticket.created) == (Stage.HELD, 9)
+
+
+def test_deletions_that_nobody_waits_for_are_due_at_once_and_gather_behind_a_group(
+    sessions: tuple[Session, Session],
+) -> None:
+    """The driver is called for the first, not for what waits for the answer of its group, and for that after it."""
+    session, _ = sessions
+    core, holds = session.core, [session.acquisition(Want((name,))) for name in ("a/", "b/")]
+    for hold in holds:
+        session.go(hold)
+    core.is_early = False
+    core.release(holds[0].ticket, 0.0, waits=False)
+    assert core.is_early
+    core.poll(0.0)
+    (group,) = core.commands
+    assert isinstance(group, Delete)
+    core.is_early = False
+    core.release(holds[1].ticket, 0.0, waits=False)
+    assert not core.is_early
+    core.answered(group, session.etcd.delete_keys(group), 0.0)
+    assert core.is_early
 
 
 def test_a_session_that_refuses_waits_no_more_and_holds_on(sessions: tuple[Session, Session]) -> None:

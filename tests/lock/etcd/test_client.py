@@ -18,7 +18,7 @@ from loadtest.stack import binaries
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
-from lock.core.messages import Create, Written
+from lock.core.messages import Create, CreateAll, Written
 from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, delete, keys, put, queue_up
@@ -94,6 +94,19 @@ def test_a_key_is_created_and_its_queue_counted_in_one_step(client: Client) -> N
     assert create("client/alone/b", if_free=True, lists=True)[:3] == (None, 1, [first.kv])
     again, second = create("client/alone/a"), create("client/alone/b")
     assert (again.kv, again.number, second.number) == (first.kv, 1, 2)
+
+
+def test_a_write_tells_whether_its_key_was_there(client: Client) -> None:
+    """Alone, with its queue, and together with others: not at first, and when it is repeated."""
+    calls = client.requests
+    alone = Create("client/there/alone", b"", NO_LEASE)
+    counted = Create("client/counted/a", b"", NO_LEASE, "client/counted/")
+    all_at_once = CreateAll((Create("client/all/a", b"", NO_LEASE, "client/all/"),))
+    for was_there in (False, True):
+        assert client.call(calls.create_key(alone)).was_there is was_there
+        assert client.call(calls.create_key(counted)).was_there is was_there
+        (written,) = client.call(calls.create_all(all_at_once))
+        assert written.was_there is was_there
 
 
 def test_only_the_very_key_is_deleted(client: Client) -> None:

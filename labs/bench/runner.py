@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -86,7 +87,8 @@ class Bench:
         usable = sorted(os.sched_getaffinity(0))
         for number, instance in [*enumerate(self.stack.instances), (0, self.bare)]:
             for thread in _threads_of(instance) if instance else ():
-                os.sched_setaffinity(thread, {usable[number % len(usable)]} if pinned else usable)
+                with suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.sched_setaffinity(thread, {usable[number % len(usable)]} if pinned else usable)
 
     def profile(self, case: Case, folded: Path) -> dict[str, float]:
         """One more round, which counts for nothing else: who has the instance's interpreter; see `shares`."""

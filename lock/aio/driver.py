@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, ref
 
 from lock.core.acquisition import Acquisition, Send
 from lock.core.cohort import CohortTurn
-from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive
+from lock.core.messages import TimeToLive
 from lock.core.queue import Ticket
 from lock.core.together import Together, release_together
 from lock.errors import EtcdError, EtcdUnavailable, LockError
@@ -60,17 +60,15 @@ async def acquire(
 
 async def acquire_together(lock: MultiLock, owner: object, until: float, taken: list[Any]) -> bool:
     """Whether all of its names were free, so that they are held now and kept in `taken`; else nothing is."""
-    engine, loop, together = lock.session._engine, asyncio.get_running_loop(), Together()
-    try:
+    engine, loop = lock.session._engine, asyncio.get_running_loop()
+    with lock._together(owner, taken) as together:
         lock._start_all(together, owner, until)
         for acquisition in together.acquisitions:
             acquisition.ticket.waiter = partial(_unless_closed, loop, ref(acquisition))
         step = engine.apply(together.begin)
         if step is not None:
-            await _send(engine, together, step.request, step.timeout)
-        return together.is_held() and lock._finish_all(together, owner, taken)
-    finally:
-        lock._stop_all(together)
+            await _send(engine, together, step)
+    return bool(taken)
 
 
 async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
@@ -96,6 +94,12 @@ async def release_all(engine: Engine, ended: Sequence[Ticket | None], *, wait: b
     while not engine.is_over(attended, until):
         await woken.wait(until)
     return [*failures, *engine.failures_of(attended)]
+
+
+def call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> None:
+    """Have the loop call this, from any thread; nothing where it was closed."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(do)
 
 
 def calling_task() -> object:
@@ -157,23 +161,18 @@ async def _run(engine: Engine, acquisition: Acquisition | CohortTurn) -> bool:
         elif isinstance(step.request, TimeToLive):
             await _ask_ttl(engine, acquisition, step.request, step.timeout)
         else:
-            await _send(engine, acquisition, step.request, step.timeout)
+            await _send(engine, acquisition, step)
 
 
-async def _send(
-    engine: Engine,
-    sender: Acquisition | CohortTurn | Together,
-    request: Create | CreateAll | ListQueues,
-    timeout: float,
-) -> None:
+async def _send(engine: Engine, sender: Acquisition | CohortTurn | Together, step: Send) -> None:
     sent: Future[Any] | None = None
     try:
         async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
-            sent = engine.send(sender, request, timeout)
-            await _outcome(engine, sender, request, sent)
+            sent = engine.send(sender, step.request, step.timeout)
+            await _outcome(engine, sender, step.request, sent)
     except BaseException as error:
         if sent is None:  # the task was cancelled in line: no answer will ever come
-            engine.apply(sender.failed, request, EtcdUnavailable(f"was not sent: {error!r}"))
+            engine.apply(sender.failed, step.request, EtcdUnavailable(f"was not sent: {error!r}"))
         raise
 
 
@@ -210,8 +209,7 @@ def _done(sent: Future[Any], take: Callable[[], object] = lambda: None) -> async
 
     def wake(_: Future[Any]) -> None:
         take()
-        with contextlib.suppress(RuntimeError):  # the loop was closed
-            loop.call_soon_threadsafe(settle)
+        call_in(loop, settle)
 
     sent.add_done_callback(wake)
     return done

@@ -21,26 +21,19 @@ class Lost:
     def __init__(
         self, held: sync.Hold | sync.Permit | sync.Turn | sync.MultiHold, loop: asyncio.AbstractEventLoop
     ) -> None:
-        self._loop = loop
         self._event = asyncio.Event()
         self._lost = held.lost
-        if not held._add_listener(self._set):
+        if not held._add_listener(partial(driver.call_in, loop, self._event.set)):
             self._event.set()
 
     def is_set(self) -> bool:
-        """Whether it is lost."""
         return self._lost.is_set()
 
     async def wait(self) -> None:
-        """Until it is lost."""
         await self._event.wait()
 
     def __await__(self) -> Generator[object, None, None]:
         return self.wait().__await__()
-
-    def _set(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed
-            self._loop.call_soon_threadsafe(self._event.set)
 
 
 class AsyncHold(Generic[HeldT]):
@@ -85,11 +78,8 @@ class AsyncHold(Generic[HeldT]):
         if exc_info[0] is GeneratorExit:  # the loop of the task was closed: nothing can be awaited any more
             self._held._give_up()
             return
-        try:
+        with contextlib.suppress(*[sync.LockError] if exc_info[0] else []):  # the error of the body matters more
             await self.release()
-        except sync.LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         try:
@@ -128,17 +118,17 @@ class Permit(HeldKey[sync.Permit]):
 class Hold(HeldKey[HoldT]):
     """A lock, held by a task; `token` is the fencing token, as that of `lock.Hold`."""
 
-    def __init__(self, held: HoldT) -> None:
-        super().__init__(held)
-        self.token = held.token
+    @property
+    def token(self) -> int:
+        return self._held.token
 
 
 class Turn(HeldKey[sync.Turn]):
     """A turn of a hold of the process, for a task; `token` is the fencing token, a `CohortToken`."""
 
-    def __init__(self, held: sync.Turn) -> None:
-        super().__init__(held)
-        self.token = held.token
+    @property
+    def token(self) -> sync.CohortToken:
+        return self._held.token
 
 
 class ReadHold(Hold[sync.ReadHold]):
@@ -150,12 +140,8 @@ class WriteHold(Hold[sync.WriteHold]):
 
     async def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place: see `lock.WriteHold.downgrade`."""
-        reader = self._held._begin_downgrade()
-        try:
+        with self._held._downgrading() as reader:
             await driver.call(reader._declare)
-        except BaseException:
-            reader._give_up()
-            raise
         return ReadHold(reader)
 
 
@@ -170,9 +156,9 @@ class Leadership(Hold[sync.Leadership]):
 class MultiHold(AsyncHold[sync.MultiHold]):
     """Several locks, held by a task; `tokens` has the fencing token of each name, `lost` is set when one is lost."""
 
-    def __init__(self, held: sync.MultiHold) -> None:
-        super().__init__(held)
-        self.tokens = held.tokens
+    @property
+    def tokens(self) -> dict[str, int]:
+        return self._held.tokens
 
     def is_owner(self) -> list[sync.Created]:
         """See `lock.MultiHold.is_owner`."""

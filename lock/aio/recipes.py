@@ -81,12 +81,12 @@ class _CancelOnLost:
 
     def __init__(self, hold: AsyncHold[Any]) -> None:
         self._hold = hold
-        self._loop = asyncio.get_running_loop()
         self._task: Any = asyncio.current_task()
         self._requests = getattr(self._task, "cancelling", int)()  # before this one
         self._error: sync.LockLost | None = None
-        if not hold._held._add_listener(self._lose):
-            self._lose()
+        cancel = functools.partial(driver.call_in, asyncio.get_running_loop(), self._cancel)
+        if not hold._held._add_listener(cancel):
+            cancel()
 
     def end(self, raised: object) -> sync.LockLost | None:
         """Why the lock was lost, if that is what `raised`, the error of the body, stands for."""
@@ -94,10 +94,6 @@ class _CancelOnLost:
             return None
         is_last = getattr(self._task, "uncancel", int)() <= self._requests
         return self._error if is_last and isinstance(raised, asyncio.CancelledError) else None
-
-    def _lose(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed
-            self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
         try:
@@ -178,12 +174,8 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
         return hold
 
     async def __aexit__(self, *exc_info: object) -> None:
-        try:
+        with contextlib.suppress(*[sync.NotHeld] if exc_info[0] else []):  # the error of the body matters more
             held = self._recipe._last_of(driver.calling_task(), entered=True)
-        except sync.NotHeld:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
-        else:
             await self._wrap(held).__aexit__(*exc_info)
 
     async def _release(self, owner: Any) -> None:

@@ -91,8 +91,6 @@ class Client(Transport):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    # Leases
-
     def grant(self, ttl: int, *, timeout: float | None = None) -> Lease:
         """A new lease of at least `ttl` seconds."""
         request = rpc.LeaseGrantRequest(TTL=ttl)
@@ -114,8 +112,6 @@ class Client(Transport):
         with contextlib.suppress(LeaseNotFound):
             request = rpc.LeaseRevokeRequest(ID=lease_id)
             self.call(Call(lambda to: to.lease.LeaseRevoke, request, lambda response: None), timeout)
-
-    # Keys
 
     def create(self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None) -> KeyValue | None:
         """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound where the lease is gone."""

@@ -72,8 +72,6 @@ class Requests:
     def delete_if(self, key: str, conditions: Iterable[Created]) -> Call[bool]:
         return _do_if(conditions, {"request_delete_range": {"key": self._encode(key)}})
 
-    # Requests of the core
-
     def create_key(self, wanted: messages.Create) -> Call[messages.Written]:
         """Write a key unless it exists, or unless anything stands under its prefix; and count that, or list it."""
         key = self._encode(wanted.key)

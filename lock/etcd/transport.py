@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -97,11 +96,8 @@ class Endpoint:
 
     def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
         self.address = address
-        self.channel = (
-            grpc.secure_channel(address, credentials, options=_CHANNEL_OPTIONS)
-            if credentials
-            else grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
-        )
+        connect = partial(grpc.secure_channel, credentials=credentials) if credentials else grpc.insecure_channel
+        self.channel = connect(address, options=_CHANNEL_OPTIONS)
         self.kv = rpc.KVStub(self.channel)
         self.lease = rpc.LeaseStub(self.channel)
         self.watch = rpc.WatchStub(self.channel)
@@ -119,19 +115,12 @@ class Call(Generic[T]):
 
 
 class _Step(NamedTuple):
-    """One request to one endpoint."""
+    """One request to one endpoint, to `run` or to `send`: its method with its arguments."""
 
-    method: Callable[..., Any]
-    request: Any
-    options: dict[str, Any]
+    run: partial[Any]
 
-    def run(self) -> Any:
-        return self.method(self.request, **self.options)
-
-    def start(self, resume: Callable[[Callable[[], Any]], object]) -> None:
-        """Have `resume` called with what returns the response or raises."""
-        call = self.method.future(self.request, **self.options)  # type: ignore[attr-defined]
-        call.add_done_callback(lambda done: resume(done.result))
+    def send(self) -> Any:
+        return self.run.func.future(*self.run.args, **self.run.keywords)  # type: ignore[attr-defined]
 
 
 class _LogIn(NamedTuple):
@@ -142,15 +131,9 @@ class _LogIn(NamedTuple):
     deadline: float
 
     def run(self) -> str:
-        try:
-            return await_done(self._token(), max(self.deadline - now(), 0.0))
-        except FutureTimeoutError:  # not the built-in one before Python 3.11
-            raise TimeoutError("logging in took too long") from None
+        return await_done(self.send(), max(self.deadline - now(), 0.0), TimeoutError("logging in took too long"))
 
-    def start(self, resume: Callable[[Callable[[], Any]], object]) -> None:
-        self._token().add_done_callback(lambda done: resume(done.result))
-
-    def _token(self) -> Future[str]:
+    def send(self) -> Future[str]:
         return self.login.token(partial(_authenticate, self.endpoint, self.login, self.deadline))
 
 
@@ -196,12 +179,7 @@ class Transport:
         try:
             step = next(attempts)
             while True:
-                try:
-                    response = step.run()
-                except Exception as error:
-                    step = attempts.throw(error)
-                else:
-                    step = attempts.send(response)
+                step = _advance(attempts, step.run)
         except StopIteration as done:
             answer: T = done.value
             return answer
@@ -214,12 +192,7 @@ class Transport:
 
         def resume(outcome: Callable[[], Any]) -> None:
             try:
-                try:
-                    response = outcome()
-                except Exception as error:
-                    step = attempts.throw(error)
-                else:
-                    step = attempts.send(response)
+                step = _advance(attempts, outcome)
             except StopIteration as done:
                 answer.set_result(done.value)
             except EtcdError as error:
@@ -229,7 +202,7 @@ class Transport:
                 answer.set_exception(EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             else:
                 try:
-                    step.start(resume)
+                    step.send().add_done_callback(lambda done: resume(done.result))
                 except Exception as error:  # of a channel that is closed
                     resume(partial(_fail, error))
 
@@ -308,7 +281,7 @@ class Transport:
             sent = now()
             options = {"timeout": max(until - sent, 0.0), "metadata": self.metadata(token) if token else _WITHOUT_TOKEN}
             try:
-                response = yield _Step(call.select(endpoint), call.request, options)
+                response = yield _Step(partial(call.select(endpoint), call.request, **options))
                 break
             except grpc.RpcError as error:
                 if login is None or is_last or not token_expired(error):
@@ -327,6 +300,15 @@ class Transport:
             logger.warning("etcd cluster %x answers, where it was %x: restored from a backup?", cluster_id, known)
             for listener in list(self.cluster_listeners):
                 listener()
+
+
+def _advance(attempts: Generator[Any, Any, Any], outcome: Callable[[], Any]) -> Any:
+    """The next step, after what the last one has returned or raised."""
+    try:
+        response = outcome()
+    except Exception as error:
+        return attempts.throw(error)
+    return attempts.send(response)
 
 
 def _fail(error: Exception) -> NoReturn:

@@ -134,7 +134,7 @@ class CohortMutex(QueuedLock[Turn]):
         bounds = Bounds(batch, slice, linger)
         self._cohort = Cohort(self._engine.core, name, self._prefix, bounds, session.client.timeout)
 
-    def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> Turn:
+    def _wait(self, timeout: float | None, cancel: CancelToken | None, **options: Any) -> Turn:
         if self._cohort.is_lingering and cancel is None:
             self.session.client.check_process()
             deadline(timeout)  # refuses what is none
@@ -142,7 +142,7 @@ class CohortMutex(QueuedLock[Turn]):
             turn = self._engine.apply_here(self._cohort.take, ref(owner), caller())
             if turn is not None:
                 return self._finish(turn, owner, self._held_by(owner))
-        return super()._wait(timeout, cancel, value)
+        return super()._wait(timeout, cancel, **options)
 
     def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Any:
         self.session.client.check_process()
@@ -166,8 +166,8 @@ class CohortMutex(QueuedLock[Turn]):
             with lifted():
                 self._given_up.wait(max(self._cohort.slice_ends - now(), 0.0))
 
-    def _cancel(self, acquisition: Any, moment: float) -> None:
-        acquisition.cancel(LockCancelled(f"the wait for lock {self.name!r} was cancelled"), moment)
+    def _cancel(self, acquisition: Any, failure: LockCancelled, moment: float) -> None:
+        acquisition.cancel(failure, moment)
 
 
 def _pair(token: object) -> tuple[int, ...]:

@@ -76,7 +76,7 @@ class Election:
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        return run_or_undo(give_back, self._candidates._wait, timeout, cancel, encode(value))
+        return run_or_undo(give_back, self._candidates._wait, timeout, cancel, value=encode(value))
 
     def cancel(self) -> None:
         """As `Mutex.cancel`, for campaigns."""

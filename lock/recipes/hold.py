@@ -20,7 +20,7 @@ from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import KeyValue
 from lock.runtime import interrupts
-from lock.runtime.callbacks import call, check_callback
+from lock.runtime.callbacks import check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
@@ -31,7 +31,30 @@ HeldT = TypeVar("HeldT", bound="HeldKey")
 logger = logging.getLogger(__name__)
 
 
-class Releasable(ABC):
+class Leaving(ABC):
+    """What ``with`` leaves, once; also where an interrupt comes first."""
+
+    def __exit__(self, *exc_info: object) -> None:
+        begun: list[object] = []
+        try:
+            run_uninterrupted(self._leave_once, begun, exc_info)
+        except BaseException:
+            if not begun:
+                with contextlib.suppress(LockError):
+                    run_uninterrupted(self._leave_once, begun, exc_info)
+            raise
+
+    def _leave_once(self, begun: list[object], exc_info: tuple[object, ...]) -> None:
+        begun.append(self)
+        with contextlib.suppress(*[LockError] if exc_info[0] else []):  # the error of the body matters more
+            self._leave()
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """Release it, in a step."""
+
+
+class Releasable(Leaving):
     """What is held, until it is released or lost."""
 
     released = False
@@ -48,18 +71,6 @@ class Releasable(ABC):
         except BaseException:  # an interrupt, too: neither the body nor `__exit__` will run
             with contextlib.suppress(LockError):
                 self.release()
-            raise
-
-    def __exit__(self, *exc_info: object) -> None:
-        begun: list[object] = []
-        try:
-            run_uninterrupted(self._release_once, begun)
-        except LockError:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
-        except BaseException:  # an interrupt, which may have come before the release had begun
-            with contextlib.suppress(LockError):
-                run_uninterrupted(self._release_once, begun)
             raise
 
     def release(self, *, wait: bool = True) -> None:
@@ -80,10 +91,8 @@ class Releasable(ABC):
         else:
             run_uninterrupted(self._release, owner, wait=wait)
 
-    def _release_once(self, begun: list[object]) -> None:
-        if not begun:
-            begun.append(self)
-            self._release(threading.current_thread())
+    def _leave(self) -> None:
+        self._release(threading.current_thread())
 
     @abstractmethod
     def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
@@ -99,10 +108,7 @@ class Releasable(ABC):
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
         self._session.client.check_process()
-        check_callback(callback)
-        self._session._engine.callbacks.start()
-        if not self._add_listener(lambda: self._session._engine.callbacks.send(callback)):
-            call(callback)
+        self._session._engine.callbacks.call_when(self._add_listener, callback)
 
     @abstractmethod
     def _add_listener(self, listener: Callable[[], object]) -> bool:

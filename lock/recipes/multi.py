@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -96,33 +96,32 @@ class MultiLock(Acquirable["MultiHold"]):
 
     def _take_at_once(self, owner: object, until: float, taken: list[Any]) -> bool:
         """Whether all were free, so that they are held now and kept in `taken`; else nothing is."""
-        together = Together()
-        try:
+        engine = self.session._engine
+        with self._together(owner, taken) as together:
             self._start_all(together, owner, until)
-            engine = self.session._engine
             step = engine.apply_here(together.begin)
             if step is not None:
                 engine.exchange(together, step.request, step.timeout)
-            return together.is_held() and self._finish_all(together, owner, taken)
+        return bool(taken)
+
+    @contextlib.contextmanager
+    def _together(self, owner: object, taken: list[Any]) -> Iterator[Together]:
+        """An attempt, whose acquisitions become holds, kept in `taken`, if all hold in the end; else they are left."""
+        together = Together()
+        try:
+            yield together
+            if together.is_held():
+                for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=True):
+                    mutex._finish(acquisition, owner, taken)
         finally:
-            self._stop_all(together)
+            for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=False):
+                mutex._stop(acquisition)
+                if acquisition.ticket.waiter is not None:
+                    self.session._engine.abandon(acquisition)
 
     def _start_all(self, together: Together, owner: object, until: float) -> None:
         for mutex in self.mutexes:
             together.acquisitions.append(mutex._start(owner, until, tries=True))
-
-    def _finish_all(self, together: Together, owner: object, taken: list[Any]) -> bool:
-        """Make holds of them, kept in `taken`; True."""
-        for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=True):
-            mutex._finish(acquisition, owner, taken)
-        return True
-
-    def _stop_all(self, together: Together) -> None:
-        """The attempt is over; what has not become a hold is left."""
-        for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=False):
-            mutex._stop(acquisition)
-            if acquisition.ticket.waiter is not None:
-                self.session._engine.abandon(acquisition)
 
     def _finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
         for hold in holds:

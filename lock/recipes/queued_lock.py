@@ -5,7 +5,7 @@ import functools
 import math
 import sys
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
@@ -20,10 +20,10 @@ from lock.etcd.client import Client
 from lock.model import Contender, Declaration, KeyValue
 from lock.recipes.cancellation import CancelToken, check_token
 from lock.recipes.decorated import check_runs_when_called
-from lock.recipes.hold import HeldKey, Hold, Releasable, give_back
+from lock.recipes.hold import HeldKey, Hold, Leaving, Releasable, give_back
 from lock.runtime import interrupts
 from lock.runtime.clock import check_number, now
-from lock.runtime.interrupts import run_or_undo, run_uninterrupted
+from lock.runtime.interrupts import run_or_undo
 from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -35,7 +35,7 @@ PLAIN = Terms()
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-class Acquirable(ABC, Generic[HeldT]):
+class Acquirable(Leaving, Generic[HeldT]):
     """What any thread acquires. ``with x as hold:``, ``with x.acquire(timeout=5) as hold:`` and `release` all work."""
 
     def __init__(self, session: Session, label: str) -> None:
@@ -75,8 +75,7 @@ class Acquirable(ABC, Generic[HeldT]):
 
     def release(self) -> None:
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
-        self.session.client.check_process()
-        self._last_of(threading.current_thread()).release()
+        self.current().release()
 
     def current(self) -> HeldT:
         """The last hold of this thread by this object that is not released; for a `synchronized` function.
@@ -113,36 +112,17 @@ class Acquirable(ABC, Generic[HeldT]):
     def __enter__(self) -> HeldT:
         return run_or_undo(give_back, self._enter)
 
-    def __exit__(self, *exc_info: object) -> None:
-        begun: list[object] = []
-        try:
-            run_uninterrupted(self._exit, begun, exc_info)
-        except BaseException:
-            if not begun:  # an interrupt came first
-                run_uninterrupted(self._exit, begun, exc_info)
-            raise
-
     def _enter(self) -> HeldT:
         held = self.acquire()
         held._is_entered = True
         return held
 
-    def _exit(self, begun: list[object], exc_info: tuple[object, ...]) -> None:
-        begun.append(self)
-        try:
-            held = self._last_of(threading.current_thread(), entered=True)
-        except NotHeld:
-            if exc_info[0] is None:  # the error of the body matters more
-                raise
-        else:
-            held.__exit__(*exc_info)
+    def _leave(self) -> None:
+        self._last_of(threading.current_thread(), entered=True)._leave()
 
     def _held_by(self, owner: object) -> list[HeldT]:
         """What a thread or task has acquired and not released. They live as long as it does, and no longer."""
-        try:
-            return self._held[owner]
-        except KeyError:  # its first
-            return self._held.setdefault(owner, [])
+        return self._held.setdefault(owner, [])
 
     def _last_of(self, owner: object, *, entered: bool = False) -> HeldT:
         """Its last hold; that ``with`` has acquired, where it was `entered`: its body may have acquired more."""
@@ -173,12 +153,14 @@ class QueuedLock(Acquirable[HoldT]):
         self._max_hold = max_hold
         self._waiting: set[ref[Any]] = set()
 
-    def _wait(self, timeout: float | None, cancel: CancelToken | None, value: bytes | None = None) -> HoldT:
-        """As `acquire`; `value` is what the key says, if not who we are."""
+    def _wait(
+        self, timeout: float | None, cancel: CancelToken | None, *, explains: bool = True, **options: Any
+    ) -> HoldT:
+        """As `acquire`; `options` are those of `Acquisition`. A try that does not explain may return None."""
         if cancel is not None:
             check_token(cancel)
         until, owner = deadline(timeout), threading.current_thread()
-        options = {"value": value, "tries": timeout == 0, "explains": True}  # so that it holds, or raises
+        options.update(tries=timeout == 0, explains=explains)
         return self._enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]
 
     def try_acquire(self) -> HoldT | None:
@@ -190,11 +172,7 @@ class QueuedLock(Acquirable[HoldT]):
             EtcdUnavailable: etcd did not answer in time.
             EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
         """
-        return run_or_undo(give_back, self._try)
-
-    def _try(self) -> HoldT | None:
-        owner = threading.current_thread()
-        return self._enter_again(owner) or self._queue(owner, now(), None, tries=True)
+        return run_or_undo(give_back, self._wait, 0.0, None, explains=False)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -237,10 +215,10 @@ class QueuedLock(Acquirable[HoldT]):
 
     def _cancel_all(self, acquisitions: list[Acquisition]) -> None:
         for acquisition in acquisitions:
-            self._engine.note(partial(self._cancel, acquisition))
+            failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+            self._engine.note(partial(self._cancel, acquisition, failure))
 
-    def _cancel(self, acquisition: Acquisition, moment: float) -> None:
-        failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+    def _cancel(self, acquisition: Acquisition, failure: LockCancelled, moment: float) -> None:
         self._engine.core.cancel(acquisition.ticket, failure, moment)
 
     def _queue(self, owner: object, until: float, cancel: CancelToken | None, **options: Any) -> HoldT | None:

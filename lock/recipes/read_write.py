@@ -9,8 +9,9 @@ Readers stand under ``NAME/read/``, writers under ``NAME/write/``, where Go's ``
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
@@ -80,22 +81,23 @@ class WriteHold(Hold):
         """
         return run_or_undo(give_back, self._downgrade)
 
-    def _begin_downgrade(self) -> ReadHold:
-        """The reader, which is still to be made one for others."""
+    def _downgrade(self) -> ReadHold:
+        with self._downgrading() as reader:
+            reader._declare()
+        return reader
+
+    @contextlib.contextmanager
+    def _downgrading(self) -> Iterator[ReadHold]:
+        """The reader, to be made one for others inside, and given up where that fails."""
         self.ensure()
         reader, owner = self._pass_on(ReadHold), self.owner()
         if owner is not None:
             reader._keep_in(self.readers._held_by(owner))
-        return reader
-
-    def _downgrade(self) -> ReadHold:
-        reader = self._begin_downgrade()
         try:
-            reader._declare()
+            yield reader
         except BaseException:
             reader._give_up()
             raise
-        return reader
 
 
 class WriteLock(QueuedLock[WriteHold]):

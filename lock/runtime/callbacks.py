@@ -7,6 +7,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,6 @@ class Loss:
         return False
 
     def tell(self) -> None:
-        """It is lost."""
         with self._lock:
             listeners, self._listeners = self._listeners, []
             self.event.set()
@@ -50,6 +50,13 @@ class CallbackThread:
         with self._lock:
             if not self._is_closed:
                 self._run()
+
+    def call_when(self, add: Callable[[Callable[[], object]], bool], callback: Callable[[], object]) -> None:
+        """Have `callback` called once the listener is that this adds; at once and from here where it adds none."""
+        check_callback(callback)
+        self.start()
+        if not add(partial(self.send, callback)):
+            call(callback)
 
     def send(self, callback: Callable[[], object]) -> None:
         """Have `callback` called, after those that were sent before; returns at once."""

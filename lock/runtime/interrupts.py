@@ -58,15 +58,9 @@ def run_uninterrupted(call: Callable[P, T], *args: P.args, **options: P.kwargs) 
 
 def run_or_undo(undo: Callable[[T], object], call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """As `run_uninterrupted`; `undo` is called with what a handler that raises keeps from the caller."""
-    if get_ident() != main_thread or _is_in_step or _runs_a_loop():
-        return call(*args, **options)
     results: list[T] = []
     try:
-        try:
-            _begin()
-            results.append(call(*args, **options))
-        finally:
-            _end()
+        run_uninterrupted(lambda: results.append(call(*args, **options)))
         return results[0]
     except BaseException:
         if results:
@@ -111,12 +105,13 @@ def lifted() -> Iterator[None]:
         _begin()
 
 
-def await_done(future: Future[T], timeout: float | None = None) -> T:
-    """The future's result; waits for it in C. `concurrent.futures.TimeoutError` after `timeout` seconds."""
+def await_done(future: Future[T], timeout: float | None = None, late: Exception | None = None) -> T:
+    """The future's result; waits for it in C. Raises `late` after `timeout` seconds."""
     done = InterruptSafeEvent()
     run_uninterrupted(future.add_done_callback, lambda _: done.set())
-    done.wait(timeout)
-    return run_uninterrupted(future.result, 0.0)
+    if not done.wait(timeout) and late is not None:
+        raise late
+    return run_uninterrupted(future.result)
 
 
 class InterruptSafeEvent:

@@ -23,7 +23,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 from typing import Any
 
@@ -39,7 +38,7 @@ from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
 from lock.model import Declaration, LeaseStatus
-from lock.runtime.callbacks import CallbackThread, Loss, call
+from lock.runtime.callbacks import CallbackThread, Loss
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, await_done, run_uninterrupted
 from lock.session.lease_thread import LeaseThread
@@ -90,8 +89,6 @@ class Engine:
         client.cluster_listeners.add(self._restored)
         client.close_listeners.add(self._cut_off)
 
-    # Acquiring
-
     def identity(self, declared: Declaration) -> bytes:
         """The value of a queue key: session, host, process, thread, and the time (JSON)."""
         who = self._identities.get(declared)
@@ -104,14 +101,14 @@ class Engine:
 
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
         self.client.check_process()
-        if not self._worker.is_started:
+        if self._worker.thread is None:
             self.start_worker()
         with self.lock:
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
     def start_worker(self) -> None:
         """Have the worker run; RuntimeError where the machine is out of threads."""
-        if not self._worker.is_started:
+        if self._worker.thread is None:
             with self.lock:
                 self._worker.start()
 
@@ -219,12 +216,8 @@ class Engine:
         if not isinstance(request, messages.TimeToLive):
             call = self._calls[type(request)](request)
             return self.client.call_here(call, timeout, partial(sender.unanswered, request))
-        try:
-            return await_done(self.time_to_live(request.lease_id), timeout).ttl
-        except FutureTimeoutError:
-            raise EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left") from None
-
-    # Holding
+        late = EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left")
+        return await_done(self.time_to_live(request.lease_id), timeout, late).ttl
 
     def release(self, ticket: Ticket, *, wait: bool) -> None:
         """Free a lock; returns when its key is deleted, or the client's timeout is over.
@@ -291,19 +284,11 @@ class Engine:
                 ticket.loss.event.set()
             return ticket.loss
 
-    # The session
-
     def on_trouble(self, callback: Callable[[float], object]) -> None:
         self.callbacks.start()
         self.start_worker()
         tell = partial(self.callbacks.send, lambda: callback(self.core.remaining(now())))
         self.apply_here(Trouble(self.core, tell).begin)
-
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Have a user's callback called when the session is over; at once and from here if it is already."""
-        self.callbacks.start()
-        if not self.loss.add(lambda: self.callbacks.send(callback)):
-            call(callback)
 
     def close(self, reason: str, until: float) -> None:
         """End the session by that time; the lease is revoked, which frees all that is held and queued."""
@@ -318,8 +303,6 @@ class Engine:
         if self.lease is not threading.current_thread():
             self.lease.join(_left(until))
         self.callbacks.close(_left(until))
-
-    # Driving
 
     def flush(self) -> None:
         """Wake those whose tickets have changed, and have the worker do what the core wants; without the lock."""

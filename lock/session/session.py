@@ -104,8 +104,7 @@ class Session:
         It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
         """
         self.client.check_process()
-        check_callback(callback)
-        self._engine.on_lost(callback)
+        self._engine.callbacks.call_when(self._engine.loss.add, callback)
 
     def on_trouble(self, callback: Callable[[float], object]) -> None:
         """Call `callback` with the seconds left whenever renewals of the lease fail, when half of the TTL is over.

@@ -32,20 +32,18 @@ _RETRY_S = 0.05
 class Worker:
     """The thread ``lock-worker`` of one session."""
 
-    is_started = False
-
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._inbox: queue.SimpleQueue[tuple[messages.Request, Future[Any]] | None] = queue.SimpleQueue()
         self._watches: dict[str, Watch] = {}
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Start its thread, once; RuntimeError where the machine is out of threads. With the engine's lock held."""
-        if self._thread is None:
+        if self.thread is None:
             thread = threading.Thread(target=self._work, name="lock-worker", daemon=True)
             thread.start()
-            self._thread, self.is_started = thread, True
+            self.thread = thread
 
     def wake(self) -> None:
         """There is something to do; never waits, and takes no lock."""
@@ -53,8 +51,8 @@ class Worker:
 
     def join(self, timeout: float) -> None:
         """Wait for its end, but in its own thread."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join(timeout)
 
     def _work(self) -> None:
         engine, commands = self._engine, deque[messages.Command]()

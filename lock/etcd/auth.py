@@ -21,16 +21,15 @@ class Login:
         It is asked once for all threads, because etcd makes checking a password expensive on purpose.
         """
         with self._lock:
-            pending, is_first = self._pending, self._pending is None
-            if pending is None:
-                pending = Future()
-                if self.known is not None:  # another thread has got one just now
-                    pending.set_result(self.known)
-                    return pending
-                self._pending = pending
-        if is_first:
-            pending.add_done_callback(self._learn)
-            authenticate(pending)
+            if self._pending is not None:
+                return self._pending
+            pending = Future[str]()
+            if self.known is not None:  # another thread has got one just now
+                pending.set_result(self.known)
+                return pending
+            self._pending = pending
+        pending.add_done_callback(self._learn)
+        authenticate(pending)
         return pending
 
     def forget(self, token: str | None = None) -> None:

@@ -169,12 +169,9 @@ class Requests:
         return self.decode(kvs[0]) if kvs else None
 
     def _read_created(self, wanted: messages.Create, response: Any) -> messages.Written:
-        revision = response.header.revision
-        if response.succeeded:
-            kv: KeyValue | None = KeyValue(wanted.key, wanted.value, revision, revision, wanted.lease_id)
-        else:
-            kv = self._found(response)
-        was_there = not response.succeeded
+        revision, was_there = response.header.revision, not response.succeeded
+        written = KeyValue(wanted.key, wanted.value, revision, revision, wanted.lease_id)
+        kv = self._found(response) if was_there else written
         if not wanted.prefix:
             return messages.Written(kv, None, None, revision, was_there)
         queue = response.responses[1].response_range

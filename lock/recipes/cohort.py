@@ -146,7 +146,8 @@ class CohortMutex(QueuedLock[Turn]):
 
     def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Any:
         self.session.client.check_process()
-        self._engine.start_worker()
+        if self._engine.worker.thread is None:
+            self._engine.worker.start()
         options.update(value=self._engine.identity(UNDECLARED), owner=ref(owner), where=caller())
         turn = CohortTurn(self._cohort, now(), deadline=until, **options)
         self._waiting.add(ref(turn))

@@ -21,7 +21,7 @@ from lock.core.messages import MOST
 from lock.core.names import queue_prefix
 from lock.core.queue import Ticket
 from lock.core.together import Together, release_together
-from lock.errors import InvalidName, LockError, LockLost, NotHeld
+from lock.errors import InvalidName, LockError, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.recipes.cancellation import CancelToken, check_token
@@ -206,8 +206,7 @@ def end_all(holds: list[Hold], owner: object) -> list[Ticket]:
 def give_up_all(holds: list[Hold]) -> None:
     """Have the session release the last first; does not wait."""
     for hold in holds[::-1]:
-        with contextlib.suppress(LockLost):
-            hold._give_up()
+        hold._give_up()
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -76,7 +76,7 @@ class Engine:
             messages.Delete: calls.delete_keys, messages.ListQueues: calls.list_queues,
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
         }  # fmt: skip
-        self._worker = Worker(self)
+        self.worker = Worker(self)
         self.lease = LeaseThread(self)
         try:
             self.lease.start()
@@ -101,16 +101,10 @@ class Engine:
 
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
         self.client.check_process()
-        if self._worker.thread is None:
-            self.start_worker()
+        if self.worker.thread is None:
+            self.worker.start()
         with self.lock:
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
-
-    def start_worker(self) -> None:
-        """Have the worker run; RuntimeError where the machine is out of threads."""
-        if self._worker.thread is None:
-            with self.lock:
-                self._worker.start()
 
     def acquire(self, acquisition: Acquisition | CohortTurn) -> bool:
         """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
@@ -172,7 +166,7 @@ class Engine:
         Takes no lock and never waits: any thread may call it, at any moment.
         """
         self._notes.append(do)
-        self._worker.wake()
+        self.worker.wake()
 
     def apply_here(self, method: Callable[..., Any], *args: Any, then: Callable[[float], Any] | None = None) -> Any:
         """As `apply`, inside a step; `then`: what is called next, in the same section of the lock."""
@@ -286,7 +280,7 @@ class Engine:
 
     def on_trouble(self, callback: Callable[[float], object]) -> None:
         self.callbacks.start()
-        self.start_worker()
+        self.worker.start()
         tell = partial(self.callbacks.send, lambda: callback(self.core.remaining(now())))
         self.apply_here(Trouble(self.core, tell).begin)
 
@@ -298,10 +292,10 @@ class Engine:
             self.lease.revoke(_left(until))
         self.client.cluster_listeners.discard(self._restored)
         self.client.close_listeners.discard(self._cut_off)
-        self._worker.wake()
-        self._worker.join(_left(until))
-        if self.lease is not threading.current_thread():
-            self.lease.join(_left(until))
+        self.worker.wake()
+        for thread in (self.worker.thread, self.lease):
+            if thread is not None and thread is not threading.current_thread():
+                thread.join(_left(until))
         self.callbacks.close(_left(until))
 
     def flush(self) -> None:
@@ -322,10 +316,10 @@ class Engine:
         if core.failure is not None and not self.loss.event.is_set():
             self.loss.tell()
             self.lease.wake()
-            self._worker.wake()
+            self.worker.wake()
         if core.commands or core.is_early:
             core.is_early = False
-            self._worker.wake()
+            self.worker.wake()
 
     def poll(self, commands: deque[messages.Command]) -> float:
         """For the worker: do what is due, and add what it has to do; when to call it again."""

@@ -39,20 +39,16 @@ class Worker:
         self.thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start its thread, once; RuntimeError where the machine is out of threads. With the engine's lock held."""
-        if self.thread is None:
-            thread = threading.Thread(target=self._work, name="lock-worker", daemon=True)
-            thread.start()
-            self.thread = thread
+        """Start its thread, once; RuntimeError where the machine is out of threads."""
+        with self._engine.lock:
+            if self.thread is None:
+                thread = threading.Thread(target=self._work, name="lock-worker", daemon=True)
+                thread.start()
+                self.thread = thread
 
     def wake(self) -> None:
         """There is something to do; never waits, and takes no lock."""
         self._inbox.put(None)
-
-    def join(self, timeout: float) -> None:
-        """Wait for its end, but in its own thread."""
-        if self.thread is not None and self.thread is not threading.current_thread():
-            self.thread.join(timeout)
 
     def _work(self) -> None:
         engine, commands = self._engine, deque[messages.Command]()

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
 
 import click
 
@@ -87,7 +86,7 @@ class Signals:
     def handled(self) -> Iterator[Signals]:
         """Handle them inside, end with 128+N at `Stopped`, and restore what was there before."""
         numbers = [number for number in (*ENDING, *PASSED_ON) if signal.getsignal(number) != signal.SIG_IGN]
-        before = {number: signal.signal(number, self._receive) for number in numbers}
+        before = {number: signal.signal(number, lambda number, _: self._deliver(number)) for number in numbers}
         try:
             yield self
         except Stopped as stopped:
@@ -108,9 +107,6 @@ class Signals:
         self._deliver = deliver
         for number in pending:
             deliver(number)
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        self._deliver(number)
 
     def _stop(self, number: int) -> None:
         if now() >= self._deaf_until:

@@ -134,10 +134,7 @@ class Acquirable(Leaving, Generic[HeldT]):
 
 
 class QueuedLock(Acquirable[HoldT]):
-    """One name, to be locked by any thread; costs nothing until used and may be shared.
-
-    Each acquisition queues with its own key, so threads of one process compete as processes do.
-    """
+    """One name, to be locked by any thread, with a key for each acquisition: what a `Mutex` shares with the others."""
 
     def __init__(
         self, session: Session, name: str, hold: type[HoldT], *, terms: Terms = PLAIN, max_hold: float | None = None

@@ -1,7 +1,8 @@
 """`make mutants ARGS=lock/core`: takes out statements and conditions one by one, and prints those that no test misses.
 
 mutmut runs the tests of the folder on each mutant, in `mutants/`, and goes on where it was stopped; `make clean` begins
-anew. `ARGS="app/sales 200"` tries a sample. `scripts/mutants.txt` lists what may live, and why.
+anew. `ARGS=lock/core/view.py` tries one file, `ARGS="app/sales 200"` a sample. `scripts/mutants.txt` lists what may live:
+a line for each, below one with # that says why.
 """
 
 from __future__ import annotations
@@ -85,13 +86,14 @@ def lives() -> dict[str, str]:
     return found
 
 
-def main(folder: str = "lock/core", count: str = "all") -> int:
-    """Try all mutants of a folder, or so many of them; 0 if those that live are listed."""
-    source = Path(folder).parts[0]
+def main(target: str = "lock/core", count: str = "all") -> int:
+    """Try all mutants of a folder or a file, or so many of them; 0 if those that live are listed."""
+    path = Path(target)
+    folder, source = path.parent if path.suffix else path, path.parts[0]
     configuration._config = replace(
         configuration._load_config(),
         source_paths=[Path(source)],
-        only_mutate=[f"{folder}/*.py"],
+        only_mutate=[target if path.suffix else f"{folder}/*.py"],
         also_copy=[Path(part) for part in (*PARTS, "tests", "pyproject.toml") if part != source],
         pytest_add_cli_args_test_selection=[f"tests/{folder}"],
     )

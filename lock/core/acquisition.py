@@ -75,7 +75,7 @@ class Acquisition:
         self._retry_at = 0.0
         self._error: LockError | None = None
         self._may_join = not self.tries
-        self._wants_list = self._was_verified = self._was_listed = self._wanted_ttl = False
+        self._was_verified = self._was_listed = self._wanted_ttl = False
         self._head: KeyValue | None = None
         self.is_held = False
         self.ticket = self.core.begin(self.prefix, self.terms.folder, self.terms.rule, self.started, owner=self.owner)
@@ -100,7 +100,7 @@ class Acquisition:
     def next(self, now: float) -> Send | Sleep | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
         ticket = self.ticket
-        if ticket.stage is Stage.HELD and ticket.failure is None:
+        if ticket.stage is Stage.HELD:
             self.core.ensure(now)  # a process that was frozen may hear of its turn before its lease's end
             self.is_held = True
             return None
@@ -111,14 +111,10 @@ class Acquisition:
             return self._lost()
         if ticket.stage is Stage.WRITING:
             return self._write(now)
-        if ticket.stage is not Stage.QUEUED:
-            return self._explain(now) if self.explains else None  # a try has found the lock taken
-        if self._wants_list:
-            self._wants_list = False
-            return self._list()
         if self.tries:
             self.leave(now)
-            return self._explain(now) if self.explains else None
+        if ticket.stage is not Stage.QUEUED:
+            return self._explain(now) if self.explains else None  # a try has found the lock taken
         if now < self.deadline:
             return Sleep(min(self.deadline, now + _SLEEP_S))
         last = self.deadline + self.timeout  # by then etcd has told who holds
@@ -135,10 +131,6 @@ class Acquisition:
                 self._error = self.timed_out(now, answer)
             elif answer < 0:
                 core.lose("has expired or was revoked")
-        elif ticket.stage is Stage.QUEUED:
-            core.grants.listed(ticket, answer[self.prefix], now)
-            if ticket.stage is Stage.QUEUED:
-                core.following.join(ticket.queue, now)
         else:
             self._head = next(iter(answer[self.prefix].keys), None)
 
@@ -149,16 +141,13 @@ class Acquisition:
             return
         is_unavailable = isinstance(error, EtcdUnavailable)
         if isinstance(request, Create):
-            self.core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+            self.core.unwritten(ticket, now)
             if isinstance(error, LeaseNotFound):
                 self.core.lose("has expired or was revoked")
                 return
             if is_unavailable and self._has_time(now + _RETRY_S):
                 self._retry_at = now + _RETRY_S
                 return
-        elif is_unavailable and ticket.stage is Stage.QUEUED:
-            self.core.following.join(ticket.queue, now)
-            return
         reason = "no place in the queue in time: " if is_unavailable else ""
         self._error = type(error)(f"lock {self.name!r}: {reason}{error}")
         self._error.__cause__ = error
@@ -186,8 +175,7 @@ class Acquisition:
         if ticket.is_writing:  # by another thread, whose place this one has taken
             return Sleep(now + _SLEEP_S)
         self._writes += 1
-        may_share = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
-        lists = may_share or (self.tries and self._may_join)
+        lists = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
         request = self.core.creation(ticket, self.value, if_free=not self._may_join, lists=lists)
         left = max(self.deadline, self.started) + self.timeout - now
         return Send(request, min(self.timeout, max(left, FAREWELL_S)))
@@ -196,16 +184,14 @@ class Acquisition:
         ticket, core = self.ticket, self.core
         is_wanted = ticket.stage is Stage.WRITING
         if answer.kv is None and answer.keys is not None and is_wanted:
-            self._judge(answer.keys, now)
+            self._judge(answer, answer.keys, now)
         elif not core.written(ticket, answer, now):
             if is_wanted:
                 self._begin_again(now)
         elif request.if_free:
             core.grants.grant(ticket, ticket.created)  # nothing stood before it
-        elif ticket.stage is Stage.QUEUED and ticket.queue.view is None:
-            if request.lists and not self.tries:
-                core.following.join(ticket.queue, now)
-            self._wants_list = not request.lists  # by a rule it may hold together with others
+        elif ticket.stage is Stage.QUEUED and not self.tries:
+            core.following.join(ticket.queue, now)
 
     def _begin_again(self, now: float) -> None:
         """With another key: the name of this one is in use, by a key of before a restore."""
@@ -221,29 +207,24 @@ class Acquisition:
         """Whether to write again at that time: once more at least, for the connection may have been reset."""
         return now <= self.deadline or (self._writes < 2 and now < self.started + self.timeout)
 
-    def _list(self) -> Send:
-        return Send(ListQueues((self.prefix,), (0,), self.ticket.floor), self.timeout)
-
     def _explain(self, now: float) -> Send | None:
         if not self._was_listed:
             self._was_listed = True
-            return self._list()
+            return Send(ListQueues((self.prefix,), (0,), self.ticket.floor), self.timeout)
         return self._time_out(now)
 
-    def _judge(self, keys: list[KeyValue], now: float) -> None:
+    def _judge(self, answer: Written, keys: list[KeyValue], now: float) -> None:
         """A try has found keys, and written none: queue if the rule lets it in behind them."""
         rule, ticket = self.terms.rule, self.ticket
-        conflict = rule.conflict(keys[0]) if keys else None
+        conflict = rule.conflict(keys[0])
         frontier = Frontier(rule, [*keys, KeyValue(ticket.key, self.value, 0, 0, 0)])
         frontier.advance()
-        if conflict is not None:
-            self._error = AdmissionConflict(conflict)
-            self.core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
-        elif frontier.holds(ticket.key):
-            self.core.unwritten(ticket, now, in_doubt=ticket.in_doubt)
+        if conflict is None and frontier.holds(ticket.key):
+            self.core.unwritten(ticket, now)
             self._may_join, self._writes = True, 0
-        else:
-            self.core.written(ticket, Written(None, None, None, ticket.floor), now)
+            return
+        self._error = None if conflict is None else AdmissionConflict(conflict)
+        self.core.written(ticket, answer, now)
 
     def _lost(self) -> Send | None:
         """Raise the failure; where the key is gone, after a look whether that is because the lease is."""

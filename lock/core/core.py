@@ -107,8 +107,7 @@ class Core:
 
     def ensure_open(self, now: float) -> None:
         """Raise where the session is over or waits for no lock."""
-        if now >= self.deadline or self.failure is not None:
-            self.ensure(now)
+        self.ensure(now)
         if self.refusal is not None:
             raise type(self.refusal)(str(self.refusal))
 
@@ -172,15 +171,14 @@ class Core:
             self.grants.place(ticket, answer, now)
         return True
 
-    def unwritten(self, ticket: Ticket, now: float, *, in_doubt: bool) -> None:
-        """A write of the ticket's key has failed; `in_doubt`: an endpoint did not answer, and may do it yet.
+    def unwritten(self, ticket: Ticket, now: float) -> None:
+        """A write of the ticket's key has failed.
 
         Stages: WRITING; RELEASING, whose key is deleted; else nothing but the doubt is noted.
         """
         ticket.is_writing = False
-        ticket.in_doubt = ticket.in_doubt or in_doubt
         ticket.may_exist = ticket.in_doubt or ticket.created is not None
-        if in_doubt:
+        if ticket.in_doubt:
             self.reconciler.hurry(now)
         if ticket.stage is Stage.RELEASING:
             self.deletions.add(ticket, now)
@@ -236,7 +234,7 @@ class Core:
 
     def cancel(self, ticket: Ticket, failure: LockError, now: float) -> None:
         """It waits no more. Stages: WRITING, QUEUED; else nothing is done: a hold is never cancelled."""
-        if ticket.stage in WAITING and ticket.failure is None:
+        if ticket.stage in WAITING:
             self.fail(ticket, failure, now)
 
     def fail(self, ticket: Ticket, failure: LockError, now: float) -> None:
@@ -320,8 +318,7 @@ class Core:
     def _drop(self, ticket: Ticket) -> None:
         ticket.stage = Stage.RELEASED
         self.changes.append(ticket)
-        if self.tickets.get(ticket.key) is ticket:
-            del self.tickets[ticket.key]
+        del self.tickets[ticket.key]
         ticket.queue.give_back(ticket)
         if ticket.in_doubt:
             self._key_names.burn(ticket)
@@ -330,5 +327,5 @@ class Core:
 
     def forget(self, queue: Queue) -> None:
         """There may be nothing more to remember of a queue."""
-        if not queue.tickets and queue.view is None and self.queues.get(queue.prefix) is queue:
+        if not queue.tickets and queue.view is None:
             del self.queues[queue.prefix]

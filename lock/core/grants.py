@@ -1,7 +1,7 @@
 """What makes a ticket a hold.
 
 A ticket holds when (1) etcd has counted no other key after its own was written, for later keys have higher revisions;
-(2) the view of the queue admits its key; or (3) a list taken after its key was written does. The proof for (2) and (3)
+(2) the view of the queue admits its key; or (3) the list of the step that has written its key does. The proof for (2) and (3)
 stands in `lock.core.view`. A hold that ends is handed to the next ticket of this session before its key is deleted,
 where the view has been listed and shows that key: while it is there, no other process has its turn.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lock.core.admission import EXCLUSIVE, Frontier
+from lock.core.admission import Frontier
 from lock.core.messages import Written
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict
-from lock.model import Snapshot
+from lock.model import KeyValue
 
 if TYPE_CHECKING:
     from lock.core.core import Core
@@ -28,29 +28,21 @@ class Grants:
 
     def place(self, ticket: Ticket, answer: Written, now: float) -> None:
         """Its key stands in the queue, by this answer to its write. Stage: QUEUED, since this answer."""
-        queue, core = ticket.queue, self._core
         if answer.number == 1:
             self.grant(ticket, ticket.created)
         elif answer.keys is not None:
-            self.listed(ticket, Snapshot(answer.revision, answer.keys), now)
-        elif queue.lacks(ticket):
-            core.key_deleted(ticket, now)
-        elif ticket.rule == EXCLUSIVE:
-            core.following.join(queue, now)
+            self._judge(ticket, answer.keys, now)
+        elif ticket.queue.lacks(ticket):
+            self._core.key_deleted(ticket, now)
 
-    def listed(self, ticket: Ticket, snapshot: Snapshot, now: float) -> None:
-        """A list that was asked for after the ticket's key was written. Stage: QUEUED; else nothing is done."""
-        if ticket.stage is not Stage.QUEUED or self._core.observe_revision(snapshot.revision, ticket.floor, now):
-            return
-        conflict = ticket.rule.conflict(snapshot.keys[0]) if snapshot.keys else None
+    def _judge(self, ticket: Ticket, keys: list[KeyValue], now: float) -> None:
+        """By a list of the step that has written its key, or found it."""
+        conflict = ticket.rule.conflict(keys[0])
+        frontier = Frontier(ticket.rule, keys)
+        frontier.advance()
         if conflict is not None:
             self._core.cancel(ticket, AdmissionConflict(conflict), now)
-            return
-        frontier = Frontier(ticket.rule, snapshot.keys)
-        frontier.advance()
-        if frontier.holds(ticket.key) and any(
-            kv.key == ticket.key and kv.create_revision == ticket.created for kv in snapshot.keys
-        ):
+        elif frontier.holds(ticket.key):
             self.grant(ticket, ticket.created)
 
     def advance(self, queue: Queue) -> list[str]:
@@ -82,15 +74,15 @@ class Grants:
     def grant(self, ticket: Ticket, token: int | None) -> None:
         """Its turn has come, if the key of this create revision is its own.
 
-        Stages: WRITING, QUEUED, without a failure; else nothing is done.
+        Stages: WRITING, QUEUED; else nothing is done.
         """
-        if ticket.stage not in WAITING or ticket.failure is not None:
+        if ticket.stage not in WAITING:
             return
         assert token is not None
         if token <= ticket.floor or ticket.created not in (None, token):
             return
         view = ticket.queue.view
         ticket.created = token
-        ticket.granted_at = max(self._core.revision, token, 0 if view is None else view.revision)
+        ticket.granted_at = max(self._core.revision, 0 if view is None else view.revision)
         ticket.stage = Stage.HELD
         self._core.changes.append(ticket)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -122,7 +122,6 @@ class Queue:
         self.view: QueueView | None = None  # as etcd's lists and events tell it; None while it is not followed
         self.trouble: str | None = None  # why the view may be out of date
         self.observers: dict[Observer, None] = {}
-        self.used_at = self.audited_at = 0.0  # when a ticket last waited in it, and when it was last audited
 
     # Names of keys
 
@@ -135,13 +134,9 @@ class Queue:
         self._next = max(self._next, above) + 1
         return self._next
 
-    def put_back(self, slots: Iterable[int]) -> None:
-        for slot in slots:
-            heapq.heappush(self._free, slot)
-
     def give_back(self, ticket: Ticket) -> None:
         """The ticket's key is deleted, or was never written; the core knows whether a write of it is in doubt."""
-        self.tickets.pop(ticket.key, None)
+        del self.tickets[ticket.key]
         heapq.heappush(self._free, ticket.slot)
 
     # The view: nothing here changes a ticket
@@ -156,7 +151,7 @@ class Queue:
         self.late: list[Event] = []
         self._missed: set[str] = set()
         self.epoch = object()  # of the watch: a list that was asked for under another one is ignored
-        self.used_at = self.audited_at = now
+        self.used_at = self.audited_at = now  # when a ticket last waited in it, and when it was last audited
         self.requested_at = -math.inf
         self.failures = 0
 
@@ -169,7 +164,6 @@ class Queue:
     def broken(self) -> None:
         """Events may be missed until it is watched and listed again; the view as it is stays true."""
         self.is_watched = self.is_listed = self.wants_list = False
-        self.late.clear()
 
     def audit(self, now: float) -> None:
         self.wants_list = self._audit = True
@@ -262,15 +256,11 @@ class KeyNames:
         Keys of a name below, and writes of them that are still to arrive, may stand in our folder.
         """
         path = f"{queue.prefix}{folder}"
-        passed: list[int] = []
         while True:
             slot = queue.take_slot(self._burnt.get(path, 0))
             key = f"{path}{self._lease_id:x}-{slot:x}"
             if key not in taken:
-                if passed:
-                    queue.put_back(passed)
                 return slot, key
-            passed.append(slot)
 
     def burn(self, ticket: Ticket) -> None:
         """Its key may still be written, so no ticket of any name is given it again."""

@@ -22,18 +22,19 @@ class Together:
 
     def begin(self, now: float) -> Send | None:
         """The request that creates all keys; None where one of them is not to be written, as when it was cancelled."""
-        sends: list[Send] = []
+        creates: list[Create] = []
+        timeouts: list[float] = []
         try:
             for acquisition in self.acquisitions:
                 step = acquisition.next(now)
                 if not isinstance(step, Send) or not isinstance(step.request, Create):
                     return None
-                sends.append(step)
+                creates.append(step.request)
+                timeouts.append(step.timeout)
         finally:
-            if len(sends) < len(self.acquisitions):
-                self._all_failed([send.request for send in sends], EtcdUnavailable("was not sent"), now)
-        creates = tuple(send.request for send in sends if isinstance(send.request, Create))
-        return Send(CreateAll(creates), min(send.timeout for send in sends))
+            if len(creates) < len(self.acquisitions):
+                self._all_failed(creates, EtcdUnavailable("was not sent"), now)
+        return Send(CreateAll(tuple(creates)), min(timeouts))
 
     def is_held(self) -> bool:
         """Whether all of them hold; raises where one was cancelled."""
@@ -42,7 +43,7 @@ class Together:
             failure = ticket.again()
             if isinstance(failure, LockCancelled):
                 raise failure
-        return all(ticket.stage is Stage.HELD and ticket.failure is None for ticket in tickets)
+        return all(ticket.stage is Stage.HELD for ticket in tickets)
 
     def answered(self, request: CreateAll, answer: list[Written], now: float) -> None:
         for acquisition, create, written in zip(self.acquisitions, request.creates, answer, strict=True):
@@ -55,9 +56,8 @@ class Together:
         for acquisition in self.acquisitions:
             acquisition.unanswered(request)
 
-    def _all_failed(self, creates: Sequence[object], error: EtcdError, now: float) -> None:
+    def _all_failed(self, creates: Sequence[Create], error: EtcdError, now: float) -> None:
         for acquisition, create in zip(self.acquisitions, creates, strict=False):
-            assert isinstance(create, Create)
             acquisition.failed(create, error, now)
 
 

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lock.core.sessions import Session
+from tests.lock.core.small_world import Etcd
+
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
@@ -14,3 +17,9 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def sessions() -> tuple[Session, Session]:
+    etcd = Etcd()
+    return Session(etcd, 1), Session(etcd, 2)

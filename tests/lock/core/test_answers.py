@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lock.core.acquisition import Acquisition, Send, Sleep
-from lock.core.core import Core
-from lock.core.messages import Delete, Follow, ListLease, ListQueues, ReadKeys, Renew, TimeToLive, Unfollow, Written
+from lock.core.acquisition import Sleep
+
+from lock.core.messages import Delete, ListLease, Renew, TimeToLive, Unfollow, Written
 from lock.core.queue import Stage
 from lock.core.together import release_together
 from lock.errors import (
@@ -25,59 +25,9 @@ from lock.errors import (
     SessionLost,
 )
 from lock.model import Event, KeyValue
-from tests.lock.core.small_world import TTL_S, Etcd, Want
+from tests.lock.core.sessions import Session, request_of
+from tests.lock.core.small_world import TTL_S, Want
 from tests.lock.core.worlds import PERMIT, THREE
-
-
-class Session:
-    """A core, and the simulated etcd that answers at once."""
-
-    def __init__(self, etcd: Etcd, number: int) -> None:
-        self.etcd = etcd
-        self.core = Core(number, TTL_S, 0.0, owner=f"session {number}")
-        etcd.grant(number, TTL_S, 0.0)
-
-    def acquisition(self, want: Want | None = None, deadline: float = math.inf, **options: Any) -> Acquisition:
-        want = want or Want()
-        (name,) = want.names
-        return Acquisition(
-            self.core, name[:-1], name, want.terms, want.value, 0.0, deadline=deadline, timeout=1.0, **options
-        )  # fmt: skip
-
-    def go(self, acquisition: Acquisition, now: float = 0.0) -> Sleep | None:
-        """Until it holds, waits or raises."""
-        while isinstance(step := acquisition.next(now), Send):
-            answered: Any = acquisition.answered
-            answered(step.request, self.etcd.serve(step.request, self.core.lease_id), now)
-        return step
-
-    def work(self, now: float) -> list[Any]:
-        """Carry out all that is due; what was commanded."""
-        done: list[Any] = []
-        self.core.poll(now)
-        while self.core.commands:
-            command = self.core.commands.pop(0)
-            done.append(command)
-            if isinstance(command, Delete | ListQueues | ListLease | ReadKeys):
-                self.core.answered(command, self.etcd.serve(command, self.core.lease_id), now)
-                self.core.poll(now)
-            elif isinstance(command, Follow):
-                self.core.following.handle_event(command.prefix, [], now)
-                self.core.poll(now)
-        return done
-
-
-def request_of(acquisition: Acquisition, now: float = 0.0) -> Any:
-    """What it sends now."""
-    step = acquisition.next(now)
-    assert isinstance(step, Send)
-    return step.request
-
-
-@pytest.fixture
-def sessions() -> tuple[Session, Session]:
-    etcd = Etcd()
-    return Session(etcd, 1), Session(etcd, 2)
 
 
 def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: tuple[Session, Session]) -> None:
@@ -369,7 +319,7 @@ def test_where_the_list_of_the_lease_is_denied_the_keys_are_read(sessions: tuple
     lost = session.acquisition(Want(("n/",)))
     request = request_of(lost)
     lost.unanswered(request)
-    session.core.unwritten(lost.ticket, 0.0, in_doubt=True)
+    session.core.unwritten(lost.ticket, 0.0)
     session.core.cancel(lost.ticket, LockCancelled("enough"), 0.0)
     session.work(0.0)
     session.etcd.create_key(request)  # late

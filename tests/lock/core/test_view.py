@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from lock.core.admission import EXCLUSIVE, Admission
 from lock.core.view import QueueView
 from lock.model import Event, KeyValue, Snapshot
+from tests.lock.core.worlds import PERMIT, READ, THREE, WRITE
+
+PERMITS, READERS = PERMIT.terms.rule, READ.terms.rule
+VALUES = {"x": b"", "r": READ.value, "w": WRITE.value, "p": PERMIT.value, "t": THREE.value}
 
 
-def key(name: str, created: int, modified: int | None = None) -> KeyValue:
-    return KeyValue(name, b"", created, modified or created, 1)
+def key(name: str, created: int, modified: int | None = None, value: bytes = b"") -> KeyValue:
+    return KeyValue(name, value, created, modified or created, 1)
 
 
 def gone(name: str, revision: int) -> Event:
@@ -85,3 +90,77 @@ def test_a_key_that_was_overwritten_before_it_was_let_go_does_not_come_back(view
     assert (order(view), view.revision) == ("bc", 11)
     view.apply([gone("a", 12), Event(False, key("a", 13))])
     assert (order(view), view.revision) == ("bca", 13)
+
+
+def test_a_list_of_the_same_revision_heals_a_view_that_was_not_told_all(view: QueueView) -> None:
+    """A watch may leave a DELETE out; and a key that was let go is no part of any list until its DELETE is told."""
+    view.apply([Event(False, key("d", 11))])
+    assert view.replace(Snapshot(11, [B, C, key("d", 11)]))
+    assert order(view) == "bcd"
+    view.discard("b", 5)
+    assert view.replace(Snapshot(12, [B, C]))
+    assert order(view) == "c"
+
+
+def test_events_that_are_known_change_nothing(view: QueueView) -> None:
+    """A list is told ahead of the events that have led to it."""
+    view.apply([gone("b", 9), gone("c", 10), Event(False, key("d", 7))])
+    assert (order(view), view.revision) == ("abc", 10)
+
+
+def test_a_key_that_was_made_anew_stands_behind_all_others(view: QueueView) -> None:
+    """Also where its DELETE was left out; so it does not keep its turn."""
+    view.follow(EXCLUSIVE)
+    assert view.advance() == [(EXCLUSIVE, "a")]
+    view.apply([Event(False, key("a", 11))])
+    assert (order(view), view.create_revision("a"), view.advance()) == ("bca", 11, [(EXCLUSIVE, "b")])
+
+
+@pytest.mark.parametrize(
+    ("rule", "steps"),
+    [
+        pytest.param(EXCLUSIVE, "+ax a; +br; +cx; -b; -a c; -c", id="one after the other, whatever they are"),
+        pytest.param(READERS, "+ar a; +br b; +cw; +dr; -a; -b c; -c d", id="readers together, a writer alone"),
+        pytest.param(READERS, "+aw a; +br; +cr; +ar bc; +dx; -b; -c; -a d", id="a writer that reads from now on"),
+        pytest.param(READERS, "+aw a; +bw; +cr; +br; -a bc; -c; -b", id="a waiter that reads from now on"),
+        pytest.param(READERS, "+ax a; +br; +cx; -z; -c; -a b", id="an unknown key holds alone"),
+        pytest.param(PERMITS, "+ap a; +bp b; +cp; +dp; -b c; -a d; +ep; -d e", id="two permits"),
+        pytest.param(PERMITS, "+ap a; +bt; +cp; -a b; -b c", id="permits of another limit exclude these"),
+    ],
+)  # fmt: skip
+def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
+    """By each change (+KEY KIND, -KEY) those that hold from then on are told once; all others wait; a list tells anew."""
+    view, revision, holds = QueueView(), 1, list[str]()
+    view.replace(Snapshot(revision, []))
+    view.follow(rule)
+    for step in steps.split("; "):
+        change, _, admitted = step.partition(" ")
+        revision, name = revision + 1, change[1]
+        if change[0] == "+":
+            created = view.create_revision(name) or revision
+            view.apply([Event(False, key(name, created, revision, VALUES[change[2]]))])
+        else:
+            view.apply([gone(name, revision)])
+        view.follow(rule)  # once more, which tells nothing anew
+        assert view.advance() == [(rule, each) for each in admitted], step
+        there = order(view)
+        holds = [each for each in [*holds, *admitted] if each in there]
+        assert [each for each in there if view.admits(rule, each)] == sorted(holds), step
+        assert view.has_waiters(rule) is (len(there) > len(holds)), step
+        assert [each for each in "abz" if view.has_no_other(each)] == (
+            ["a", "b", "z"] if not there else [each for each in "ab" if there == each]
+        )
+        if there:
+            view.replace(Snapshot(revision, view.in_order()))
+            assert {each for _, each in view.advance()} == set(holds), step
+
+
+def test_a_conflict_with_the_first_key_is_told_for_each_rule() -> None:
+    """Of another limit than one's own; there is none in an empty queue, nor with a key that is no permit."""
+    view = QueueView()
+    for rule in (EXCLUSIVE, PERMITS, THREE.terms.rule):
+        view.follow(rule)
+    for kind, conflicts in (("", 0), ("x", 0), ("p", 1)):
+        view.replace(Snapshot(2, [key("a", 2, value=VALUES[kind])] if kind else []))
+        assert len(view.conflicts()) == conflicts
+    assert "limit of 2, not 3" in view.conflicts()[THREE.terms.rule]

@@ -46,9 +46,6 @@ class Admission(ABC):
 class Exclusive(Admission):
     """Each key holds alone."""
 
-    def kind(self, kv: KeyValue) -> str | None:
-        return None
-
     def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
         return False
 

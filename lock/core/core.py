@@ -131,7 +131,7 @@ class Core:
     def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
         """The request to write the ticket's key, which is on its way from now on. Stage: WRITING."""
         assert ticket.stage is Stage.WRITING
-        ticket.is_writing = ticket.may_exist = True
+        ticket.is_writing = True
         queue = ticket.queue
         needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
         prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell
@@ -150,14 +150,13 @@ class Core:
         if ticket.stage is Stage.RELEASED:  # with the session
             return True
         if kv is None:  # the lock is not free, so nothing was written
-            ticket.may_exist = ticket.in_doubt
             if ticket.stage is Stage.RELEASING:
                 self.deletions.add(ticket, now)
             self.leave(ticket, now)
             return True
         is_ours = ticket.in_doubt and kv.create_revision > ticket.floor and kv.lease_id == self.lease_id
         if answer.was_there and (was_restored or not is_ours):
-            ticket.in_doubt, ticket.may_exist = True, False
+            ticket.in_doubt = True
             self.reconciler.hurry(now)
             self._drop(ticket)
             return False
@@ -177,7 +176,6 @@ class Core:
         Stages: WRITING; RELEASING, whose key is deleted; else nothing but the doubt is noted.
         """
         ticket.is_writing = False
-        ticket.may_exist = ticket.in_doubt or ticket.created is not None
         if ticket.in_doubt:
             self.reconciler.hurry(now)
         if ticket.stage is Stage.RELEASING:
@@ -189,7 +187,8 @@ class Core:
             return False
         self.following.join(ticket.queue, now)
         view = ticket.queue.view
-        return view is not None and ticket.queue.is_listed and view.has_waiters(ticket.rule)
+        assert view is not None
+        return ticket.queue.is_listed and view.has_waiters(ticket.rule)
 
     def fence(self, ticket: Ticket, now: float) -> None:
         """A transaction relies on the key from now on, so nobody else may hold before it is deleted. Stage: HELD.

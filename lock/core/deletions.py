@@ -44,7 +44,7 @@ class Deletions:
 
     def add(self, ticket: Ticket, now: float, *, may_wait: bool = False) -> None:
         """Have the ticket's key deleted, if it was or may have been written; `may_wait`: in company."""
-        if not ticket.may_exist and ticket.created is None:
+        if ticket.created is None and not ticket.in_doubt:
             self._core.gone(ticket, was_there=True)
             return
         self._wait(_key(ticket), ticket, now + _COMPANY_S if may_wait else now)

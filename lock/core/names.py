@@ -13,7 +13,7 @@ def queue_prefix(name: str) -> str:
 
     Raises InvalidName where it is empty, has an empty part, is longer than 4096 bytes, or cannot be encoded.
     """
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str):
         raise InvalidName(f"the name of a lock is a text that is not empty, such as 'flash-sale/stock'; got {name!r}")
     try:
         length = len(name.encode("utf-8", "surrogateescape"))

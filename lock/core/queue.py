@@ -52,7 +52,6 @@ class Ticket:
     failure: LockError | None = None  # why it waits or holds no more
     is_writing: bool = False
     in_doubt: bool = False  # a write was not answered: it may arrive late, so the key's name is never used again
-    may_exist: bool = False  # its key was or may have been written
     is_fence: bool = False  # a transaction may rely on the key, so no other may hold before it is deleted
     deletion_in_doubt: bool = False  # a deletion was not answered, so the next one may find nothing
     is_unattended: bool = False  # nobody waits for its deletion, so a key that was gone before is logged

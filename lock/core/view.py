@@ -62,7 +62,7 @@ class QueueView:
         fresh = [event for event in events if event.kv.mod_revision > self.revision]
         for deleted, kv in fresh:
             known = self._keys.get(kv.key)
-            if known is not None and (deleted or known.create_revision != kv.create_revision):
+            if known is not None and known.create_revision != kv.create_revision:  # of a deleted key it is 0
                 self._remove(kv.key)
             if deleted:
                 self._discarded.pop(kv.key, None)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+
 import pytest
 
 from lock.core.admission import EXCLUSIVE, Admission
@@ -10,6 +14,16 @@ from lock.model import Event, KeyValue, Snapshot
 from tests.lock.core.worlds import PERMIT, READ, THREE, WRITE
 
 PERMITS, READERS = PERMIT.terms.rule, READ.terms.rule
+
+
+@dataclass(frozen=True)
+class Declared(Admission):
+    """Keys of different kinds hold together."""
+
+    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
+        return kind not in ahead
+
+
 VALUES = {"x": b"", "r": READ.value, "w": WRITE.value, "p": PERMIT.value, "t": THREE.value}
 
 
@@ -124,7 +138,9 @@ def test_a_key_that_was_made_anew_stands_behind_all_others(view: QueueView) -> N
         pytest.param(READERS, "+aw a; +br; +cr; +ar bc; +dx; -b; -c; -a d", id="a writer that reads from now on"),
         pytest.param(READERS, "+aw a; +bw; +cr; +br; -a bc; -c; -b", id="a waiter that reads from now on"),
         pytest.param(READERS, "+ax a; +br; +cx; -z; -c; -a b", id="an unknown key holds alone"),
-        pytest.param(PERMITS, "+ap a; +bp b; +cp; +dp; -b c; -a d; +ep; -d e", id="two permits"),
+        pytest.param(READERS, "+aw a; +ar; +br b; -a; +cr c", id="a writer that reads leaves as a reader"),
+        pytest.param(PERMITS, "+ap a; +ap; +bp b; +cp; +dp; -b c; -a d; +ep; -d e", id="two permits"),
+        pytest.param(Declared(), "+ar a; +bw b; +cr; -a c; +dx; -b; -c d", id="of two kinds, as keys declare them"),
         pytest.param(PERMITS, "+ap a; +bt; +cp; -a b; -b c", id="permits of another limit exclude these"),
     ],
 )  # fmt: skip
@@ -151,8 +167,9 @@ def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
             ["a", "b", "z"] if not there else [each for each in "ab" if there == each]
         )
         if there:
-            view.replace(Snapshot(revision, view.in_order()))
-            assert {each for _, each in view.advance()} == set(holds), step
+            anew = deepcopy(view)
+            assert anew.replace(Snapshot(revision, view.in_order()))
+            assert {each for _, each in anew.advance()} == set(holds), step
 
 
 def test_a_conflict_with_the_first_key_is_told_for_each_rule() -> None:

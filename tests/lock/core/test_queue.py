@@ -1,0 +1,181 @@
+"""The names of keys, and what a queue knows: by itself, one fact after the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from lock.core.admission import EXCLUSIVE
+from lock.core.queue import KeyNames, Queue, Stage, Ticket
+from lock.core.view import QueueView
+from lock.model import Event, KeyValue, Snapshot
+
+
+def key(name: str, created: int) -> KeyValue:
+    return KeyValue(name, b"", created, created, 1)
+
+
+def event(name: str, created: int, *, deleted: bool = False) -> Event:
+    return Event(deleted, key(name, created))
+
+
+def ticket_in(queue: Queue, name: str, created: int | None, stage: Stage = Stage.HELD, slot: int = 1) -> Ticket:
+    ticket = queue.tickets[name] = Ticket(queue, slot, name, EXCLUSIVE, 0, None, stage=stage, created=created)
+    return ticket
+
+
+@pytest.fixture
+def queue() -> Queue:
+    """Followed since second 3, listed at revision 10: a holds, b waits."""
+    queue = Queue("")
+    queue.follow(3.0)
+    queue.watching()
+    queue.take(Snapshot(10, [key("a", 4), key("b", 6)]), 0, 3.0)
+    queue.catch_up()
+    assert queue.is_listed
+    return queue
+
+
+def view_of(queue: Queue) -> QueueView:
+    assert queue.view is not None
+    return queue.view
+
+
+def order(queue: Queue) -> str:
+    return "".join(kv.key for kv in view_of(queue).in_order())
+
+
+def test_the_lowest_free_number_names_the_next_key() -> None:
+    """As others give theirs back; not one that another queue's key has; in the folder, with the lease's number."""
+    names, queue, taken = KeyNames(0xAB), Queue("m/"), {"m/read/ab-3"}
+    tickets = []
+    for number in (1, 2, 4):
+        slot, name = names.take(queue, "read/", taken)
+        assert (slot, name) == (number, f"m/read/ab-{number}")
+        tickets.append(ticket_in(queue, name, 5, slot=slot))
+    for ticket in (tickets[2], tickets[0]):
+        queue.give_back(ticket)
+    assert list(queue.tickets) == ["m/read/ab-2"]
+    assert [names.take(queue, "read/", taken)[0] for _ in range(3)] == [1, 4, 5]
+
+
+def test_a_name_in_doubt_is_never_used_again() -> None:
+    """Nor one below it, in its folder, whichever queue asks; each folder has its own."""
+    names, queue, below = KeyNames(0xAB), Queue("m/"), Queue("m/read/")
+    tickets = [ticket_in(queue, name, 5, slot=slot) for slot, name in (names.take(queue, "read/", ()) for _ in range(3))]
+    queue.give_back(tickets[0])
+    names.burn(tickets[1])
+    names.burn(tickets[0])
+    queue.give_back(tickets[2])
+    assert names.take(queue, "read/", ()) == (3, "m/read/ab-3")
+    assert names.take(below, "", ()) == (3, "m/read/ab-3")
+    assert names.take(queue, "", ()) == (4, "m/ab-4")
+    assert names.take(Queue("n/"), "", ()) == (1, "n/ab-1")
+
+
+def test_a_queue_that_is_followed_anew_does_not_count_what_was_passed_on() -> None:
+    """A key that is being deleted; but a fence counts, and what was never written has no revision."""
+    queue = Queue("")
+    ticket_in(queue, "a", 4, Stage.RELEASING)
+    ticket_in(queue, "b", 5, Stage.RELEASING).is_fence = True
+    ticket_in(queue, "c", None, Stage.RELEASING)
+    ticket_in(queue, "d", 7)
+    queue.follow(3.0)
+    assert (queue.used_at, queue.audited_at, queue.failures) == (3.0, 3.0, 0)
+    assert not (queue.is_watched or queue.is_listed or queue.wants_list or queue.has_missed())
+    queue.take(Snapshot(9, [key(*each) for each in (("a", 4), ("b", 5), ("c", 6), ("d", 7))]), 0, 4.0)
+    assert order(queue) == "bcd"
+    assert view_of(queue).advance() == [(EXCLUSIVE, "b")]
+
+
+def test_events_wait_for_the_list_that_follows_their_watch(queue: Queue) -> None:
+    """Those of an older watch are dropped, and a list of its time is known by its epoch."""
+    epoch = queue.epoch
+    assert queue.apply([event("c", 11)])
+    assert order(queue) == "abc"
+    queue.broken()
+    assert not (queue.is_watched or queue.is_listed or queue.wants_list)
+    assert not queue.apply([event("d", 12)])
+    for _ in range(2):  # told twice
+        queue.watching()
+        assert (queue.is_watched, queue.is_listed, queue.wants_list) == (True, False, True)
+        assert queue.epoch is not epoch
+        epoch = queue.epoch
+    assert not queue.apply([event("e", 14)])
+    assert order(queue) == "abc"
+    assert queue.take(Snapshot(13, [key("b", 6)]), 0, 5.0)
+    queue.catch_up()
+    assert order(queue) == "be"
+    assert queue.is_listed
+    queue.late.append(event("f", 15))
+    queue.catch_up()  # once
+    assert order(queue) == "be"
+
+
+@pytest.mark.parametrize(
+    ("what", "has_missed"), [("no audit", False), ("", True), ("told", False), ("watched again", False)]
+)
+def test_an_audit_tells_a_deletion_that_the_watch_does_not(queue: Queue, what: str, has_missed: bool) -> None:
+    """Once, and only what is not told after all; any other list heals the view, but finds fault with no watch."""
+    queue.trouble, queue.failures = "away", 3
+    if what != "no audit":
+        queue.audit(7.0)
+        assert (queue.wants_list, queue.audited_at) == (True, 7.0)
+    if what == "watched again":
+        queue.watching()
+    queue.take(Snapshot(20, [key("b", 6)]), 0, 8.0)
+    queue.catch_up()
+    assert (queue.trouble, queue.failures, queue.audited_at) == (None, 0, 8.0)
+    if what == "told":
+        queue.apply([event("a", 12, deleted=True)])
+    assert queue.has_missed() is has_missed
+    assert not queue.has_missed()
+    queue.take(Snapshot(21, []), 0, 9.0)
+    assert not queue.has_missed()
+
+
+@pytest.mark.parametrize(
+    ("created", "listed", "shows", "lacks", "settled"),
+    [
+        pytest.param(4, True, True, False, True, id="in the view"),
+        pytest.param(4, False, True, False, False, id="in a view that is not listed"),
+        pytest.param(5, True, False, True, True, id="another key of its name is"),
+        pytest.param(11, True, False, False, False, id="not yet"),
+        pytest.param(10, True, False, True, True, id="not at the view's revision"),
+        pytest.param(None, True, False, False, False, id="not written"),
+        pytest.param(4, None, False, False, False, id="without a view"),
+    ],
+)
+def test_a_view_shows_a_ticket_or_lacks_it(
+    queue: Queue, created: int | None, listed: bool | None, shows: bool, lacks: bool, settled: bool
+) -> None:
+    """By its very key, and as far as the view can know."""
+    if not listed:
+        queue.broken()
+    if listed is None:
+        queue.view = None
+    for name in ("a", "z") if created is None else ("a",):
+        ticket = ticket_in(queue, name, created)
+        assert (queue.shows(ticket), queue.lacks(ticket), queue.is_settled(ticket)) == (shows, lacks, settled)
+    holder = queue.holder()
+    assert (holder and holder.key) == (None if listed is None else "a")
+
+
+@pytest.mark.parametrize(
+    ("change", "is_alone"),
+    [
+        ("", True), ("broken", False), ("unfollowed", False), ("queued", False), ("other key", False),
+        ("its key is not shown yet", True), ("beside a ticket", False), ("beside one that leaves", True),
+    ],
+)  # fmt: skip
+def test_a_hold_is_alone_where_none_can_come_untold(queue: Queue, change: str, is_alone: bool) -> None:
+    """While the view is watched and listed, no other key is there, and no ticket of this session is about to write."""
+    ticket = ticket_in(queue, "a", 4, Stage.QUEUED if change == "queued" else Stage.HELD)
+    gone = {"other key": "", "its key is not shown yet": "ab"}.get(change, "b")
+    queue.apply([event(name, 11 + place, deleted=True) for place, name in enumerate(gone)])
+    if change == "broken":
+        queue.broken()
+    if change == "unfollowed":
+        queue.view = None
+    if "beside" in change:
+        ticket_in(queue, "c", None, Stage.WRITING if change == "beside a ticket" else Stage.RELEASING)
+    assert queue.is_alone(ticket) is is_alone

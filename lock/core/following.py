@@ -109,7 +109,7 @@ class Following:
     def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
         for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
             queue = self.followed.get(prefix)
-            if queue is None or queue.epoch is not epoch or not queue.is_watched:
+            if queue is None or not queue.is_watched or queue.epoch is not epoch:
                 continue  # it was asked for before the watch that it should follow
             snapshot = lists[prefix]
             was_restored = self._core.observe_revision(snapshot.revision, request.known, now)

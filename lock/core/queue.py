@@ -143,13 +143,12 @@ class Queue:
     def follow(self, now: float) -> None:
         """Begin to follow it. A key that is being deleted may have been handed on already, so it counts no more."""
         passed_on = [each for each in self.tickets.values() if each.stage is Stage.RELEASING and not each.is_fence]
-        self.view = QueueView({each.key: each.created for each in passed_on if each.created is not None})
+        self.view = QueueView({each.key: each.created for each in passed_on})
         for ticket in self.tickets.values():
             self.view.follow(ticket.rule)
         self.is_watched = self.is_listed = self.wants_list = self._audit = False
         self.late: list[Event] = []
         self._missed: set[str] = set()
-        self.epoch = object()  # of the watch: a list that was asked for under another one is ignored
         self.used_at = self.audited_at = now  # when a ticket last waited in it, and when it was last audited
         self.requested_at = -math.inf
         self.failures = 0
@@ -157,7 +156,7 @@ class Queue:
     def watching(self) -> None:
         """etcd watches from now on, so it is listed; events come after the list, even if they are told before."""
         self.is_watched, self.is_listed, self.wants_list, self._audit = True, False, True, False
-        self.epoch = object()
+        self.epoch = object()  # a list that was asked for under another one is ignored
         self.late.clear()
 
     def broken(self) -> None:
@@ -187,7 +186,6 @@ class Queue:
         if not self.is_listed:
             self.is_listed = True
             self.view.apply(self.late)
-            self.late = []
 
     def apply(self, events: list[Event]) -> bool:
         """Take events; whether they were."""
@@ -195,8 +193,7 @@ class Queue:
         if not self.is_listed:
             self.late += events
             return False
-        for event in events if self._missed else ():
-            self._missed.discard(event.kv.key)
+        self._missed.difference_update(kv.key for _, kv in events)
         self.view.apply(events)
         return True
 

@@ -26,7 +26,7 @@ class QueueView:
     Not thread-safe: its owner serialises the calls. For `discarded` see `discard`.
     """
 
-    def __init__(self, discarded: Mapping[str, int] = MappingProxyType({})) -> None:
+    def __init__(self, discarded: Mapping[str, int | None] = MappingProxyType({})) -> None:
         self.revision = 0
         self._keys: OrderedDict[str, KeyValue] = OrderedDict()  # a plain dict finds its first key in linear time
         self._discarded = dict(discarded)  # the create revisions of keys whose DELETE is still to be told

@@ -125,21 +125,6 @@ def test_a_key_that_is_gone_is_held_against_the_lease(
         other.go(waits)
 
 
-def test_a_write_that_fails_is_repeated_while_there_is_time(sessions: tuple[Session, Session]) -> None:
-    """Twice at least; then the error says that there was no place in time. One that etcd refuses is not repeated."""
-    session, _ = sessions
-    late = session.acquisition(deadline=0.0)
-    for now in (0.0, 0.1):
-        late.failed(request_of(late, now), EtcdUnavailable("away"), now)
-    with pytest.raises(EtcdUnavailable, match=r"no place in the queue in time: away"):
-        late.next(0.1)
-    refused = session.acquisition()
-    refused.failed(request_of(refused), EtcdDenied("no right"), 0.0)
-    with pytest.raises(EtcdDenied, match="'m': no right"):
-        refused.next(0.0)
-    assert not session.core.tickets
-
-
 @pytest.mark.parametrize(
     ("in_doubt", "created", "lease_id", "revision", "is_ours"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lock.core.acquisition import Sleep
+from lock.core.acquisition import Sleep, Terms
 from lock.core.messages import Delete, ListQueues, Written
 from lock.core.queue import Stage
 from lock.errors import AdmissionConflict, LockLost
@@ -185,14 +185,15 @@ def test_what_the_view_does_not_show_is_not_handed_over(sessions: Sessions, is_f
 
 
 def test_rules_of_one_name_grant_their_own_tickets(sessions: Sessions) -> None:
-    """Two readers hold by the rule of readers; one that takes the name for itself waits."""
+    """A reader holds beside others by the rule of readers; one that wants the name for itself waits, whatever it says."""
     other, session = sessions
-    first = other.acquisition(READ)
-    other.go(first)
-    alone = session.acquisition(Want(("rw/",), READ.terms.__class__(folder="read/")))
-    session.go(alone)
+    for want in (GO, READ):
+        other.go(other.acquisition(want))
+    alone = session.acquisition(Want(("rw/",), Terms(declared=READ.terms.declared)))
     reader = session.acquisition(READ)
-    session.go(reader)
-    assert reader.ticket.stage is Stage.QUEUED
+    for each in (alone, reader):
+        session.go(each)
     session.work(0.0)
-    assert (alone.ticket.stage, reader.ticket.stage) == (Stage.QUEUED, Stage.QUEUED)
+    gone = KeyValue("rw/1-1", b"", 0, 100, 0)
+    session.core.following.handle_event("rw/", [Event(True, gone)], 0.0)
+    assert (alone.ticket.stage, reader.ticket.stage) == (Stage.QUEUED, Stage.HELD)

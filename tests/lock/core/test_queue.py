@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lock.core.admission import EXCLUSIVE
-from lock.core.queue import KeyNames, Queue, Stage, Ticket
+from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket
 from lock.core.view import QueueView
 from lock.model import Event, KeyValue, Snapshot
 
@@ -63,6 +63,7 @@ def test_a_name_in_doubt_is_never_used_again() -> None:
     names, queue, below = KeyNames(0xAB), Queue("m/"), Queue("m/read/")
     tickets = [ticket_in(queue, name, 5, slot=slot) for slot, name in (names.take(queue, "read/", ()) for _ in range(3))]
     queue.give_back(tickets[0])
+    queue.give_back(tickets[1])
     names.burn(tickets[1])
     names.burn(tickets[0])
     queue.give_back(tickets[2])
@@ -94,7 +95,7 @@ def test_events_wait_for_the_list_that_follows_their_watch(queue: Queue) -> None
     assert order(queue) == "abc"
     queue.broken()
     assert not (queue.is_watched or queue.is_listed or queue.wants_list)
-    assert not queue.apply([event("d", 12)])
+    assert not queue.apply([event("d", 15)])  # in a history that was lost with a restore
     for _ in range(2):  # told twice
         queue.watching()
         assert (queue.is_watched, queue.is_listed, queue.wants_list) == (True, False, True)
@@ -106,7 +107,7 @@ def test_events_wait_for_the_list_that_follows_their_watch(queue: Queue) -> None
     queue.catch_up()
     assert order(queue) == "be"
     assert queue.is_listed
-    queue.late.append(event("f", 15))
+    queue.late.append(event("f", 16))
     queue.catch_up()  # once
     assert order(queue) == "be"
 
@@ -149,7 +150,7 @@ def test_a_view_shows_a_ticket_or_lacks_it(
     queue: Queue, created: int | None, listed: bool | None, shows: bool, lacks: bool, settled: bool
 ) -> None:
     """By its very key, and as far as the view can know."""
-    if not listed:
+    if listed is False:
         queue.broken()
     if listed is None:
         queue.view = None
@@ -179,3 +180,13 @@ def test_a_hold_is_alone_where_none_can_come_untold(queue: Queue, change: str, i
     if "beside" in change:
         ticket_in(queue, "c", None, Stage.WRITING if change == "beside a ticket" else Stage.RELEASING)
     assert queue.is_alone(ticket) is is_alone
+
+
+def test_a_queue_waits_while_a_ticket_does_or_something_observes_it() -> None:
+    """A hold, and what is over, does not wait."""
+    queue = Queue("")
+    for stage in Stage:
+        ticket_in(queue, "a", 4, stage)
+        assert queue.waits() is (stage not in (*OVER, Stage.HELD))
+    queue.observers[Observer()] = None
+    assert queue.waits()

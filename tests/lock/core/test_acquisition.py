@@ -1,0 +1,426 @@
+"""An acquisition, step by step: what it sends, how long it sleeps, and how it ends."""
+
+from __future__ import annotations
+
+import gc
+import math
+from typing import Any
+
+import pytest
+
+from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep
+from lock.core.messages import Create, CreateAll, Delete, ListLease, ListQueues, TimeToLive, Written
+from lock.core.queue import Stage
+from lock.core.together import Together, release_together
+from lock.errors import (
+    EtcdDenied,
+    EtcdError,
+    EtcdUnavailable,
+    LeaseNotFound,
+    LockCancelled,
+    LockError,
+    LockLost,
+    LockTimeout,
+    SessionLost,
+)
+from lock.model import KeyValue
+from tests.lock.core.sessions import Session, request_of
+from tests.lock.core.small_world import TTL_S, Want
+from tests.lock.core.worlds import LOCK, READ
+from tests.support.waiting import Patch
+
+Sessions = tuple[Session, Session]
+AWAY = EtcdUnavailable("away")
+
+
+def waiting(sessions: Sessions, want: Want = LOCK, **options: Any) -> Acquisition:
+    """Of the second session, behind a hold of the first one; its queue is listed."""
+    holder, other = sessions
+    first = holder.acquisition()
+    holder.go(first)
+    first.ticket.waiter = None
+    acquisition = other.acquisition(want, **options)
+    other.go(acquisition)
+    other.work(0.0)
+    return acquisition
+
+
+def create(acquisition: Acquisition) -> Create:
+    request = request_of(acquisition)
+    assert isinstance(request, Create)
+    return request
+
+
+def test_a_hold_is_the_leases(sessions: Sessions) -> None:
+    """A turn that comes with the lease's last second is none; before, it is a hold for good."""
+    session, _ = sessions
+    first, late = session.acquisition(), session.acquisition(Want(("n/",)))
+    for each in (first, late):
+        request = create(each)
+        each.answered(request, session.etcd.create_key(request), 0.0)
+    assert first.next(9.9) is None
+    assert first.is_held
+    with pytest.raises(SessionLost, match="could not be kept alive"):
+        late.next(float(TTL_S))
+    assert not late.is_held
+
+
+@pytest.mark.parametrize(
+    ("deadline", "started_s_ago", "timeout"),
+    [
+        pytest.param(math.inf, 0.0, 1.0, id="no deadline"),
+        pytest.param(0.4, 0.5, 0.9, id="what is left of the wait and of a call"),
+        pytest.param(-5.0, 0.5, 0.5, id="a try has a call's time from its start"),
+        pytest.param(0.0, 3.0, FAREWELL_S, id="at least enough to ask"),
+    ],
+)
+def test_a_write_has_the_time_of_the_wait_and_a_call(
+    sessions: Sessions, deadline: float, started_s_ago: float, timeout: float
+) -> None:
+    """And no more than a call's."""
+    acquisition = sessions[0].acquisition(deadline=deadline)
+    step = acquisition.next(started_s_ago)
+    assert isinstance(step, Send)
+    assert step.timeout == pytest.approx(timeout)
+    assert acquisition.next(started_s_ago) == Sleep(started_s_ago + 30.0)  # another thread has gone on in its place
+
+
+@pytest.mark.parametrize(
+    ("deadline", "writes"),
+    [
+        pytest.param(0.5, [0.0, 0.2, 0.4, 0.5], id="to the deadline itself"),
+        pytest.param(0.0, [0.0, 0.1], id="once in any case, for a connection may have been reset"),
+        pytest.param(0.0, [0.9], id="not beyond a call's time"),
+    ],
+)
+def test_a_write_is_repeated_after_a_moment_as_long_as_there_is_time(
+    sessions: Sessions, deadline: float, writes: list[float]
+) -> None:
+    """Where etcd is away; then the error says that there was no place in time."""
+    acquisition = sessions[0].acquisition(deadline=deadline)
+    for now in writes:
+        acquisition.failed(request_of(acquisition, now), AWAY, now)
+        if now != writes[-1]:
+            assert acquisition.next(now + 0.05) == Sleep(now + 0.1)
+    with pytest.raises(EtcdUnavailable, match="'m': no place in the queue in time: away") as raised:
+        acquisition.next(writes[-1])
+    assert raised.value.__cause__ is AWAY
+    assert acquisition.ticket.stage is Stage.RELEASED
+
+
+@pytest.mark.parametrize(
+    ("error", "raises", "is_over"),
+    [(LeaseNotFound("no lease"), SessionLost, True), (EtcdDenied("no right"), EtcdDenied, False)],
+)
+def test_a_write_that_is_refused_ends_the_wait(
+    sessions: Sessions, error: EtcdError, raises: type[LockError], is_over: bool
+) -> None:
+    """One for a lease that etcd does not know ends the session."""
+    session, _ = sessions
+    acquisition = session.acquisition()
+    acquisition.failed(create(acquisition), error, 0.0)
+    with pytest.raises(raises):
+        acquisition.next(0.0)
+    assert (session.core.failure is not None) is is_over
+    assert acquisition.ticket.stage is Stage.RELEASED
+
+
+def test_an_endpoint_that_does_not_answer_leaves_a_doubt_of_a_write_alone(sessions: Sessions) -> None:
+    """Which stays, whatever is asked later."""
+    acquisition = sessions[0].acquisition()
+    acquisition.unanswered(TimeToLive(1))
+    assert not acquisition.ticket.in_doubt
+    acquisition.unanswered(create(acquisition))
+    acquisition.unanswered(TimeToLive(1))
+    assert acquisition.ticket.in_doubt
+
+
+def test_a_wait_that_nobody_has_any_more_is_left(sessions: Sessions) -> None:
+    """An interrupt may leave no more of it than a ticket."""
+    session = sessions[1]
+    acquisition = waiting(sessions)
+    session.core.poll(1.9)
+    ticket = acquisition.ticket
+    assert ticket.stage is Stage.QUEUED
+    del acquisition
+    gc.collect()
+    session.work(2.0)
+    assert (ticket.stage, ticket.failure) == (Stage.RELEASED, None)
+
+
+def test_a_wait_sleeps_until_its_deadline_or_for_a_while(sessions: Sessions) -> None:
+    """The clock of waits may stand still with the machine."""
+    acquisition = waiting(sessions, deadline=40.0)
+    assert acquisition.next(0.0) == Sleep(30.0)
+    assert acquisition.next(9.0) == Sleep(39.0)
+    sessions[1].core.deadline = 100.0
+    assert acquisition.next(39.0) == Sleep(40.0)
+    assert isinstance(acquisition.next(40.0), Send)  # what the holder's lease has left
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_timeout_waits_for_the_list_that_tells_who_holds(sessions: Sessions, is_followed: bool) -> None:
+    """For a call's time, where the queue is followed."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    acquisition = other.acquisition(deadline=0.5)
+    other.go(acquisition)
+    queue = acquisition.ticket.queue
+    queue.trouble = "the watch is denied"
+    if is_followed:
+        assert acquisition.next(0.5) == Sleep(0.5 + FAREWELL_S)
+        assert acquisition.next(1.48) == Sleep(1.5)
+    else:
+        queue.view = None
+    with pytest.raises(LockTimeout, match=r"not acquired within 1\.5 s; holder unknown: the watch is denied") as raised:
+        acquisition.next(1.5)
+    assert raised.value.holder is None
+    assert acquisition.ticket.stage is Stage.RELEASING
+    with pytest.raises(LockTimeout, match=r"1\.5 s"):
+        acquisition.next(2.0)  # the same
+
+
+@pytest.mark.parametrize(
+    ("name", "lease_id", "is_below", "asks"),
+    [("m/0-go", 0, False, False), ("m/below/0-go", 0, True, False), ("m/0-go", 7, False, True)],
+)
+def test_a_timeout_names_the_key_that_holds(
+    sessions: Sessions, name: str, lease_id: int, is_below: bool, asks: bool
+) -> None:
+    """And asks once what its lease has left, if it has one; that of a name below is told apart from another client's."""
+    session, _ = sessions
+    if lease_id:
+        session.etcd.grant(lease_id, 9, 0.0)
+    session.etcd.put(name, b"", lease_id)
+    acquisition = session.acquisition(deadline=1.0)
+    session.go(acquisition)
+    session.work(0.0)
+    if asks:
+        assert acquisition.next(1.0) == Send(TimeToLive(lease_id), FAREWELL_S)
+        acquisition.answered(TimeToLive(lease_id), 9, 1.02)
+    with pytest.raises(LockTimeout) as raised:
+        acquisition.next(1.05)
+    assert raised.value.holder is not None
+    assert (raised.value.holder.key, raised.value.holder.ttl_s) == (name, 9 if asks else None)
+    assert ("belongs to a name below 'm'" in str(raised.value)) is is_below
+    assert "within 3.0 s" in str(acquisition.timed_out(5.0, None, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("answer", "raises"), [(-1, SessionLost), (0, LockLost), (AWAY, LockLost), ("lost", SessionLost)]
+)
+def test_a_wait_whose_key_is_gone_asks_for_its_own_lease_once(
+    sessions: Sessions, answer: Any, raises: type[LockError]
+) -> None:
+    """Unless it knows already that the session is over."""
+    session = sessions[1]
+    acquisition = waiting(sessions)
+    session.core.key_deleted(acquisition.ticket, 0.0)
+    if answer == "lost":
+        session.core.lose("is gone")
+    else:
+        assert request_of(acquisition) == TimeToLive(2)
+        tell: Any = acquisition.failed if answer is AWAY else acquisition.answered
+        tell(TimeToLive(2), answer, 0.0)
+    with pytest.raises(raises):
+        acquisition.next(0.0)
+
+
+def test_a_cancelled_wait_asks_nobody(sessions: Sessions) -> None:
+    """It raises why, each time a new exception."""
+    acquisition = waiting(sessions)
+    failure = LockCancelled("enough")
+    sessions[1].core.cancel(acquisition.ticket, failure, 0.0)
+    for _ in range(2):
+        with pytest.raises(LockCancelled, match="enough") as raised:
+            acquisition.next(0.0)
+        assert raised.value is not failure
+
+
+def test_a_holder_is_its_own_key_for_those_behind_it(sessions: Sessions) -> None:
+    """While it waits, the one that the view shows first."""
+    session = sessions[1]
+    acquisition = waiting(sessions)
+    first = acquisition.holder()
+    assert first is not None
+    assert first.key == "m/1-1"
+    session.core.grants.grant(acquisition.ticket, acquisition.ticket.created)
+    created = acquisition.ticket.created
+    assert created is not None
+    assert acquisition.holder() == KeyValue("m/2-1", b"{}", created, created, 2)
+
+
+@pytest.mark.parametrize("explains", [False, True])
+def test_a_try_writes_nothing_where_the_lock_is_taken(sessions: Sessions, explains: bool) -> None:
+    """One request; it lists the queue once to say who holds; a free lock it has at once, whoever comes behind."""
+    holder, other = sessions
+    free = holder.acquisition(deadline=0.0, tries=True)
+    request = create(free)
+    assert (request.if_free, request.lists) == (True, False)
+    answer = holder.etcd.create_key(request)
+    other.etcd.put("m/2-9", b"", 2)
+    free.unanswered(request)
+    free.failed(request, AWAY, 0.0)
+    request = request_of(free, 0.1)
+    free.answered(request, holder.etcd.create_key(request), 0.1)
+    assert free.next(0.1) is None
+    assert (free.is_held, free.ticket.created) == (True, answer.kv and answer.kv.create_revision)
+    taken = other.acquisition(deadline=0.0, tries=True, explains=explains)
+    request = create(taken)
+    taken.answered(request, other.etcd.create_key(request), 0.0)
+    assert len(holder.etcd.keys) == 2
+    if explains:
+        listing = request_of(taken)
+        assert listing == ListQueues(("m/",), (0,), taken.ticket.floor)
+        taken.answered(listing, other.etcd.list_queues(listing), 0.0)
+        with pytest.raises(LockTimeout, match=r"m/1-1"):
+            other.go(taken)
+    else:
+        assert taken.next(0.0) is None
+    assert not taken.is_held
+    assert not other.core.tickets
+
+
+@pytest.mark.parametrize("is_overtaken", [False, True])
+def test_a_try_joins_those_that_it_may_hold_with(sessions: Sessions, is_overtaken: bool) -> None:
+    """By a second write, which is repeated once as the first; it leaves again if a writer has come between."""
+    holder, other = sessions
+    holder.go(holder.acquisition(READ))
+    tries = other.acquisition(READ, deadline=0.0, tries=True)
+    request = create(tries)
+    assert (request.if_free, request.lists) == (True, True)
+    tries.answered(request, other.etcd.create_key(request), 0.0)
+    request = create(tries)
+    assert (request.if_free, request.lists) == (False, True)
+    tries.failed(request, AWAY, 0.0)
+    assert tries.next(0.0) == Sleep(0.1)
+    if is_overtaken:
+        other.etcd.put("rw/0-go", b"", 0)
+    request = request_of(tries, 0.1)
+    tries.answered(request, other.etcd.create_key(request), 0.1)
+    assert tries.next(0.1) is None
+    assert tries.is_held is not is_overtaken
+    other.work(0.1)
+    assert len(other.etcd.keys) == 2
+    assert tries.ticket.queue.view is None
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_wait_whose_name_is_in_use_begins_again_with_another(
+    sessions: Sessions, is_refused: bool, is_left: bool
+) -> None:
+    """For the same thread; unless it waits no more, or the session waits for nobody."""
+    session, _ = sessions
+    acquisition = session.acquisition(owner=7)
+    before, request = acquisition.ticket, create(acquisition)
+    before.wake, before.where = print, "shop.py:12"
+    session.etcd.put(before.key, b"", 1)
+    if is_left:
+        acquisition.leave(0.0)
+    if is_refused:
+        session.core.refusal = LockCancelled("closing")
+    acquisition.answered(request, session.etcd.create_key(request), 0.0)
+    again = acquisition.ticket
+    assert (again is before) is (is_refused or is_left)
+    if is_refused and not is_left:
+        with pytest.raises(LockCancelled, match="closing"):
+            acquisition.next(0.0)
+    elif is_left:
+        assert acquisition.next(0.0) is None
+    else:
+        assert (again.wake, again.waiter, again.where) == (print, before.waiter, "shop.py:12")
+        assert (again.key, again.owner) == ("m/1-2", 7)
+        session.go(acquisition)
+        assert again.stage is Stage.QUEUED
+    (listing,) = [each for each in _commands(session, 0.25) if isinstance(each, ListLease)]
+    assert before.key not in listing.tickets
+
+
+def _commands(session: Session, now: float) -> list[Any]:
+    session.core.poll(now)
+    return list(session.core.commands)
+
+
+# Several at once
+
+
+def together(session: Session, *names: str) -> Together:
+    made = Together()
+    made.acquisitions = [session.acquisition(Want((name,)), deadline=0.0, tries=True) for name in names]
+    return made
+
+
+@pytest.mark.parametrize("what", ["free", "taken", "unanswered", "lost"])
+def test_names_are_taken_together_or_not_at_all(sessions: Sessions, what: str) -> None:
+    """In one request, which each of them hears of; nothing is left where one of them was taken."""
+    holder, session = sessions
+    both = together(session, "a/", "b/")
+    if what == "taken":
+        holder.go(holder.acquisition(Want(("b/",))))
+    both.acquisitions[0].timeout = 0.7
+    step = both.begin(0.0)
+    assert step is not None
+    assert step.timeout == 0.7
+    request = step.request
+    assert isinstance(request, CreateAll)
+    assert [each.key for each in request.creates] == ["a/2-1", "b/2-1"]
+    assert not both.is_held()
+    if what == "unanswered":
+        both.unanswered(request)
+        both.failed(request, AWAY, 0.0)
+    else:
+        both.answered(request, session.etcd.create_all(request), 0.0)
+    tickets = [each.ticket for each in both.acquisitions]
+    if what == "lost":
+        session.core.key_deleted(tickets[0], 0.0)
+    assert both.is_held() is (what == "free")
+    assert [ticket.in_doubt for ticket in tickets] == [what == "unanswered"] * 2
+    assert not any(ticket.is_writing for ticket in tickets)
+    for each in both.acquisitions:
+        each.leave(0.0)
+    session.work(0.0)
+    assert not [key for key in session.etcd.keys if "2-1" in key]
+    assert not session.core.tickets
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("what", ["cancelled", "left", "deleted"])
+def test_names_are_not_asked_for_where_one_is_not_wanted_any_more(sessions: Sessions, place: int, what: str) -> None:
+    """And none of them is being written then; who has cancelled it is told."""
+    session, _ = sessions
+    both = together(session, "a/", "b/")
+    tickets = [each.ticket for each in both.acquisitions]
+    if what == "cancelled":
+        session.core.cancel(tickets[place], LockCancelled("enough"), 0.0)
+        for method in (lambda: both.begin(0.0), both.is_held):
+            with pytest.raises(LockCancelled, match="enough"):
+                method()
+    else:
+        (session.core.leave if what == "left" else session.core.key_deleted)(tickets[place], 0.0)
+        assert both.begin(0.0) is None
+        assert not both.is_held()
+    assert not any(ticket.is_writing for ticket in tickets)
+
+
+@pytest.mark.parametrize(
+    ("most", "groups"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3])]
+)
+def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, most: int, groups: list[int]) -> None:
+    """As many as one transaction takes; what is handed over within the session, or not waited for, goes by itself."""
+    monkeypatch.setattr("lock.core.together.MOST", most)
+    session, other = sessions
+    holds = [session.acquisition(Want((name,))) for name in ("a/", "b/", "c/")]
+    for hold in holds:
+        session.go(hold)
+    tickets = [hold.ticket for hold in holds]
+    requests, attended, failures = release_together(session.core, tickets, 0.0, waits=True)
+    assert [len(request.keys) for request in requests] == groups
+    assert [ticket for request in requests for ticket in request.tickets] == attended == tickets
+    assert [key for request in requests for key in request.keys] == [(each.key, each.created) for each in tickets]
+    assert not failures
+    mine = other.acquisition()
+    other.go(mine)
+    assert release_together(other.core, [mine.ticket], 0.0, waits=False) == ([], [], [])
+    other.work(0.0)
+    assert mine.ticket.stage is Stage.RELEASED

@@ -1,0 +1,395 @@
+"""The core, told one fact after the other: what each method accepts, and what it does in all other stages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from lock.core.acquisition import Sleep
+from lock.core.core import Core
+from lock.core.messages import Delete, Deleted, Follow, ListLease, ListQueues, ReadKeys, Renew, Unfollow, Written
+from lock.core.queue import Observer, Queue, Stage, Ticket
+from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockLost, NotHeld, SessionLost
+from lock.model import Event, KeyValue, Snapshot
+from tests.lock.core.sessions import Session, request_of
+from tests.lock.core.small_world import TTL_S, Want
+from tests.lock.core.worlds import READ
+
+Sessions = tuple[Session, Session]
+STAGES = list(Stage)
+
+
+class Notes(Observer):
+    """What an observer is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def poll(self, now: float) -> float:
+        return 1.5
+
+    def refuse(self, failure: LockError, now: float) -> None:
+        self.told.append(failure)
+
+    def lose(self, failure: LockError) -> None:
+        self.told.append(failure)
+
+    def look(self, queue: Queue, now: float) -> None:
+        self.told.append(queue)
+
+
+@pytest.fixture
+def core(sessions: Sessions) -> Core:
+    return sessions[0].core
+
+
+def ticket_at(session: Session, stage: Stage, *, in_doubt: bool = False) -> Ticket:
+    """A ticket of `m/` that has come so far; RELEASED: its key was deleted."""
+    core = session.core
+    acquisition = session.acquisition()
+    ticket = acquisition.ticket
+    if stage is Stage.WRITING:
+        core.creation(ticket, b"", if_free=False)
+    elif stage is Stage.QUEUED:
+        session.etcd.put("m/0", b"", 0)
+        session.go(acquisition)
+    else:
+        session.go(acquisition)
+    if stage is Stage.RELEASING:
+        core.leave(ticket, 0.0)
+    if stage is Stage.RELEASED:
+        deletion = core.release(ticket, 0.0)
+        assert deletion is not None
+        core.deletions.answered(deletion, session.etcd.delete_keys(deletion), 0.0)
+    assert ticket.stage is stage
+    ticket.waiter = None
+    ticket.in_doubt = in_doubt
+    core.changes.clear()
+    core.commands.clear()
+    core.is_early = False
+    return ticket
+
+
+def put(ticket: Ticket, created: int, lease_id: int = 1) -> KeyValue:
+    return KeyValue(ticket.key, b"", created, created, lease_id)
+
+
+def commanded(core: Core, kind: type, now: float = 0.0) -> list[Any]:
+    """The commands of this kind that are given by then."""
+    core.poll(now)
+    return [each for each in core.commands if isinstance(each, kind)]
+
+
+def test_a_lease_is_ours_for_its_time_after_the_sending_of_a_renewal(core: Core) -> None:
+    """Renewals are told in any order; none counts from the deadline on."""
+    assert (core.remaining(4.0), core.remaining(11.0)) == (6.0, 0.0)
+    core.renewed(3.0, TTL_S, 5.0)
+    core.renewed(1.0, TTL_S, 6.0)
+    assert core.deadline == 13.0
+    core.ensure(12.9)
+    core.renewed(12.0, TTL_S, 13.0)
+    assert core.deadline == 13.0
+    with pytest.raises(SessionLost, match="could not be kept alive for 10 s"):
+        core.ensure(13.0)
+    assert core.remaining(5.0) == 0.0
+    for now in (5.0, 14.0):
+        with pytest.raises(SessionLost):
+            core.begin("m/", "", READ.terms.rule, now)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None:
+    """On its very second; whoever acquires, holds, waits or observes is told, and what is answered then is nothing."""
+    session, _ = sessions
+    ticket, notes = ticket_at(session, stage), Notes()
+    core, queue = session.core, ticket.queue
+    core.observers[notes] = None
+    core.following.join(core.begin("n/", "", READ.terms.rule, 0.0).queue, 0.0)
+    assert core.poll(float(TTL_S)) == math.inf
+    assert core.failure is not None
+    assert (ticket.stage, ticket in core.changes) == (Stage.RELEASED, stage is not Stage.RELEASED)
+    assert (type(ticket.failure) is SessionLost) is (stage is not Stage.RELEASED)
+    assert notes.told == [core.failure]
+    assert not core.observers
+    assert not core.tickets
+    assert not core.queues
+    assert not core.following.followed
+    assert core.commands[-1] == Unfollow("n/")
+    core.changes.clear()
+    core.commands.clear()
+    core.answered(ListQueues(("n/",), (0,), 0), {"n/": Snapshot(5, [])}, 11.0)
+    core.failed(ListLease({}), EtcdUnavailable("away"), 11.0)
+    assert core.written(ticket, Written(put(ticket, 9), 1, None, 9, was_there=True), 11.0)
+    core.gone(ticket, was_there=True)
+    assert ticket.stage is Stage.RELEASED
+    assert not core.changes
+    assert not core.commands
+
+
+def test_the_first_refusal_stays(sessions: Sessions) -> None:
+    """Waits are cancelled and observers are told; nobody begins any more."""
+    session, _ = sessions
+    notes, first = Notes(), LockCancelled("closing")
+    waiting, held = ticket_at(session, Stage.WRITING), ticket_at(session, Stage.HELD)
+    session.core.observers[notes] = None
+    session.core.refuse(first, 0.0)
+    session.core.refuse(LockCancelled("once more"), 0.0)
+    assert (waiting.failure, held.failure, notes.told[0]) == (first, None, first)
+    with pytest.raises(LockCancelled, match="closing"):
+        session.core.ensure_open(0.0)
+
+
+def test_a_ticket_joins_the_queue_of_its_name(core: Core) -> None:
+    """With a key of its own; its rule is followed and observers look; what is known already is not its business."""
+    notes = Notes()
+    core.revision = 7
+    first = core.begin("m/", "", READ.terms.rule, 0.0, owner="me")
+    core.following.join(first.queue, 0.0)
+    first.queue.observers[notes] = None
+    again = core.begin("m/", "", Want().terms.rule, 0.0)
+    assert again.queue is first.queue
+    assert (first.key, again.key, first.owner, first.floor) == ("m/1-1", "m/1-2", "me", 7)
+    assert core.tickets == first.queue.tickets == {first.key: first, again.key: again}
+    assert notes.told == [first.queue]
+    view = first.queue.view
+    assert view is not None
+    assert not view.has_waiters(again.rule)
+
+
+@pytest.mark.parametrize(
+    ("known", "options", "counts"),
+    [
+        pytest.param("m/0", {}, False, id="others are in its way, and the watch will tell"),
+        pytest.param("m/0", {"if_free": True}, True, id="a try"),
+        pytest.param("m/0", {"lists": True}, True, id="its list is wanted"),
+        pytest.param("", {}, True, id="the queue is free"),
+        pytest.param("m/0", {"break": True}, True, id="the view is not listed"),
+        pytest.param(None, {}, True, id="the queue is not followed"),
+    ],
+)
+def test_a_write_counts_the_queue_where_no_watch_tells_the_turn(
+    sessions: Sessions, known: str | None, options: dict[str, bool], counts: bool
+) -> None:
+    """What stands before its key."""
+    session, _ = sessions
+    if known:
+        session.etcd.put(known, b"", 0)
+    acquisition = session.acquisition()
+    ticket = acquisition.ticket
+    if known is not None:
+        session.core.following.join(ticket.queue, 0.0)
+        session.work(0.0)
+    if options.pop("break", False):
+        ticket.queue.broken()
+    request = session.core.creation(ticket, b"v", if_free=options.get("if_free", False), lists=options.get("lists", False))
+    assert (request.prefix, ticket.is_writing) == ("m/" if counts else "", True)
+    assert request[:3] == (ticket.key, b"v", 1)
+    assert (request.lists, request.if_free) == (options.get("lists", False), options.get("if_free", False))
+
+
+@pytest.mark.parametrize("stage", [Stage.WRITING, Stage.RELEASING])
+@pytest.mark.parametrize("in_doubt", [False, True])
+@pytest.mark.parametrize("what", ["not free", "failed", "written", "another key"])
+def test_a_write_is_answered_once_the_wait_is_over_or_before(
+    sessions: Sessions, stage: Stage, in_doubt: bool, what: str
+) -> None:
+    """What was or may have been written is deleted where nobody waits; and a doubt is looked into, and its name burnt."""
+    session, _ = sessions
+    core = session.core
+    ticket = ticket_at(session, Stage.WRITING, in_doubt=in_doubt)
+    if stage is Stage.RELEASING:
+        core.leave(ticket, 0.0)
+        assert commanded(core, Delete) == []  # while it is being written
+    core.changes.clear()
+    if what == "failed":
+        core.unwritten(ticket, 0.0)
+    else:
+        kv = None if what == "not free" else put(ticket, 5, 2 if what == "another key" else 1)
+        is_ours = core.written(ticket, Written(kv, 1, None, 5, was_there=what == "another key"), 0.0)
+        assert is_ours is (what != "another key")
+        assert core.revision == 5
+    assert not ticket.is_writing
+    deletions = commanded(core, Delete)
+    if what == "another key":
+        assert (ticket.stage, deletions) == (Stage.RELEASED, [])
+    elif what == "written":
+        assert ticket.created == 5
+        assert (ticket.stage is Stage.HELD) is (stage is Stage.WRITING)
+        assert [each.keys for each in deletions] == ([] if stage is Stage.WRITING else [((ticket.key, 5),)])
+    elif what == "failed" and stage is Stage.WRITING:
+        assert (ticket.stage, deletions) == (Stage.WRITING, [])
+        core.leave(ticket, 0.0)
+    else:
+        assert [each.keys for each in deletions] == ([((ticket.key, None),)] if in_doubt else [])
+        assert ticket.stage is (Stage.RELEASING if in_doubt else Stage.RELEASED)
+    assert (ticket in core.changes) is (stage is Stage.WRITING or ticket.stage is Stage.RELEASED)
+    is_looked_into = what == "another key" or (what == "failed" and in_doubt)
+    assert bool(commanded(core, ListLease, 0.25)) is is_looked_into
+    if ticket.stage is Stage.RELEASED:
+        assert ticket.key not in core.tickets
+        again = core.begin("m/", "", ticket.rule, 0.0)
+        assert (again.key == ticket.key) is (what != "another key" and not in_doubt)
+
+
+def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(sessions: Sessions) -> None:
+    """The first key was deleted by hand: its loss is told, and both keys are deleted."""
+    session, _ = sessions
+    core, ticket = session.core, ticket_at(session, Stage.WRITING, in_doubt=True)
+    core.grants.grant(ticket, 5)
+    assert core.written(ticket, Written(put(ticket, 5), 1, None, 5), 0.0)
+    assert (ticket.stage, ticket.failure) == (Stage.HELD, None)
+    assert core.written(ticket, Written(put(ticket, 7), 1, None, 7), 0.0)
+    assert type(ticket.failure) is LockLost
+    (deletion,) = commanded(core, Delete)
+    assert deletion.keys == ((ticket.key, 5), (ticket.key, 7))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_who_waits_is_known_by_a_holder_alone(sessions: Sessions, stage: Stage) -> None:
+    """As far as the queue is listed, which is followed from then on."""
+    session, _ = sessions
+    ticket = ticket_at(session, stage)
+    core, queue = session.core, ticket.queue
+    if stage is not Stage.HELD:
+        was_followed = queue.view is not None
+        assert not core.contended(ticket, 0.0)
+        assert (queue.view is not None) is was_followed
+        return
+    assert not core.contended(ticket, 0.0)
+    assert core.commands == [Follow("m/")]
+    session.work(0.0)
+    assert not core.contended(ticket, 1.0)
+    assert queue.used_at == 1.0
+    other = put(ticket, 50)._replace(key="m/other")
+    core.following.handle_event("m/", [Event(False, other)], 1.0)
+    assert core.contended(ticket, 1.0)
+    queue.broken()
+    assert not core.contended(ticket, 1.0)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_fence_and_a_release_are_of_a_hold_alone(sessions: Sessions, stage: Stage) -> None:
+    """In all other stages they raise why, and change nothing."""
+    session, _ = sessions
+    core, ticket = session.core, ticket_at(session, stage)
+    if stage is Stage.HELD:
+        core.fence(ticket, 0.0)
+        assert ticket.is_fence
+        request = core.release(ticket, 0.0)
+        assert request is not None
+        assert request.keys == ((ticket.key, ticket.created),)
+        assert (ticket.stage, ticket.is_unattended, core.changes) == (Stage.RELEASING, False, [])
+        return
+    for method in (core.fence, core.release):
+        with pytest.raises(NotHeld, match="was given up before"):
+            method(ticket, 0.0)
+    assert (ticket.stage, ticket.is_fence) == (stage, False)
+
+
+def test_a_hold_that_nobody_waits_for_goes_by_itself(sessions: Sessions) -> None:
+    """Its deletion is sent at the next look."""
+    session, _ = sessions
+    ticket = ticket_at(session, Stage.HELD)
+    assert session.core.release(ticket, 0.0, waits=False) is None
+    assert ticket.is_unattended
+    (deletion,) = commanded(session.core, Delete)
+    assert deletion.tickets == (ticket,)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("what", ["leave", "cancel", "key_deleted", "gone"])
+def test_what_ends_a_ticket_ends_it_once(sessions: Sessions, stage: Stage, what: str) -> None:
+    """A wait or a hold by `leave` and a lost key; by `cancel` a wait alone; and its key's end is the end of all."""
+    session, _ = sessions
+    core, ticket = session.core, ticket_at(session, stage)
+    is_over = stage in (Stage.RELEASING, Stage.RELEASED)
+    failure = LockCancelled("enough")
+    if what == "gone":
+        if not is_over:
+            return
+        core.gone(ticket, was_there=False)
+        assert ticket.stage is Stage.RELEASED
+        assert ticket.was_there is (stage is Stage.RELEASED)
+        assert core.changes == ([ticket] if stage is Stage.RELEASING else [])
+        assert not core.tickets
+        assert not core.queues
+        return
+    core.cancel(ticket, failure, 0.0) if what == "cancel" else getattr(core, what)(ticket, 0.0)
+    ends = not is_over and (what != "cancel" or stage is not Stage.HELD)
+    assert ticket.stage is (Stage.RELEASING if ends else stage)
+    assert core.changes == ([ticket] if ends else [])
+    assert (Renew() in core.commands) is (ends and what == "key_deleted")
+    assert (type(ticket.failure) is LockLost) is (ends and what == "key_deleted")
+    assert (ticket.failure is failure) is (ends and what == "cancel")
+    if ticket.failure is not None:
+        with pytest.raises(type(ticket.failure)):
+            core.check(ticket, 0.0)
+    is_sent = stage is not Stage.RELEASED and (ends or is_over) and stage is not Stage.WRITING
+    assert len(commanded(core, Delete)) == is_sent
+
+
+def test_a_queue_is_forgotten_with_its_last_ticket(sessions: Sessions) -> None:
+    """Unless it is followed; then when it is followed no more."""
+    session, _ = sessions
+    core, first, second = session.core, ticket_at(session, Stage.HELD), ticket_at(session, Stage.QUEUED)
+    for ticket in (first, second):
+        core.leave(ticket, 0.0)
+    core.gone(first, was_there=True)
+    assert first.queue.tickets == {second.key: second}
+    core.gone(second, was_there=True)
+    assert list(core.queues) == ["m/"]
+    core.following.unfollow(first.queue)
+    assert not core.queues
+
+
+def test_an_endpoint_that_does_not_answer_may_have_deleted(sessions: Sessions) -> None:
+    """A deletion alone leaves a doubt."""
+    session, _ = sessions
+    ticket = ticket_at(session, Stage.RELEASING)
+    session.core.unanswered(ListLease({}))
+    (deletion,) = commanded(session.core, Delete)
+    assert not ticket.deletion_in_doubt
+    session.core.unanswered(deletion)
+    assert ticket.deletion_in_doubt
+    session.core.answered(deletion, Deleted([False], 5), 0.0)
+    assert (ticket.stage, ticket.was_there) == (Stage.RELEASED, True)
+
+
+def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) -> None:
+    """Then nothing that is known counts: tickets are read, queues listed. A higher one is kept, an old answer is not."""
+    session, _ = sessions
+    core, ticket = session.core, ticket_at(session, Stage.QUEUED)
+    core.following.handle_event("m/", [], 0.0)
+    session.work(0.0)
+    assert not core.observe_revision(20, 5, 0.0)
+    assert not core.observe_revision(10, 10, 0.0)
+    assert core.revision == 20
+    late = core.begin("m/", "", ticket.rule, 0.0)
+    late.granted_at = 20
+    assert core.observe_revision(9, 10, 0.0)
+    assert (core.revision, late.floor, late.granted_at) == (9, 0, 0)
+    assert ticket.queue.wants_list
+    (listing,) = commanded(core, ListLease, 0.25)
+    core.answered(listing, session.etcd.list_lease(1), 0.25)
+    assert [list(each.tickets) for each in commanded(core, ReadKeys, 0.25)] == [[ticket.key]]
+
+
+def test_a_look_says_when_the_next_one_is_due(sessions: Sessions) -> None:
+    """Of the lease's end, observers, queues that are followed, deletions and the lease's keys: whatever comes first."""
+    session, _ = sessions
+    core = session.core
+    core.observers[Observer()] = None  # to which nothing is ever due
+    assert core.poll(0.0) == 2.0  # the lease's keys
+    ticket = ticket_at(session, Stage.HELD)
+    core.contended(ticket, 0.0)
+    session.work(0.0)
+    assert core.poll(0.5) == 1.0
+    core.observers[Notes()] = None
+    assert core.poll(1.0) == 1.5
+    core.observers.clear()
+    assert core.poll(1.25) == 2.0
+    core.commands.clear()
+    assert core.poll(5.25) == 7.25  # no queue is followed any more, and the list of the lease is under way
+    assert core.poll(9.5) == TTL_S

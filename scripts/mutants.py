@@ -1,8 +1,8 @@
 """`make mutants ARGS=lock/core`: takes out statements and conditions one by one, and prints those that no test misses.
 
 mutmut runs the tests of the folder on each mutant, in `mutants/`, and goes on where it was stopped; `make clean` begins
-anew. `ARGS=lock/core/view.py` tries one file, `ARGS="app/sales 200"` a sample. `scripts/mutants.txt` lists what may live:
-a line for each, below one with # that says why.
+anew. `ARGS=lock/core/view.py` tries one file, `ARGS="app/sales 200"` a sample. `scripts/mutants.txt` lists what may
+live: a line for each, below one with # that says why.
 """
 
 from __future__ import annotations

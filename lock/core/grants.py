@@ -1,9 +1,9 @@
 """What makes a ticket a hold.
 
 A ticket holds when (1) etcd has counted no other key after its own was written, for later keys have higher revisions;
-(2) the view of the queue admits its key; or (3) the list of the step that has written its key does. The proof for (2) and (3)
-stands in `lock.core.view`. A hold that ends is handed to the next ticket of this session before its key is deleted,
-where the view has been listed and shows that key: while it is there, no other process has its turn.
+(2) the view of the queue admits its key; or (3) the list of the step that has written its key does. The proof for (2)
+and (3) stands in `lock.core.view`. A hold that ends is handed to the next ticket of this session before its key is
+deleted, where the view has been listed and shows that key: while it is there, no other process has its turn.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep
-from lock.core.messages import Create, CreateAll, Delete, ListLease, ListQueues, TimeToLive, Written
+from lock.core.messages import Create, CreateAll, ListLease, ListQueues, TimeToLive
 from lock.core.queue import Stage
 from lock.core.together import Together, release_together
 from lock.errors import (
@@ -187,7 +187,7 @@ def test_a_timeout_waits_for_the_list_that_tells_who_holds(sessions: Sessions, i
 def test_a_timeout_names_the_key_that_holds(
     sessions: Sessions, name: str, lease_id: int, is_below: bool, asks: bool
 ) -> None:
-    """And asks once what its lease has left, if it has one; that of a name below is told apart from another client's."""
+    """And asks once what its lease has left, if it has one; that of a name below is told apart."""
     session, _ = sessions
     if lease_id:
         session.etcd.grant(lease_id, 9, 0.0)
@@ -403,9 +403,7 @@ def test_names_are_not_asked_for_where_one_is_not_wanted_any_more(sessions: Sess
     assert not any(ticket.is_writing for ticket in tickets)
 
 
-@pytest.mark.parametrize(
-    ("most", "groups"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3])]
-)
+@pytest.mark.parametrize(("most", "groups"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3])])
 def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, most: int, groups: list[int]) -> None:
     """As many as one transaction takes; what is handed over within the session, or not waited for, goes by itself."""
     monkeypatch.setattr("lock.core.together.MOST", most)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import Any
 
 import pytest
 
 from lock.core.acquisition import Sleep
-
 from lock.core.messages import Delete, ListLease, Renew, TimeToLive, Unfollow, Written
 from lock.core.queue import Stage
 from lock.core.together import release_together
@@ -18,7 +16,6 @@ from lock.errors import (
     EtcdDenied,
     EtcdUnavailable,
     LockCancelled,
-    LockError,
     LockLost,
     LockTimeout,
     NotHeld,
@@ -41,6 +38,7 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: tupl
     assert first.waits_for_itself() is None
     assert session.acquisition(owner=7).waits_for_itself() == "shop.py:12"
     assert session.acquisition(owner=8).waits_for_itself() is None
+    session.go(session.acquisition(PERMIT, owner=7))
     assert session.acquisition(PERMIT, owner=7).waits_for_itself() is None
 
 
@@ -108,23 +106,6 @@ def test_a_waiter_of_another_limit_is_refused_by_the_view(sessions: tuple[Sessio
         other.go(refused)
 
 
-@pytest.mark.parametrize(("is_there", "error"), [(True, LockLost), (False, SessionLost)])
-def test_a_key_that_is_gone_is_held_against_the_lease(
-    sessions: tuple[Session, Session], is_there: bool, error: type[LockError]
-) -> None:
-    """A wait whose key was deleted says whether the lease is gone as well."""
-    holder, other = sessions
-    holder.go(holder.acquisition())
-    waits = other.acquisition()
-    other.go(waits)
-    other.core.key_deleted(waits.ticket, 0.0)
-    assert Renew() in other.core.commands
-    if not is_there:
-        other.etcd.revoke(2)
-    with pytest.raises(error):
-        other.go(waits)
-
-
 @pytest.mark.parametrize(
     ("in_doubt", "created", "lease_id", "revision", "is_ours"),
     [
@@ -176,24 +157,6 @@ def test_deletions_that_nobody_waits_for_are_due_at_once_and_gather_behind_a_gro
     assert not core.is_early
     core.answered(group, session.etcd.delete_keys(group), 0.0)
     assert core.is_early
-
-
-def test_a_session_that_refuses_waits_no_more_and_holds_on(sessions: tuple[Session, Session]) -> None:
-    """Waits are cancelled, now and later; what is held is held."""
-    holder, other = sessions
-    hold = holder.acquisition()
-    holder.go(hold)
-    waits, further = other.acquisition(), holder.acquisition()
-    other.go(waits)
-    holder.go(further)
-    for session in sessions:
-        session.core.refuse(LockCancelled("shutting down"), 0.0)
-    assert hold.ticket.stage is Stage.HELD
-    for session, wait in ((other, waits), (holder, further)):
-        with pytest.raises(LockCancelled, match="shutting down"):
-            session.go(wait)
-        with pytest.raises(LockCancelled, match="shutting down"):
-            session.acquisition()
 
 
 def test_a_loss_is_told_once_and_ends_all(sessions: tuple[Session, Session]) -> None:

@@ -7,13 +7,23 @@ from typing import Any
 
 import pytest
 
-from lock.core.acquisition import Sleep
 from lock.core.core import Core
-from lock.core.messages import Delete, Deleted, Follow, ListLease, ListQueues, ReadKeys, Renew, Unfollow, Written
+from lock.core.messages import (
+    Create,
+    Delete,
+    Deleted,
+    Follow,
+    ListLease,
+    ListQueues,
+    ReadKeys,
+    Renew,
+    Unfollow,
+    Written,
+)
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockLost, NotHeld, SessionLost
 from lock.model import Event, KeyValue, Snapshot
-from tests.lock.core.sessions import Session, request_of
+from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Want
 from tests.lock.core.worlds import READ
 
@@ -104,7 +114,7 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     """On its very second; whoever acquires, holds, waits or observes is told, and what is answered then is nothing."""
     session, _ = sessions
     ticket, notes = ticket_at(session, stage), Notes()
-    core, queue = session.core, ticket.queue
+    core = session.core
     core.observers[notes] = None
     core.following.join(core.begin("n/", "", READ.terms.rule, 0.0).queue, 0.0)
     assert core.poll(float(TTL_S)) == math.inf
@@ -183,54 +193,47 @@ def test_a_write_counts_the_queue_where_no_watch_tells_the_turn(
         session.work(0.0)
     if options.pop("break", False):
         ticket.queue.broken()
-    request = session.core.creation(ticket, b"v", if_free=options.get("if_free", False), lists=options.get("lists", False))
-    assert (request.prefix, ticket.is_writing) == ("m/" if counts else "", True)
-    assert request[:3] == (ticket.key, b"v", 1)
-    assert (request.lists, request.if_free) == (options.get("lists", False), options.get("if_free", False))
+    options = {"if_free": False, "lists": False} | options
+    request = session.core.creation(ticket, b"v", **options)
+    assert ticket.is_writing
+    assert request == Create(ticket.key, b"v", 1, "m/" if counts else "", **options)
 
 
-@pytest.mark.parametrize("stage", [Stage.WRITING, Stage.RELEASING])
-@pytest.mark.parametrize("in_doubt", [False, True])
-@pytest.mark.parametrize("what", ["not free", "failed", "written", "another key"])
-def test_a_write_is_answered_once_the_wait_is_over_or_before(
-    sessions: Sessions, stage: Stage, in_doubt: bool, what: str
+@pytest.mark.parametrize(
+    ("what", "in_doubt", "waiting", "left"),
+    [
+        ("not free", False, Stage.RELEASED, Stage.RELEASED), ("not free", True, Stage.RELEASING, Stage.RELEASING),
+        ("failed", False, Stage.WRITING, Stage.RELEASED), ("failed", True, Stage.WRITING, Stage.RELEASING),
+        ("written", False, Stage.HELD, Stage.RELEASING), ("another's", False, Stage.RELEASED, Stage.RELEASED),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_write_is_answered_while_its_ticket_waits_or_when_that_is_over(
+    sessions: Sessions, what: str, in_doubt: bool, waiting: Stage, left: Stage, is_left: bool
 ) -> None:
-    """What was or may have been written is deleted where nobody waits; and a doubt is looked into, and its name burnt."""
+    """Then what was or may have been written is deleted, and not before; a doubt is looked into, and its name burnt."""
     session, _ = sessions
-    core = session.core
-    ticket = ticket_at(session, Stage.WRITING, in_doubt=in_doubt)
-    if stage is Stage.RELEASING:
+    core, ticket = session.core, ticket_at(session, Stage.WRITING, in_doubt=in_doubt)
+    if is_left:
         core.leave(ticket, 0.0)
         assert commanded(core, Delete) == []  # while it is being written
-    core.changes.clear()
+        core.changes.clear()
     if what == "failed":
         core.unwritten(ticket, 0.0)
     else:
-        kv = None if what == "not free" else put(ticket, 5, 2 if what == "another key" else 1)
-        is_ours = core.written(ticket, Written(kv, 1, None, 5, was_there=what == "another key"), 0.0)
-        assert is_ours is (what != "another key")
-        assert core.revision == 5
-    assert not ticket.is_writing
-    deletions = commanded(core, Delete)
-    if what == "another key":
-        assert (ticket.stage, deletions) == (Stage.RELEASED, [])
-    elif what == "written":
-        assert ticket.created == 5
-        assert (ticket.stage is Stage.HELD) is (stage is Stage.WRITING)
-        assert [each.keys for each in deletions] == ([] if stage is Stage.WRITING else [((ticket.key, 5),)])
-    elif what == "failed" and stage is Stage.WRITING:
-        assert (ticket.stage, deletions) == (Stage.WRITING, [])
-        core.leave(ticket, 0.0)
-    else:
-        assert [each.keys for each in deletions] == ([((ticket.key, None),)] if in_doubt else [])
-        assert ticket.stage is (Stage.RELEASING if in_doubt else Stage.RELEASED)
-    assert (ticket in core.changes) is (stage is Stage.WRITING or ticket.stage is Stage.RELEASED)
-    is_looked_into = what == "another key" or (what == "failed" and in_doubt)
-    assert bool(commanded(core, ListLease, 0.25)) is is_looked_into
-    if ticket.stage is Stage.RELEASED:
-        assert ticket.key not in core.tickets
-        again = core.begin("m/", "", ticket.rule, 0.0)
-        assert (again.key == ticket.key) is (what != "another key" and not in_doubt)
+        kv = None if what == "not free" else put(ticket, 5)
+        is_known = core.written(ticket, Written(kv, 1, None, 5, was_there=what == "another's"), 0.0)
+        assert (is_known, core.revision) == (what != "another's", 5)
+    stage = left if is_left else waiting
+    assert (ticket.stage, ticket.is_writing) == (stage, False)
+    assert (ticket in core.changes) is (stage is not (Stage.RELEASING if is_left else Stage.WRITING))
+    key = (ticket.key, 5 if what == "written" else None)
+    assert [each.keys for each in commanded(core, Delete)] == ([(key,)] if stage is Stage.RELEASING else [])
+    is_doubt = what == "another's" or (what == "failed" and in_doubt)
+    assert bool(commanded(core, ListLease, 0.25)) is is_doubt
+    assert (ticket.key in core.tickets) is (stage is not Stage.RELEASED)
+    if stage is Stage.RELEASED:
+        assert (core.begin("m/", "", ticket.rule, 0.0).key == ticket.key) is not is_doubt
 
 
 def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(sessions: Sessions) -> None:
@@ -358,7 +361,7 @@ def test_an_endpoint_that_does_not_answer_may_have_deleted(sessions: Sessions) -
 
 
 def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) -> None:
-    """Then nothing that is known counts: tickets are read, queues listed. A higher one is kept, an old answer is not."""
+    """Then nothing that is known counts: tickets are read, queues listed. Else the highest one is kept."""
     session, _ = sessions
     core, ticket = session.core, ticket_at(session, Stage.QUEUED)
     core.following.handle_event("m/", [], 0.0)

@@ -90,9 +90,7 @@ def test_a_list_of_before_shows_another_key_of_the_same_name(sessions: Sessions)
         pytest.param(6, 7, Stage.QUEUED, id="written since by another hand"),
     ],
 )
-def test_a_ticket_holds_by_its_own_key_alone(
-    sessions: Sessions, created: int | None, token: int, stage: Stage
-) -> None:
+def test_a_ticket_holds_by_its_own_key_alone(sessions: Sessions, created: int | None, token: int, stage: Stage) -> None:
     """A key of its name that is older than the ticket, or not the one that it has written, is another one."""
     session, _ = sessions
     session.core.revision = 5
@@ -137,7 +135,12 @@ def test_a_grant_knows_the_revision_of_its_view(sessions: Sessions) -> None:
     ],
 )
 def test_a_hold_is_handed_over_before_its_key_is_deleted(
-    sessions: Sessions, before: list[tuple[int, Want]], hold: Want, behind: list[tuple[int, Want]], granted: int, waits: bool
+    sessions: Sessions,
+    before: list[tuple[int, Want]],
+    hold: Want,
+    behind: list[tuple[int, Want]],
+    granted: int,
+    waits: bool,
 ) -> None:
     """Where the view shows who comes next; its deletion is waited for only where another session may be next."""
     session, _ = sessions
@@ -185,7 +188,7 @@ def test_what_the_view_does_not_show_is_not_handed_over(sessions: Sessions, is_f
 
 
 def test_rules_of_one_name_grant_their_own_tickets(sessions: Sessions) -> None:
-    """A reader holds beside others by the rule of readers; one that wants the name for itself waits, whatever it says."""
+    """A reader holds beside others by the rule of readers; one that wants the name for itself waits."""
     other, session = sessions
     for want in (GO, READ):
         other.go(other.acquisition(want))

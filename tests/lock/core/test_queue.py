@@ -61,7 +61,9 @@ def test_the_lowest_free_number_names_the_next_key() -> None:
 def test_a_name_in_doubt_is_never_used_again() -> None:
     """Nor one below it, in its folder, whichever queue asks; each folder has its own."""
     names, queue, below = KeyNames(0xAB), Queue("m/"), Queue("m/read/")
-    tickets = [ticket_in(queue, name, 5, slot=slot) for slot, name in (names.take(queue, "read/", ()) for _ in range(3))]
+    tickets = [
+        ticket_in(queue, name, 5, slot=slot) for slot, name in (names.take(queue, "read/", ()) for _ in range(3))
+    ]
     queue.give_back(tickets[0])
     queue.give_back(tickets[1])
     names.burn(tickets[1])
@@ -82,7 +84,7 @@ def test_a_queue_that_is_followed_anew_does_not_count_what_was_passed_on() -> No
     ticket_in(queue, "d", 7)
     queue.follow(3.0)
     assert (queue.used_at, queue.audited_at, queue.failures) == (3.0, 3.0, 0)
-    assert not (queue.is_watched or queue.is_listed or queue.wants_list or queue.has_missed())
+    assert not any((queue.is_watched, queue.is_listed, queue.wants_list, queue.has_missed()))
     queue.take(Snapshot(9, [key(*each) for each in (("a", 4), ("b", 5), ("c", 6), ("d", 7))]), 0, 4.0)
     assert order(queue) == "bcd"
     assert view_of(queue).advance() == [(EXCLUSIVE, "b")]
@@ -94,7 +96,7 @@ def test_events_wait_for_the_list_that_follows_their_watch(queue: Queue) -> None
     assert queue.apply([event("c", 11)])
     assert order(queue) == "abc"
     queue.broken()
-    assert not (queue.is_watched or queue.is_listed or queue.wants_list)
+    assert not any((queue.is_watched, queue.is_listed, queue.wants_list))
     assert not queue.apply([event("d", 15)])  # in a history that was lost with a restore
     for _ in range(2):  # told twice
         queue.watching()

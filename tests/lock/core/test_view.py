@@ -145,7 +145,7 @@ def test_a_key_that_was_made_anew_stands_behind_all_others(view: QueueView) -> N
     ],
 )  # fmt: skip
 def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
-    """By each change (+KEY KIND, -KEY) those that hold from then on are told once; all others wait; a list tells anew."""
+    """By each change (+KEY KIND, -KEY) who holds from then on is told once; all others wait; a list tells anew."""
     view, revision, holds = QueueView(), 1, list[str]()
     view.replace(Snapshot(revision, []))
     view.follow(rule)

@@ -92,10 +92,9 @@ class Acquisition:
         At any moment; once it is over, the answer is worth nothing.
         """
         mine = self.ticket
-        for each in mine.queue.tickets.values() if mine.rule == EXCLUSIVE else ():
-            if each is not mine and each.stage is Stage.HELD and each.owner is mine.owner:
-                return each.where
-        return None
+        others = [each for each in mine.queue.tickets.values() if each is not mine and each.owner is mine.owner]
+        held = [each.where for each in others if each.stage is Stage.HELD and mine.rule == EXCLUSIVE]
+        return held[0] if held else None
 
     def next(self, now: float) -> Send | Sleep | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
@@ -118,7 +117,7 @@ class Acquisition:
         if now < self.deadline:
             return Sleep(min(self.deadline, now + _SLEEP_S))
         last = self.deadline + self.timeout  # by then etcd has told who holds
-        if not ticket.queue.is_settled(ticket) and ticket.queue.view is not None and now < last:
+        if not ticket.queue.is_settled(ticket) and now < last:
             return Sleep(min(last, now + FAREWELL_S))
         return self._time_out(now)
 
@@ -137,8 +136,7 @@ class Acquisition:
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
         ticket = self.ticket
         if isinstance(request, TimeToLive):
-            self._error = self.timed_out(now, None) if ticket.failure is None else None
-            return
+            return  # the next step does without
         is_unavailable = isinstance(error, EtcdUnavailable)
         if isinstance(request, Create):
             self.core.unwritten(ticket, now)
@@ -163,7 +161,8 @@ class Acquisition:
     def holder(self) -> KeyValue | None:
         """The key that holds, as far as is known."""
         ticket = self.ticket
-        if ticket.stage is Stage.HELD and ticket.created is not None:  # for threads that wait behind this one
+        if ticket.stage is Stage.HELD:  # for threads that wait behind this one
+            assert ticket.created is not None
             return KeyValue(ticket.key, self.value, ticket.created, ticket.created, self.core.lease_id)
         kv = self._head or ticket.queue.holder()
         return None if kv is None or kv.key == ticket.key else kv
@@ -183,7 +182,7 @@ class Acquisition:
     def _written(self, request: Create, answer: Written, now: float) -> None:
         ticket, core = self.ticket, self.core
         is_wanted = ticket.stage is Stage.WRITING
-        if answer.kv is None and answer.keys is not None and is_wanted:
+        if answer.kv is None and answer.keys is not None:
             self._judge(answer, answer.keys, now)
         elif not core.written(ticket, answer, now):
             if is_wanted:
@@ -216,13 +215,13 @@ class Acquisition:
     def _judge(self, answer: Written, keys: list[KeyValue], now: float) -> None:
         """A try has found keys, and written none: queue if the rule lets it in behind them."""
         rule, ticket = self.terms.rule, self.ticket
-        conflict = rule.conflict(keys[0])
         frontier = Frontier(rule, [*keys, KeyValue(ticket.key, self.value, 0, 0, 0)])
         frontier.advance()
-        if conflict is None and frontier.holds(ticket.key):
+        if frontier.holds(ticket.key):
             self.core.unwritten(ticket, now)
             self._may_join, self._writes = True, 0
             return
+        conflict = rule.conflict(keys[0])
         self._error = None if conflict is None else AdmissionConflict(conflict)
         self.core.written(ticket, answer, now)
 

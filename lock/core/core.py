@@ -211,11 +211,11 @@ class Core:
             self._check_held(ticket, now)
         ticket.stage = Stage.RELEASING
         is_handed_over = not ticket.is_fence and self.grants.hand_over(ticket)
-        if waits and not is_handed_over:
-            return self.deletions.take(ticket)
-        ticket.is_unattended = True
-        self.deletions.add(ticket, now, may_wait=is_handed_over)
-        return None
+        if is_handed_over or not waits:
+            ticket.is_unattended = True
+            self.deletions.add(ticket, now, may_wait=is_handed_over)
+            return None
+        return self.deletions.take(ticket)
 
     def leave(self, ticket: Ticket, now: float) -> None:
         """A wait is over, or a hold that is not released by its owner: the key is deleted soon.

@@ -129,13 +129,20 @@ def test_a_key_that_was_there_is_ours_by_a_write_in_doubt_alone(
     assert ticket.stage is (Stage.HELD if is_ours else Stage.RELEASED)
 
 
-def test_a_key_that_is_new_at_a_known_revision_tells_of_a_restore(sessions: tuple[Session, Session]) -> None:
-    """And is held: no revision is written twice but in another history."""
+@pytest.mark.parametrize(
+    ("created", "was_there", "floor", "stage"),
+    [(9, False, 0, Stage.HELD), (9, True, 9, Stage.RELEASED), (None, False, 9, Stage.RELEASED)],
+)
+def test_a_key_that_is_new_at_a_known_revision_tells_of_a_restore(
+    sessions: tuple[Session, Session], created: int | None, was_there: bool, floor: int, stage: Stage
+) -> None:
+    """And is held: no revision is written twice but in another history; what is not new does not tell."""
     session, _ = sessions
     session.core.revision = 9
     ticket = session.acquisition().ticket
-    assert session.core.written(ticket, Written(KeyValue(ticket.key, b"", 9, 9, 1), 1, None, 9), 0.0)
-    assert (ticket.stage, ticket.created) == (Stage.HELD, 9)
+    kv = None if created is None else KeyValue(ticket.key, b"", created, created, 1)
+    session.core.written(ticket, Written(kv, 1, None, 9, was_there), 0.0)
+    assert (ticket.floor, ticket.stage, session.core.revision) == (floor, stage, 9)
 
 
 def test_deletions_that_nobody_waits_for_are_due_at_once_and_gather_behind_a_group(

@@ -33,13 +33,14 @@ def test_the_list_of_a_write_says_who_holds(
     other, session = sessions
     for each in ahead:
         other.go(other.acquisition(each))
-    acquisition = session.acquisition(want, tries=tries)
+    acquisition, revision = session.acquisition(want, tries=tries), other.etcd.revision
     if "limit" in outcome:
         with pytest.raises(AdmissionConflict, match=outcome):
             session.go(acquisition)
     else:
         assert isinstance(session.go(acquisition), Sleep) is (outcome == "waits" and not tries)
     assert acquisition.is_held is (outcome == "holds")
+    assert other.etcd.revision - revision == (outcome == "holds" or not tries)  # writes
     assert (acquisition.ticket.queue.view is not None) is (outcome == "waits" and not tries)
     session.work(0.0)
     assert len(other.etcd.keys) == len(ahead) + (outcome == "holds" or (outcome == "waits" and not tries))

@@ -55,11 +55,9 @@ class Deletions:
 
     def take(self, ticket: Ticket) -> Delete:
         """The deletion of a ticket's key, with those that gather, to be sent now."""
-        if not self._waiting:
-            return Delete(((ticket.key, ticket.created),), (ticket,), self._core.revision)
-        company = [key for key in self._waiting if key != _key(ticket)][: self._group - 1]
-        self._waiting[_key(ticket)] = ticket
-        return self._take([_key(ticket), *company])
+        mine: dict[Key, Ticket | None] = {_key(ticket): ticket}
+        self._waiting = mine | self._waiting | mine
+        return self._take()
 
     def poll(self, now: float) -> float:
         """Order the next group if it is due; when to look again."""
@@ -67,7 +65,7 @@ class Deletions:
             return math.inf
         if now < self._due:
             return self._due
-        self._sent = self._take(list(self._waiting)[: self._group])
+        self._sent = self._take()
         self._core.commands.append(self._sent)
         return math.inf
 
@@ -98,7 +96,6 @@ class Deletions:
         for key, ticket in zip(request.keys, request.tickets, strict=True):
             if ticket is None:
                 continue  # a stray is found again
-            ticket.deletion_in_doubt = ticket.deletion_in_doubt or isinstance(error, EtcdUnavailable)
             if ticket.stage is Stage.RELEASING:
                 self._waiting[key] = ticket
         self._core.is_early = True
@@ -116,11 +113,12 @@ class Deletions:
             self._due = due
             self._core.is_early = self._core.is_early or self._sent is None
 
-    def _take(self, keys: list[Key]) -> Delete:
+    def _take(self) -> Delete:
+        keys = tuple(self._waiting)[: self._group]
         tickets = tuple(self._waiting.pop(key) for key in keys)
         if not self._waiting:
             self._due = math.inf
-        return Delete(tuple(keys), tickets, self._core.revision)
+        return Delete(keys, tickets, self._core.revision)
 
     def _returned(self, request: Delete) -> None:
         if self._sent is request:

@@ -72,9 +72,9 @@ class Following:
 
     def join(self, queue: Queue, now: float) -> None:
         """Follow the queue, in which there is a ticket, from now on."""
-        assert self._core.queues.get(queue.prefix) is queue or self._core.failure is not None
+        assert self._core.queues.get(queue.prefix) is queue
         queue.used_at = now
-        if queue.view is None and self._core.failure is None:
+        if queue.view is None:
             self.followed[queue.prefix] = queue
             queue.follow(now)
             self._core.commands.append(Follow(queue.prefix))
@@ -112,7 +112,7 @@ class Following:
             if queue is None or not queue.is_watched or queue.epoch is not epoch:
                 continue  # it was asked for before the watch that it should follow
             snapshot = lists[prefix]
-            was_restored = self._core.observe_revision(snapshot.revision, request.known, now)
+            self._core.observe_revision(snapshot.revision, request.known, now)
             queue.wants_list = False
             taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
             assert queue.view is not None
@@ -126,8 +126,6 @@ class Following:
             queue.catch_up()
             self._keys_deleted(overtaken, now)
             self._settle(queue, tickets, now)
-            if was_restored:
-                self._keys_deleted([t for t in tickets if (t.created or 0) > snapshot.revision], now)
 
     def _request_lists(self, queues: list[Queue]) -> None:
         prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)

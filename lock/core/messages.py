@@ -76,9 +76,9 @@ class ListQueues(NamedTuple):
 
 
 class ReadKeys(NamedTuple):
-    """Read keys, in one step; each with the create revision it should have by its ticket, or None for a stray."""
+    """Read keys, in one step; each with the ticket whose key it should be, or None for a stray."""
 
-    tickets: Mapping[str, tuple[int, Ticket] | None]
+    tickets: Mapping[str, Ticket | None]
     known: int
 
 

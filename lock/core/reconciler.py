@@ -119,18 +119,13 @@ class Reconciler:
             for key in sorted(there - tickets.keys() - core.tickets.keys())
             if self._named.fullmatch(key.rpartition("/")[2])
         ]
-        missing = [
-            ticket for key, ticket in tickets.items()
-            if core.tickets.get(key) is ticket and (key not in there or ticket.in_doubt or self._reads_all)
-        ]  # fmt: skip
+        missing = [ticket for key, ticket in tickets.items() if key not in there or ticket.in_doubt or self._reads_all]
         self._reads_all = False
         self._read(missing, strays)
 
     def _read(self, tickets: Iterable[Ticket], strays: Iterable[str]) -> None:
-        wanted: dict[str, tuple[int, Ticket] | None] = dict.fromkeys(strays)
-        for ticket in tickets:
-            if ticket.stage in (Stage.QUEUED, Stage.HELD) and ticket.created is not None:
-                wanted[ticket.key] = ticket.created, ticket
+        wanted: dict[str, Ticket | None] = dict.fromkeys(strays)
+        wanted.update((ticket.key, ticket) for ticket in tickets if ticket.stage in (Stage.QUEUED, Stage.HELD))
         keys = list(wanted)
         for first in range(0, len(keys), _READS):
             some = {key: wanted[key] for key in keys[first : first + _READS]}
@@ -139,16 +134,14 @@ class Reconciler:
     def _take(self, request: ReadKeys, answer: Found, now: float) -> None:
         core = self._core
         core.observe_revision(answer.revision, request.known, now)
-        for key, expected in request.tickets.items():
+        for key, ticket in request.tickets.items():
             kv = answer.kvs.get(key)
-            if expected is None:
-                if kv is not None and key not in core.tickets and kv.lease_id == core.lease_id:
-                    logger.warning("key %s belongs to no acquisition of this session: deleting it", key)
-                    core.deletions.add_stray(key, kv.create_revision, now)
-                continue
-            created, ticket = expected
-            if ticket.created == created and (kv is None or kv.create_revision != created):
-                core.key_deleted(ticket, now)
+            if ticket is not None:
+                if kv is None or kv.create_revision != ticket.created:
+                    core.key_deleted(ticket, now)
+            elif kv is not None and key not in core.tickets and kv.lease_id == core.lease_id:
+                logger.warning("key %s belongs to no acquisition of this session: deleting it", key)
+                core.deletions.add_stray(key, kv.create_revision, now)
 
     def _close(self, request: ListLease | ReadKeys) -> bool:
         """It is answered; whether it was not before."""

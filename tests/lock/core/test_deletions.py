@@ -1,0 +1,190 @@
+"""Deletions that nobody waits to send: when they go, which together, and what becomes of their tickets."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lock.core.core import Core
+from lock.core.messages import MOST, Delete, Deleted
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdDenied, EtcdUnavailable
+from tests.lock.core.tickets import commands_of, core_of, written
+
+AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
+
+
+def leaving(core: Core, name: str) -> Ticket:
+    ticket = written(core, f"{name}/")
+    ticket.stage = Stage.RELEASING
+    return ticket
+
+
+def released(core: Core, *names: str, may_wait: bool = False) -> list[Ticket]:
+    """Tickets of these names whose keys are to be deleted."""
+    tickets = [leaving(core, name) for name in names]
+    for ticket in tickets:
+        core.deletions.add(ticket, 0.0, may_wait=may_wait)
+    return tickets
+
+
+def there(request: Delete, was_there: bool = True, revision: int = 9) -> Deleted:
+    return Deleted([was_there] * len(request.keys), revision)
+
+
+def names_of(request: Delete) -> str:
+    return "".join(key[0] for key, _ in request.keys)
+
+
+@pytest.mark.parametrize(
+    ("may_exist", "created", "keys"), [(False, None, None), (True, None, None), (False, 5, 5), (True, 5, 5)]
+)
+def test_a_key_that_never_was_needs_no_deletion(may_exist: bool, created: int | None, keys: int | None) -> None:
+    """Its ticket is over at once; others go by their create revision, or at any if that is not known."""
+    core = core_of()
+    ticket = core.begin("a/", "", written(core, "b/").rule, 0.0)
+    ticket.stage, ticket.may_exist, ticket.created = Stage.RELEASING, may_exist, created
+    core.deletions.add(ticket, 0.0)
+    requests = commands_of(core, Delete, 0.0)
+    if may_exist or created:
+        assert [(each.keys, each.tickets, each.known) for each in requests] == [(((ticket.key, keys),), (ticket,), 2)]
+    else:
+        assert (requests, ticket.stage, ticket.was_there) == ([], Stage.RELEASED, True)
+
+
+def test_keys_go_in_groups_one_group_at_a_time() -> None:
+    """What gathers meanwhile goes with the answer, and then nothing is due: the driver is called only for the first."""
+    core = core_of()
+    deletions = core.deletions
+    assert deletions.poll(0.0) == math.inf
+    released(core, *(f"{number:03}" for number in range(MOST + 1)))
+    assert core.is_early
+    (first,) = commands_of(core, Delete, 0.0)
+    core.is_early = False
+    released(core, "late", may_wait=True)
+    assert (deletions.poll(9.0), core.is_early, core.commands) == (math.inf, False, [])
+    core.is_early = True
+    released(core, "later")
+    assert core.is_early  # by something else
+    core.is_early = False
+    deletions.answered(first, there(first), 1.0)
+    assert (len(first.keys), core.is_early) == (MOST, True)
+    (second,) = commands_of(core, Delete, 1.0)
+    assert [key for key, _ in second.keys] == ["100/a-1", "late/a-1", "later/a-1"]
+    core.is_early = False
+    deletions.answered(second, there(second), 2.0)
+    assert (deletions.poll(9.0), core.is_early, core.tickets) == (math.inf, False, {})
+    released(core, "next")
+    assert (core.is_early, deletions.poll(0.0), len(core.commands)) == (True, math.inf, 1)
+
+
+def test_a_key_that_blocks_nobody_waits_a_moment_for_others() -> None:
+    """Another one is not due later by it; a deletion that is sent now, and an answer, take it along."""
+    core = core_of()
+    deletions = core.deletions
+    released(core, "a", may_wait=True)
+    due = deletions.poll(0.0)
+    assert (0.0 < due < 0.1, core.is_early, core.commands) == (True, True, [])
+    core.is_early = False
+    released(core, "b", may_wait=True)
+    assert (deletions.poll(0.0), core.is_early) == (due, False)
+    mine = deletions.take(leaving(core, "c"))
+    assert (names_of(mine), deletions.poll(9.0)) == ("cab", math.inf)
+    released(core, "d", may_wait=True)
+    deletions.answered(mine, there(mine), 0.0)
+    (group,) = commands_of(core, Delete, 0.0)
+    released(core, "e", may_wait=True)
+    released(core, "f")
+    deletions.answered(group, there(group), 0.001)
+    assert (names_of(group), names_of(*commands_of(core, Delete, 0.001))) == ("d", "ef")
+
+
+def test_what_is_sent_by_a_caller_does_not_end_a_group_that_is_under_way() -> None:
+    """Neither by its answer nor by its failure; and it has no more keys than a group."""
+    core = core_of()
+    deletions = core.deletions
+    released(core, "a")
+    (group,) = commands_of(core, Delete, 0.0)
+    released(core, *(f"{number:03}" for number in range(MOST)))
+    mine = deletions.take(leaving(core, "c"))
+    assert (len(mine.keys), mine.keys[0]) == (MOST, ("c/a-1", MOST + 3))
+    deletions.failed(mine, AWAY, 0.0)
+    deletions.answered(mine, there(mine), 0.0)
+    assert (deletions.poll(9.0), core.commands) == (math.inf, [])
+    deletions.answered(group, there(group), 9.0)
+    assert commands_of(core, Delete, 9.0)
+
+
+def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered() -> None:
+    """And all that gathers with it; each key once, and none whose ticket another deletion has released."""
+    core = core_of()
+    deletions = core.deletions
+    deletions.add_stray("stray", 4, 0.0)
+    ticket, other = released(core, "a", "b")
+    (group,) = commands_of(core, Delete, 0.0)
+    assert (names_of(group), group.tickets) == ("sab", (None, ticket, other))
+    core.gone(other, was_there=True)
+    pauses = []
+    for _ in range(6):
+        core.is_early = False
+        deletions.failed(group, AWAY, 1.0)
+        pauses.append(round(deletions.poll(1.0) - 1.0, 3))
+        assert core.is_early
+        (group,) = commands_of(core, Delete, 2.0)
+        assert names_of(group) == "a"
+    assert pauses == [0.05, 0.1, 0.2, 0.5, 0.5, 0.5]
+    assert not deletions.is_reported
+    deletions.is_reported = True
+    deletions.answered(group, there(group), 1.0)
+    assert not deletions.is_reported
+    released(core, "c")
+    (group,) = commands_of(core, Delete, 1.0)
+    deletions.failed(group, AWAY, 1.0)
+    assert round(deletions.poll(1.0) - 1.0, 3) == 0.05
+    (group,) = commands_of(core, Delete, 2.0)
+    core.gone(group.tickets[0], was_there=True)
+    deletions.failed(group, AWAY, 2.0)
+    assert (deletions.poll(9.0), core.commands) == (math.inf, [])
+
+
+def test_keys_that_etcd_refuses_together_go_one_by_one() -> None:
+    """At once; and the one that is refused alone is tried again after a pause, beside the others."""
+    core = core_of()
+    deletions = core.deletions
+    released(core, "a", "b")
+    deletions.failed(*commands_of(core, Delete, 0.0), DENIED, 1.0)
+    (alone,) = commands_of(core, Delete, 1.0)
+    deletions.failed(alone, DENIED, 1.0)
+    assert (names_of(alone), deletions.poll(1.0)) == ("a", 1.05)
+    assert names_of(deletions.take(leaving(core, "c"))) == "c"
+    assert names_of(*commands_of(core, Delete, 2.0)) == "b"
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_key_that_was_gone_counts_as_deleted_by_us_if_a_deletion_was_not_answered(
+    in_doubt: bool, was_there: bool
+) -> None:
+    """An endpoint that did not answer may have done it; of a stray nobody wants to know."""
+    core = core_of()
+    deletions = core.deletions
+    (ticket,) = released(core, "a")
+    deletions.add_stray("stray", 4, 0.0)
+    (request,) = commands_of(core, Delete, 0.0)
+    if in_doubt:
+        core.unanswered(request)
+    core.answered(request, there(request, was_there), 0.0)
+    assert (ticket.stage, ticket.was_there) == (Stage.RELEASED, was_there or in_doubt)
+
+
+def test_the_answer_of_a_deletion_tells_of_a_restore() -> None:
+    """By a revision that is lower than the one that was known when it was sent."""
+    core = core_of()
+    released(core, "a")
+    (request,) = commands_of(core, Delete, 0.0)
+    ticket = written(core, "b/")
+    core.deletions.answered(request, there(request, revision=2), 0.0)
+    assert (core.revision, ticket.floor) == (3, 2)
+    core.deletions.answered(request, there(request, revision=1), 0.0)
+    assert (core.revision, ticket.floor) == (1, 0)

@@ -1,0 +1,90 @@
+"""What is to happen in time: holds that end (`max_hold`), and what is told of waiters and of a lease in trouble."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lock.core.expiry import Expiry
+from lock.core.notices import Contention, Trouble
+from lock.core.queue import Stage
+from lock.errors import HoldExpired
+from lock.model import Event
+from tests.lock.core.tickets import TTL_S, core_of, key, listed, written
+
+
+def test_holds_end_in_the_order_of_their_ends() -> None:
+    """Whatever the order in which they began; those that are over are met in vain, and not kept for ever."""
+    core = core_of()
+    expiry = Expiry(core)
+    assert core.poll(0.0) < math.inf
+    tickets = {written(core, f"{number}/"): float(number * 37 % 101 + 1) for number in range(300)}
+    for number, (ticket, end) in enumerate(tickets.items()):
+        assert expiry.expire_in(ticket, end, "was held for long", 0.0) == end
+        if number % 3:
+            core.leave(ticket, 0.0)
+    assert len(expiry._entries) < 2 * len(tickets) / 3 + 1
+    ends = sorted({end for number, end in enumerate(tickets.values()) if number % 3 == 0})
+    for now, following in zip(ends, [*ends[1:], math.inf], strict=True):
+        assert expiry.poll(math.nextafter(now, 0.0)) == now
+        assert expiry.poll(now) == following
+        for ticket in [each for number, each in enumerate(tickets) if number % 3 == 0]:
+            is_over = tickets[ticket] <= now
+            assert (type(ticket.failure) is HoldExpired, ticket.stage is Stage.HELD) == (is_over, not is_over)
+    assert "was held for long: key '0/a-1' is given up" in str(next(iter(tickets)).failure)
+
+
+def test_the_driver_is_called_for_the_hold_that_ends_first() -> None:
+    """By the core, which it asks when to call again; not for a later one, nor for one that is over."""
+    core = core_of()
+    expiry = Expiry(core)
+    first, later, over = (written(core, f"{name}/") for name in "abc")
+    core.leave(over, 0.0)
+    early = []
+    for ticket, end in ((first, 2.0), (later, 3.0), (over, 1.0), (first, 1.0)):
+        core.is_early = False
+        expiry.expire_in(ticket, end, "", 0.0)
+        early.append(core.is_early)
+    expiry.expire_in(later, 4.0, "", 0.0)
+    assert (early, core.is_early) == ([True, False, False, True], True)
+    assert core.poll(0.5) == 1.0
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_waiter_is_told_once(is_held: bool, is_known: bool) -> None:
+    """When it comes, or is there; not where the hold is over by then, and then its queue is left."""
+    core = core_of()
+    ticket = written(core, "m/")
+    contention, queue = Contention(core, int), ticket.queue
+    listed(core, "m/", 9, key(ticket.key, 2), *([key("m/b-1", 9, 0xB)] if is_known else []))
+    if is_known and not is_held:
+        core.leave(ticket, 0.0)
+    core.changes.clear()
+    contention.begin(ticket, 0.0)
+    assert (contention in core.changes, contention in queue.observers) == (is_known and is_held, not is_known)
+    if not is_known and not is_held:
+        core.leave(ticket, 0.0)
+    for revision in (10, 11):
+        core.following.handle_event("m/", [Event(False, key(f"m/b-{revision}", revision, 0xB))], 0.0)
+    assert (core.changes.count(contention), contention in queue.observers) == (is_held, False)
+
+
+def test_each_outage_of_the_lease_is_told_once() -> None:
+    """When half of the TTL has passed without a renewal; again once it was renewed."""
+    core = core_of()
+    core.is_early = False
+    trouble, half = Trouble(core, int), TTL_S / 2
+    trouble.begin(0.0)
+    assert core.is_early
+    told = []
+    for now, due, is_told in (
+        (0.0, half, False), (half, half + 1.0, True), (half + 1.0, half + 2.0, False), (half + 2.0, 2 * half, False),
+        (2 * half, 2 * half + 1.0, True), (2 * half + 1.0, 2 * half + 2.0, False),
+    ):  # fmt: skip
+        if now == half + 2.0:
+            core.renewed(half, TTL_S, now)
+        core.changes.clear()
+        told.append((core.poll(now) <= due, trouble.poll(now), trouble in core.changes) == (True, due, is_told))
+    assert all(told), told

@@ -1,0 +1,191 @@
+"""The keys of the lease against the tickets: when they are compared, what is read, and what follows from it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import pytest
+
+from lock.core.core import Core
+from lock.core.messages import Delete, Found, LeaseKeys, ListLease, ReadKeys, Renew
+from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdDenied, EtcdUnavailable, LockLost
+from tests.lock.core.tickets import TTL_S, commands_of, core_of, key, written
+
+PERIOD_S, HURRY_S = 2.0, 0.25
+AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
+STRAY = "m/a-9"  # as this session names its keys
+
+
+def compare(core: Core, now: float, *keys: str, ttl: int = TTL_S) -> list[ReadKeys]:
+    """The reads that a look at the lease's list orders."""
+    (request,) = commands_of(core, ListLease, now)
+    core.answered(request, LeaseKeys(ttl, keys), now)
+    return [command for command in core.commands if isinstance(command, ReadKeys)]
+
+
+@pytest.mark.parametrize(("ttl", "period"), [(60, PERIOD_S), (3, 1.0)])
+def test_the_keys_are_compared_now_and_then(ttl: int, period: float) -> None:
+    """One look at a time; sooner where something is in doubt, but not at once after the last one."""
+    core = Core(1, ttl, 0.0, owner="s")
+    poll, hurry = core.reconciler.poll, core.reconciler.hurry
+    assert (poll(0.0), poll(period - 0.1), core.commands) == (period, period, [])
+    assert (poll(period), len(core.commands)) == (2 * period, 1)
+    assert (poll(2.5 * period), len(core.commands)) == (math.inf, 1)
+    (request,) = commands_of(core, ListLease)
+    core.failed(request, AWAY, period)
+    core.is_early = False
+    hurry(period)
+    assert (core.is_early, poll(period), core.commands) == (True, period + HURRY_S, [])
+    hurry(period + 2 * HURRY_S)
+    assert poll(period) == period + HURRY_S  # what is due sooner stays due
+    hurry(3 * period)
+    assert (poll(3 * period), len(core.commands)) == (4 * period, 1)
+    fresh = Core(1, ttl, 0.0, owner="s").reconciler
+    fresh.hurry(0.0)
+    assert fresh.poll(0.0) == HURRY_S
+
+
+@pytest.mark.parametrize(
+    ("stage", "is_listed", "in_doubt", "is_read"),
+    [
+        (Stage.HELD, True, False, False),
+        (Stage.HELD, False, False, True),
+        (Stage.HELD, True, True, True),
+        (Stage.QUEUED, False, False, True),
+        (Stage.WRITING, False, False, False),
+        (Stage.RELEASING, False, False, False),
+        (Stage.RELEASED, False, False, False),
+    ],
+)
+def test_a_ticket_is_read_whose_key_is_not_listed_or_is_in_doubt(
+    stage: Stage, is_listed: bool, in_doubt: bool, is_read: bool
+) -> None:
+    """Where it waits or holds; every one of them after a restore, once."""
+    core = core_of()
+    ticket = written(core, "m/")
+    (request,) = commands_of(core, ListLease, PERIOD_S)
+    ticket.in_doubt, ticket.stage = in_doubt, stage
+    core.answered(request, LeaseKeys(TTL_S, [ticket.key] * is_listed), PERIOD_S)
+    reads = commands_of(core, ReadKeys)
+    assert [(dict(each.tickets), each.known) for each in reads] == [({ticket.key: ticket}, 2)] * is_read
+    for each in reads:
+        core.answered(each, Found({ticket.key: key(ticket.key, 2)}, 9), PERIOD_S)
+    core.reconciler.read_all(PERIOD_S)
+    ticket.in_doubt = False
+    is_alive = stage in (Stage.HELD, Stage.QUEUED)
+    for now, count in ((PERIOD_S + HURRY_S, is_alive), (2 * PERIOD_S + HURRY_S, False)):
+        reads = compare(core, now, ticket.key)
+        assert [dict(each.tickets) for each in reads] == [{ticket.key: ticket}] * count
+        for each in reads:
+            core.answered(each, Found({ticket.key: key(ticket.key, 2)}, 9), now)
+    assert ticket.failure is None
+
+
+@pytest.mark.parametrize("stage", [Stage.HELD, Stage.QUEUED])
+@pytest.mark.parametrize(
+    ("created", "is_lost"), [pytest.param(2, False, id="its own"), pytest.param(5, True, id="another"), (None, True)]
+)
+def test_a_ticket_is_lost_where_a_read_shows_no_key_or_another_one(
+    stage: Stage, created: int | None, is_lost: bool
+) -> None:
+    """Nothing else tells so; an answer that comes twice tells nothing more, and a restore is seen by it."""
+    core = core_of()
+    ticket = written(core, "m/", number=1 if stage is Stage.HELD else None)
+    (request,) = compare(core, PERIOD_S)
+    core.revision = 7
+    kvs = {} if created is None else {ticket.key: key(ticket.key, created)}
+    for _ in range(2):
+        core.answered(request, Found(kvs, 2), PERIOD_S)
+        assert (type(ticket.failure) is LockLost, core.revision) == (is_lost, 7)
+        ticket.failure = ticket.failure if is_lost else None
+    (request,) = compare(core, 2 * PERIOD_S, STRAY)
+    assert request.known == 7
+    core.answered(request, Found({}, 6), 2 * PERIOD_S)
+    assert core.revision == 6
+
+
+def test_keys_of_this_session_that_have_no_ticket_are_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    """None that had one when the list was asked for, or has one by now; none of another name or another lease."""
+    logging.disable(logging.NOTSET)
+    core = core_of()
+    early = written(core, "early/")
+    (request,) = commands_of(core, ListLease, PERIOD_S)
+    late = written(core, "late/")
+    early.stage = Stage.RELEASING
+    core.gone(early, was_there=True)
+    keys = [early.key, late.key, STRAY, "n/read/a-2", "gone/a-1", "other/a-3", "new/a-1", "m/a-1x", "m/a-", "m/b-1", "m"]
+    core.answered(request, LeaseKeys(TTL_S, keys), PERIOD_S)
+    (read,) = commands_of(core, ReadKeys)
+    assert dict(read.tickets) == dict.fromkeys(["gone/a-1", STRAY, "n/read/a-2", "new/a-1", "other/a-3"])
+    assert written(core, "new/").key == "new/a-1"
+    kvs = {name: key(name, 5, 0xB if name == "other/a-3" else 0xA) for name in read.tickets if name != "gone/a-1"}
+    core.answered(read, Found(kvs, 9), PERIOD_S)
+    (deletion,) = commands_of(core, Delete, PERIOD_S)
+    assert (deletion.keys, deletion.tickets) == (((STRAY, 5), ("n/read/a-2", 5)), (None, None))
+
+
+@pytest.mark.parametrize(("count", "steps"), [(100, [100]), (201, [100, 100, 1])])
+def test_many_keys_are_read_in_several_steps(count: int, steps: list[int]) -> None:
+    """The look is over when the last one was answered, or has failed."""
+    core = core_of()
+    requests = compare(core, PERIOD_S, *(f"m/a-{number:x}" for number in range(count)))
+    assert [len(each.tickets) for each in requests] == steps
+    core.commands.clear()
+    for request in requests:
+        assert core.reconciler.poll(9.0) == math.inf
+        if request is requests[0]:
+            core.failed(request, AWAY, PERIOD_S)
+        else:
+            core.answered(request, Found({}, 9), PERIOD_S)
+    core.reconciler.poll(9.0)
+    assert len(commands_of(core, ListLease)) == 1
+
+
+def test_a_list_that_is_denied_is_replaced_by_reads(caplog: pytest.LogCaptureFixture) -> None:
+    """Soon, of the tickets and of keys in doubt, of which the latest thousand are remembered."""
+    logging.disable(logging.NOTSET)
+    core = core_of()
+    ticket = written(core, "m/")
+    doubtful = [Ticket(ticket.queue, 0, f"n/a-{number:x}", ticket.rule, 0, None) for number in range(1002)]
+    for each in doubtful:
+        core.reconciler.remember(each)
+    (request,) = commands_of(core, ListLease, PERIOD_S)
+    for error in (AWAY, DENIED, DENIED):  # the first is taken
+        core.failed(request, error, PERIOD_S)
+    assert core.reconciler.poll(PERIOD_S) == 2 * PERIOD_S
+    (request,) = commands_of(core, ListLease, 2 * PERIOD_S)
+    core.failed(request, DENIED, 2 * PERIOD_S)
+    core.reconciler.poll(2 * PERIOD_S + HURRY_S)
+    reads = commands_of(core, ReadKeys)
+    wanted: dict[str, Any] = {}
+    for read in reads:
+        wanted |= read.tickets
+    assert wanted == {**dict.fromkeys(each.key for each in doubtful[2:]), ticket.key: ticket}
+    for read in reads:
+        core.failed(read, DENIED, 4.5)
+    assert (core.reconciler.poll(4.5), caplog.messages[-1:]) == (
+        4.0 + HURRY_S + PERIOD_S, ["the keys of lease a were not compared: no right"],
+    )  # fmt: skip
+
+
+def test_a_lease_that_etcd_does_not_know_is_renewed_and_no_key_is_lost() -> None:
+    """The renewal tells; 0 seconds are a lease that is there."""
+    core = core_of()
+    written(core, "m/")
+    assert (compare(core, PERIOD_S, ttl=-1), commands_of(core, Renew)) == ([], [Renew()])
+    assert (len(compare(core, 2 * PERIOD_S, ttl=0)), commands_of(core, Renew)) == (1, [])
+
+
+def test_what_nobody_waits_for_any_more_is_left_at_the_next_look() -> None:
+    """Where an interrupt came before it could say so; a ticket without a waiter is held by its owner."""
+    core = core_of()
+    abandoned, waited_for, held = (written(core, f"{name}/") for name in "abc")
+    abandoned.waiter, waited_for.waiter = lambda: None, lambda: core
+    core.poll(PERIOD_S - 0.1)
+    assert abandoned.stage is Stage.HELD
+    (deletion,) = commands_of(core, Delete, PERIOD_S) or commands_of(core, Delete, PERIOD_S)
+    assert deletion.tickets == (abandoned,)
+    assert (waited_for.stage, held.stage) == (Stage.HELD, Stage.HELD)

@@ -14,7 +14,7 @@ _KEPT = 64  # entries that may be kept in vain
 class Expiry(Observer):
     """The holds of a session that have an end, the first one first.
 
-    The entry of a hold that is released before its end stays until it is met, or until such entries are half of all.
+    The entry of a hold that is released before its end stays until it is met, or until such entries are most of all.
     """
 
     def __init__(self, core: Core) -> None:
@@ -22,16 +22,14 @@ class Expiry(Observer):
         core.observers[self] = None
         self._entries: list[tuple[float, int, Ticket, str]] = []
         self._numbers = itertools.count()
-        self._limit = _KEPT
 
     def expire_in(self, ticket: Ticket, seconds: float, reason: str, now: float) -> float:
         """Give the hold up after so long, for this reason; the time. Stage: HELD; else nothing is done."""
         at = now + seconds
         if ticket.stage is Stage.HELD:
-            if len(self._entries) >= self._limit:
+            if len(self._entries) > _KEPT + 2 * len(self._core.tickets):
                 self._entries = [entry for entry in self._entries if entry[2].stage is Stage.HELD]
                 heapq.heapify(self._entries)
-                self._limit = max(_KEPT, 2 * len(self._entries))
             heapq.heappush(self._entries, (at, next(self._numbers), ticket, reason))
             self._core.is_early = self._core.is_early or self._entries[0][0] == at
         return at

@@ -82,9 +82,8 @@ class Reconciler:
         return self._due
 
     def answered(self, request: ListLease | ReadKeys, answer: LeaseKeys | Found, now: float) -> None:
-        """Take the list, or what was read; nothing where that is known already."""
-        if not self._close(request):
-            return
+        """Take the list, or what was read."""
+        self._close(request)
         if isinstance(request, ListLease):
             assert isinstance(answer, LeaseKeys)
             self._compare(request.tickets, answer)
@@ -94,8 +93,7 @@ class Reconciler:
 
     def failed(self, request: ListLease | ReadKeys, error: EtcdError, now: float) -> None:
         """The next look is soon enough; a list that is denied is not asked for again."""
-        if not self._close(request):
-            return
+        self._close(request)
         if isinstance(request, ListLease) and isinstance(error, EtcdDenied):
             self._is_denied = True
             self.hurry(now)
@@ -143,11 +141,8 @@ class Reconciler:
                 logger.warning("key %s belongs to no acquisition of this session: deleting it", key)
                 core.deletions.add_stray(key, kv.create_revision, now)
 
-    def _close(self, request: ListLease | ReadKeys) -> bool:
-        """It is answered; whether it was not before."""
-        before = len(self._open)
+    def _close(self, request: ListLease | ReadKeys) -> None:
         self._open = [each for each in self._open if each is not request]  # equality would compare all tickets
-        return len(self._open) < before
 
     def _request(self, request: ListLease | ReadKeys) -> None:
         self._open.append(request)

@@ -19,19 +19,26 @@ def test_holds_end_in_the_order_of_their_ends() -> None:
     core = core_of()
     expiry = Expiry(core)
     assert core.poll(0.0) < math.inf
-    tickets = {written(core, f"{number}/"): float(number * 37 % 101 + 1) for number in range(300)}
-    for number, (ticket, end) in enumerate(tickets.items()):
+    tickets = {written(core, f"{number}/"): float(number // 2 * 37 % 150 + 1) for number in range(300)}
+    for ticket, end in tickets.items():
         assert expiry.expire_in(ticket, end, "was held for long", 0.0) == end
-        if number % 3:
-            core.leave(ticket, 0.0)
-    assert len(expiry._entries) < 2 * len(tickets) / 3 + 1
-    ends = sorted({end for number, end in enumerate(tickets.values()) if number % 3 == 0})
+    held = list(tickets)[::4] + list(tickets)[1::4]
+    for ticket in tickets.keys() - held:
+        core.leave(ticket, 0.0)
+        core.gone(ticket, was_there=True)
+    for number in range(300):
+        brief = written(core, f"n{number}/")
+        expiry.expire_in(brief, 1.5, "", 0.0)
+        brief.stage = Stage.RELEASING
+        core.gone(brief, was_there=True)
+    assert len(expiry._entries) < 2 * len(held) + 70
+    ends = sorted({tickets[ticket] for ticket in held})
     for now, following in zip(ends, [*ends[1:], math.inf], strict=True):
         assert expiry.poll(math.nextafter(now, 0.0)) == now
         assert expiry.poll(now) == following
-        for ticket in [each for number, each in enumerate(tickets) if number % 3 == 0]:
-            is_over = tickets[ticket] <= now
-            assert (type(ticket.failure) is HoldExpired, ticket.stage is Stage.HELD) == (is_over, not is_over)
+        for ticket in tickets:
+            is_over = ticket in held and tickets[ticket] <= now
+            assert (type(ticket.failure) is HoldExpired) is is_over
     assert "was held for long: key '0/a-1' is given up" in str(next(iter(tickets)).failure)
 
 
@@ -63,6 +70,7 @@ def test_a_waiter_is_told_once(is_held: bool, is_known: bool) -> None:
         core.leave(ticket, 0.0)
     core.changes.clear()
     contention.begin(ticket, 0.0)
+    assert contention.wake is int
     assert (contention in core.changes, contention in queue.observers) == (is_known and is_held, not is_known)
     if not is_known and not is_held:
         core.leave(ticket, 0.0)

@@ -133,12 +133,10 @@ class Cohort(Observer):
             if ticket is not None:
                 self.core.leave(ticket, now)
             return
-        was_first = bool(self.waits) and self.waits[0] is turn
         if turn in self.waits:
             self.waits.remove(turn)
         if self.waits:
-            if was_first:
-                self.wake_first()
+            self.wake_first()
         elif self.turn is None and self._lingering is None:
             if self.acquisition is not None:
                 self.acquisition.leave(now)
@@ -175,9 +173,7 @@ class Cohort(Observer):
         if self.acquisition is None:  # the first in line is about to queue
             return False
         ticket = self.acquisition.ticket
-        if ticket.stage is Stage.HELD:
-            return True
-        return ticket.stage is not Stage.WRITING and (ticket.queue.view is None or ticket.queue.is_settled(ticket))
+        return ticket.stage is Stage.HELD or ticket.queue.is_settled(ticket)
 
     # Lingering
 
@@ -213,7 +209,7 @@ class Cohort(Observer):
             self.stop_lingering(now)
             return False
         ticket = self._stop_lingering()
-        if ticket.stage is not Stage.HELD or ticket.failure is not None:  # lost between two turns: nobody's error
+        if ticket.stage is not Stage.HELD:  # lost between two turns: nobody's error
             self._give_up()
             return False
         self._start(turn, ticket)
@@ -230,7 +226,7 @@ class Cohort(Observer):
         core = self.core
         if not (self.waits or self._bounds.linger) or now >= self._ends or ticket.is_fence or core.refusal is not None:
             return False
-        return ticket.stage is Stage.HELD and ticket.failure is None and core.remaining(now) > 0.0
+        return ticket.stage is Stage.HELD and core.remaining(now) > 0.0
 
     def _start(self, turn: CohortTurn, ticket: Ticket) -> None:
         self._taken += 1
@@ -335,13 +331,13 @@ class CohortTurn:
                 return None
         if cohort.turn is None and cohort.waits and cohort.waits[0] is self:
             step = cohort.step(self, now)
-            if step is None and self.ticket is None:
-                self.leave(now)  # a try has found it taken
             if isinstance(step, Send):
                 self._is_sending, self._sent_for = True, cohort.acquisition
                 # It asks for all, but in its own time: another goes on.
                 return Send(step.request, min(step.timeout, max(last - now, FAREWELL_S)))
             if step is None:
+                if self.ticket is None:
+                    self.leave(now)  # a try has found it taken
                 return None
             soon = step.until
         if now < self.deadline:

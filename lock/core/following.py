@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from lock.core.messages import Follow, ListQueues, Unfollow
-from lock.core.queue import WAITING, Queue, Stage, Ticket
+from lock.core.queue import Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
 from lock.model import Event, Snapshot
 
@@ -138,12 +138,10 @@ class Following:
         queue.changed(now)
         self._keys_deleted([ticket for ticket in tickets if queue.lacks(ticket)], now)
         assert queue.view is not None
-        conflicts = queue.view.conflicts()
-        if conflicts:
-            waiting = [t for t in queue.tickets.values() if t.stage in WAITING and t.rule in conflicts]
-            for ticket in waiting:
-                if queue.view.create_revision(ticket.key) is not None:
-                    self._core.cancel(ticket, AdmissionConflict(conflicts[ticket.rule]), now)
+        for rule, conflict in queue.view.conflicts().items():
+            there = [t for t in queue.tickets.values() if t.rule == rule and queue.view.create_revision(t.key)]
+            for ticket in there:
+                self._core.cancel(ticket, AdmissionConflict(conflict), now)
 
     def _break(self, queue: Queue, now: float) -> None:
         queue.broken()

@@ -1,0 +1,303 @@
+"""The queues that are followed: when they are listed, audited and left, and what lists and events do to tickets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lock.core.admission import EXCLUSIVE
+from lock.core.core import Core
+from lock.core.following import AUDIT_S, IDLE_QUEUES
+from lock.core.messages import Follow, ListQueues, Unfollow
+from lock.core.queue import Observer, Queue, Stage, Ticket
+from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
+from lock.model import Event, KeyValue, Snapshot
+from tests.lock.core.tickets import commands_of, core_of, deleted, key, listed, written
+from tests.lock.core.worlds import PERMIT, THREE
+
+AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
+
+
+class Looks(Observer):
+    """Whether the queue was watched and listed, and had a view, each time that it was to be looked at."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bool, bool]] = []
+
+    def look(self, queue: Queue, now: float) -> None:
+        self.seen.append((queue.is_watched, queue.is_listed))
+
+
+def waits(core: Core, prefix: str = "m/") -> Ticket:
+    """A ticket that waits behind another session, in a queue that is watched and listed."""
+    ticket = written(core, prefix, number=2)
+    listed(core, prefix, core.revision, key(f"{prefix}b-1", 1, 0xB), key(ticket.key, ticket.created or 0))
+    assert ticket.stage is Stage.QUEUED
+    return ticket
+
+
+def asked(core: Core, now: float | None = None) -> list[tuple[str, ...]]:
+    """Which queues are listed together."""
+    return [request.prefixes for request in commands_of(core, ListQueues, now)]
+
+
+def watching(core: Core, *prefixes: str) -> ListQueues:
+    """Queues in which tickets wait are asked for a first time."""
+    for prefix in prefixes:
+        written(core, prefix, number=2)
+        core.following.handle_event(prefix, [], 0.0)
+    (request,) = commands_of(core, ListQueues, 0.0)
+    return request
+
+
+def test_a_queue_is_followed_once_and_listed_when_it_is_watched() -> None:
+    """The driver is called for it; many are listed in several steps; each is asked what was known of it."""
+    core = core_of()
+    ticket = written(core, "m/", number=2)
+    core.following.join(ticket.queue, 0.0)
+    assert (asked(core, 0.0), core.following.followed) == ([], {"m/": ticket.queue})
+    core.is_early = False
+    core.following.handle_event("m/", [], 0.5)
+    assert (core.is_early, core.following.due) == (True, 0.5)
+    (request,) = commands_of(core, ListQueues, 0.5)
+    assert request == (("m/",), (ticket.queue.epoch,), 2)
+    core.answered(request, {"m/": Snapshot(20, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 0.5)
+    core.revision = 3
+    core.restored(0.6)
+    core.revision = 7
+    (request,) = commands_of(core, ListQueues, 0.6)
+    assert request.known == 20
+    core = core_of()
+    for number in range(40):
+        written(core, f"{number}/", number=2)
+    assert len(commands_of(core, Follow)) == 40
+    for number in range(40):
+        core.following.handle_event(f"{number}/", [], 0.0)
+    assert [len(prefixes) for prefixes in asked(core, 0.0)] == [32, 8]
+    assert asked(core, 2.0) == []
+
+
+def test_a_list_that_fails_is_asked_for_again_later_each_time() -> None:
+    """Until it is answered, and no sooner because another one is due; what is left or not watched is not."""
+    core = core_of()
+    follow = core.following
+    request, queue = watching(core, "m/"), core.queues["m/"]
+    now = 0.0
+    for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 1.0):
+        core.is_early, follow.due = False, 99.0
+        core.failed(request, AWAY, now)
+        assert (core.is_early, follow.due, queue.trouble) == (True, now + pause, "away")
+        follow.due = now + pause / 2
+        assert asked(core, now + pause / 2) == []
+        assert follow.due == now + pause
+        now += pause
+        (request,) = commands_of(core, ListQueues, now)
+    core.failed(request, AWAY, now)
+    written(core, "n/", number=2)
+    follow.handle_event("n/", [], now + 0.1)
+    assert (asked(core, now + 0.1), follow.due) == ([("n/",)], now + 1.0)
+    (request,) = commands_of(core, ListQueues, now + 1.0)
+    core.answered(request, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key("m/a-1", 2)])}, now)
+    assert queue.trouble is None
+    core.restored(now + 1.0)
+    (request,) = commands_of(core, ListQueues, now + 1.0)
+    follow.due = 0.0
+    core.failed(request, AWAY, now + 1.0)
+    assert follow.due == 0.0  # another one is due sooner
+    assert asked(core, now + 1.1) == [("m/", "n/")]  # the pauses begin anew
+    follow.handle_event("m/", AWAY, now)
+    core.failed(request, AWAY, now)
+    follow.unfollow(core.queues["n/"])
+    core.failed(ListQueues(("n/",), (0,), 0), AWAY, now)
+    assert asked(core, now + 5.0) == []
+    follow.handle_event("m/", [], now + 5.0)
+    assert asked(core, now + 5.0) == [("m/",)]
+
+
+def test_queues_that_etcd_refuses_together_are_listed_one_by_one() -> None:
+    """In the one that is refused alone nothing can wait: its tickets say why, who observes it is told, and it is left."""
+    core = core_of()
+    request, queue, looks = watching(core, "m/", "n/"), core.queues["m/"], Looks()
+    queue.observers[looks] = None
+    queue.is_listed = True
+    core.failed(request, DENIED, 0.0)
+    alone = commands_of(core, ListQueues)
+    assert [each.prefixes for each in alone] == [("m/",), ("n/",)]
+    core.failed(alone[0], DENIED, 0.0)
+    assert (looks.seen[-1], queue.view, queue.trouble) == ((False, False), None, "no right")
+    assert commands_of(core, Unfollow) == [Unfollow("m/")]
+    assert [(key, str(each.failure)) for key, each in core.tickets.items()] == [("m/a-1", "no right"), ("n/a-1", "None")]
+    assert list(core.following.followed) == ["n/"]
+    core.gone(core.tickets["m/a-1"], was_there=True)
+    assert list(core.queues) == ["n/"]
+
+
+@pytest.mark.parametrize(("error", "is_denied"), [(AWAY, False), (DENIED, True)])
+def test_a_watch_that_breaks_is_told_and_listed_again(error: Any, is_denied: bool) -> None:
+    """The view stays; a list that was asked for before it broke, or before it stands again, does not count."""
+    core = core_of()
+    ticket, looks = waits(core), Looks()
+    queue = ticket.queue
+    core.restored(0.0)
+    (late,) = commands_of(core, ListQueues, 0.0)
+    queue.observers[looks] = None
+    core.following.handle_event("m/", error, 0.0)
+    assert (looks.seen, queue.trouble, type(ticket.failure)) == (
+        [(False, False)] if not is_denied else [(False, False)] * len(looks.seen), str(error),
+        EtcdDenied if is_denied else type(None),
+    )  # fmt: skip
+    free = {"m/": Snapshot(99, [key(ticket.key, ticket.created or 0)])}
+    core.answered(late, free, 0.0)
+    core.following.handle_event("m/", [], 0.0)
+    core.answered(late, free, 0.0)
+    assert (ticket.stage is Stage.QUEUED, queue.view is not None) == (not is_denied, not is_denied)
+    assert asked(core, 0.0) == [("m/",)] * (not is_denied)
+
+
+def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -> None:
+    """Five seconds later; one that was not listed is not audited, and one whose list is out is not asked for again."""
+    core = core_of()
+    follow, ticket = core.following, waits(core)
+    other = written(core, "n/", number=2)
+    assert [core.poll(now) <= now + 1.0 for now in (1.0, 2.0, 3.0, 4.0)] == [True] * 4
+    assert follow.due == 5.0
+    assert asked(core, AUDIT_S - 0.01) == []
+    follow.due = AUDIT_S
+    (audit,) = commands_of(core, ListQueues, AUDIT_S)
+    assert audit.prefixes == ("m/",)
+    core.leave(other, 5.5)
+    core.gone(other, was_there=True)
+    core.answered(audit, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 5.5)
+    follow.due = 6.0
+    core.renewed(6.0, 60, 6.0)
+    core.poll(6.0)
+    core.commands.clear()
+    core.leave(ticket, 6.0)
+    core.gone(ticket, was_there=True)
+    for now, left in ((10.0, []), (10.01, ["n/"]), (11.0, []), (11.01, ["m/"]), (20.0, [])):
+        follow.due = now
+        assert commands_of(core, Unfollow, now) == list(map(Unfollow, left))
+    assert (core.queues, follow.followed) == ({}, {})
+    core.poll(20.0)
+    assert core.poll(20.0) > 21.0  # nothing is due by queues
+
+
+def test_of_those_without_waiters_the_latest_are_followed() -> None:
+    """So many at most; one in which something observes or waits is none of them."""
+    core = core_of()
+    names = [f"{number:02}/" for number in range(IDLE_QUEUES + 3)]
+    for number, prefix in enumerate(names):
+        ticket = written(core, prefix)
+        core.following.join(ticket.queue, number / 100)
+        if number == 0:
+            ticket.queue.observers[Looks()] = None
+    core.following.join(core.queues[names[1]], 1.0)
+    core.following.due = 1.0
+    assert commands_of(core, Unfollow, 1.0) == [Unfollow("03/"), Unfollow("02/")]
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_watch_that_has_left_out_a_deletion_is_made_anew(is_told: bool) -> None:
+    """Where an audit has found it, and the watch has not told it by the next look."""
+    core = core_of()
+    ticket, looks = waits(core), Looks()
+    follow, queue = core.following, ticket.queue
+    queue.observers[looks] = None
+    follow.due = AUDIT_S
+    (audit,) = commands_of(core, ListQueues, AUDIT_S)
+    core.answered(audit, {"m/": Snapshot(9, [key(ticket.key, 2)])}, AUDIT_S)
+    assert ticket.stage is Stage.HELD
+    if is_told:
+        follow.handle_event("m/", [deleted("m/b-1", 5)], AUDIT_S)
+    core.commands.clear()
+    follow.due = AUDIT_S
+    for _ in range(2):
+        core.poll(AUDIT_S)
+    broken = [each for each in core.commands if isinstance(each, Follow | Unfollow)]
+    assert broken == ([] if is_told else [Unfollow("m/"), Follow("m/")])
+    assert (queue.is_watched, looks.seen[-1]) == (is_told, (is_told, is_told))
+
+
+@pytest.mark.parametrize(
+    ("keys", "revision", "granted_at", "stage", "is_lost"),
+    [
+        pytest.param("own", 9, 9, Stage.HELD, False, id="first"),
+        pytest.param("other own", 9, 9, Stage.HELD, True, id="overtaken"),
+        pytest.param("other own", 9, 10, Stage.HELD, False, id="older than its grant"),
+        pytest.param("other own", 9, 0, Stage.QUEUED, False, id="waits"),
+        pytest.param("other own", 5, 5, Stage.HELD, False, id="older than the view"),
+        pytest.param("other", 9, 9, Stage.HELD, True, id="gone"),
+        pytest.param("other", 9, 9, Stage.QUEUED, True, id="gone while it waits"),
+        pytest.param("late", 9, 0, Stage.HELD, False, id="older than the key"),
+    ],
+)
+def test_a_list_tells_who_was_overtaken_or_is_gone(
+    keys: str, revision: int, granted_at: int, stage: Stage, is_lost: bool
+) -> None:
+    """Where it is not older than the view, the key, and the grant."""
+    core = core_of()
+    ticket = waits(core)
+    (request,) = (core.restored(0.0), *commands_of(core, ListQueues, 0.0))[1:]
+    assert ticket.queue.view is not None
+    ticket.queue.view.revision = 8
+    ticket.stage, ticket.granted_at = stage, granted_at
+    if keys == "late":
+        ticket.created = 20
+    there = [key("m/b-1", 1, 0xB)] * ("other" in keys) + [key(ticket.key, 2)] * ("own" in keys)
+    ticket.queue.wants_list = True
+    core.answered(request._replace(known=4), {"m/": Snapshot(revision, there)}, 0.0)
+    assert (type(ticket.failure) is LockLost, ticket.queue.wants_list) == (is_lost, False)
+
+
+def test_the_answer_of_a_list_tells_of_a_restore() -> None:
+    """By its revision; its tickets are read, and events that came before it count after it."""
+    core = core_of()
+    ticket = waits(core)
+    core.following.handle_event("m/", AWAY, 0.0)
+    core.following.handle_event("m/", [], 0.0)
+    core.revision = 50
+    (request,) = commands_of(core, ListQueues, 0.0)
+    core.following.handle_event("m/", [deleted("m/b-1", 60)], 0.0)
+    assert ticket.stage is Stage.QUEUED
+    core.is_early = False
+    core.answered(request, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 0.0)
+    assert (core.revision, core.is_early, ticket.stage, ticket.floor) == (9, True, Stage.HELD, 0)
+
+
+def test_events_grant_and_take_away() -> None:
+    """Those of tickets whose keys they tell; who observes the queue is told, and what nobody follows is no news."""
+    core = core_of()
+    first, second, looks = waits(core), written(core, "m/", number=3), Looks()
+    follow = core.following
+    first.queue.observers[looks] = None
+    follow.handle_event("x/", [deleted("x/a-1", 9)], 0.0)
+    follow.handle_event("m/", [Event(False, key(second.key, 3))], 0.0)
+    follow.handle_event("m/", [deleted("m/b-1", 4)], 0.0)
+    assert (first.stage, second.stage, looks.seen) == (Stage.HELD, Stage.QUEUED, [(True, True)] * 2)
+    follow.handle_event("m/", [deleted(second.key, 5)], 0.0)
+    assert (first.failure, type(second.failure)) == (None, LockLost)
+
+
+def test_a_conflict_is_told_to_those_whose_keys_stand_in_the_queue() -> None:
+    """By the first key; not to one whose key may come after it has left, nor to one of another rule."""
+    core = core_of()
+    two = KeyValue("s/b-1", PERMIT.value, 2, 2, 0xB)
+    waiting, writing, plain = (
+        written(core, "s/", number=None, rule=THREE.terms.rule),
+        core.begin("s/", "", THREE.terms.rule, 0.0),
+        written(core, "s/", number=None),
+    )
+    assert plain.rule == EXCLUSIVE
+    listed(core, "s/", 9, two, KeyValue(waiting.key, THREE.value, 2, 2, 0xA), key(plain.key, 3))
+    assert type(waiting.failure) is AdmissionConflict
+    assert (writing.failure, plain.failure) == (None, None)
+
+
+def test_a_session_that_is_over_follows_nothing() -> None:
+    """Its watches end, and what they still tell is no news."""
+    core = core_of()
+    waits(core)
+    core.commands.clear()
+    core.lose("is gone")
+    assert (core.commands, core.following.followed) == ([Unfollow("m/")], {})

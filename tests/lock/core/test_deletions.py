@@ -143,7 +143,8 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
     deletions.failed(group, AWAY, 1.0)
     assert round(deletions.poll(1.0) - 1.0, 3) == 0.05
     (group,) = commands_of(core, Delete, 2.0)
-    core.gone(group.tickets[0], was_there=True)
+    (ticket,) = core.tickets.values()
+    core.gone(ticket, was_there=True)
     deletions.failed(group, AWAY, 2.0)
     assert (deletions.poll(9.0), core.commands) == (math.inf, [])
 
@@ -153,7 +154,8 @@ def test_keys_that_etcd_refuses_together_go_one_by_one() -> None:
     core = core_of()
     deletions = core.deletions
     released(core, "a", "b")
-    deletions.failed(*commands_of(core, Delete, 0.0), DENIED, 1.0)
+    (both,) = commands_of(core, Delete, 0.0)
+    deletions.failed(both, DENIED, 1.0)
     (alone,) = commands_of(core, Delete, 1.0)
     deletions.failed(alone, DENIED, 1.0)
     assert (names_of(alone), deletions.poll(1.0)) == ("a", 1.05)

@@ -116,7 +116,7 @@ def test_keys_of_this_session_that_have_no_ticket_are_deleted(caplog: pytest.Log
     late = written(core, "late/")
     early.stage = Stage.RELEASING
     core.gone(early, was_there=True)
-    keys = [early.key, late.key, STRAY, "n/read/a-2", "gone/a-1", "other/a-3", "new/a-1", "m/a-1x", "m/a-", "m/b-1", "m"]
+    keys = [early.key, late.key, STRAY, "n/read/a-2", "gone/a-1", "other/a-3", "new/a-1", "m/a-1x", "m/b-1", "m"]
     core.answered(request, LeaseKeys(TTL_S, keys), PERIOD_S)
     (read,) = commands_of(core, ReadKeys)
     assert dict(read.tickets) == dict.fromkeys(["gone/a-1", STRAY, "n/read/a-2", "new/a-1", "other/a-3"])

@@ -15,17 +15,46 @@ import pickle
 import re
 import time
 import weakref
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from lock.core.acquisition import Terms
-from lock.core.admission import Admission
-from lock.core.cohort import Bounds
-from tests.lock.core.small_world import Plan, Revision, Time, Violation, World
+from lock import errors
+from lock.core import messages
+from lock.core.acquisition import Acquisition, Terms
+from lock.core.admission import Exclusive, Frontier
+from lock.core.cohort import Bounds, Cohort, CohortTurn
+from lock.core.core import Core
+from lock.core.deletions import Deletions
+from lock.core.expiry import Expiry
+from lock.core.following import Following
+from lock.core.grants import Grants
+from lock.core.queue import Queue, Stage, Ticket
+from lock.core.reconciler import Reconciler
+from lock.core.together import Together
+from lock.core.view import QueueView
+from lock.errors import LockError
+from lock.model import Event, KeyValue
+from lock.recipes.read_write import ReadersTogether
+from lock.recipes.semaphore import UpTo
+from tests.lock.core.small_world import Actor, Etcd, Flight, Hold, Key, Names, Plan, Process, Revision, Time, Value, Violation, Want, Watch, World
 
 Move = tuple[Any, ...]
 _WRITTEN, _RANKED = 0x5A5A0000, 0x5B5B0000  # what stands for a revision in a dump: first as it is, then its place
+_constants: list[Any] = []
+_places: dict[int, int] = {}
+
+
+def _constant(number: int) -> Any:
+    return _constants[number]
+
+
+def _reduce_constant(value: Any) -> Any:
+    """Values that never change: one object serves all copies."""
+    if id(value) not in _places:
+        _places[id(value)] = len(_constants)
+        _constants.append(value)
+    return _constant, (_places[id(value)],)
 
 
 def _revision(ranked: int) -> Revision:
@@ -39,57 +68,48 @@ def _reference(target: Any) -> Any:
     return _dead if target is None else weakref.ref(target)
 
 
-copyreg.pickle(itertools.count, lambda numbers: (itertools.count, (int(repr(numbers)[6:-1]),)))
+def _reduce_failure(failure: LockError) -> Any:
+    return type(failure), ("",)  # whatever it says
 
 
-_CONSTANT = {Terms, Bounds, re.Pattern}  # as rules, values that never change: one object serves all copies
-_constants: list[Any] = []
-_places: dict[int, int] = {}
+_ALWAYS: dict[type, Any] = {
+    **dict.fromkeys([Plan, Want, Terms, Bounds, re.Pattern, Stage, Key, Value, Exclusive], _reduce_constant),
+    **dict.fromkeys([ReadersTogether, UpTo], _reduce_constant),
+    **dict.fromkeys([each for each in vars(errors).values() if isinstance(each, type)], _reduce_failure),
+    weakref.ref: lambda reference: (_reference, (reference(),)),
+    itertools.count: lambda numbers: (itertools.count, (int(repr(numbers)[6:-1]),)),
+}
 
 
-def _number_of(value: Any) -> int:
-    if id(value) not in _places:
-        _places[id(value)] = len(_constants)
-        _constants.append(value)
-    return _places[id(value)]
-
-
-def _constant(number: int) -> Any:
-    return _constants[number]
-
-
-class _Pickler(pickle.Pickler):
-    """Writes times as distances from now, and weak references with their target; notes the revisions."""
-
-    def __init__(self, file: io.BytesIO, world: World) -> None:
-        super().__init__(file, 5)
-        self._now = float(world.now)
-        self.revisions: set[int] = set()
-
-    def reducer_override(self, value: Any) -> Any:
-        kind = type(value)
-        if kind in _CONSTANT or isinstance(value, Admission):
-            return _constant, (_number_of(value),)
-        if kind is Time:
-            return Time, (round(float(value) - self._now, 6),)
-        if kind is Revision:
-            self.revisions.add(int(value))
-            return _revision, (_WRITTEN + int(value),)
-        if kind is weakref.ref:
-            return _reference, (value(),)
-        return NotImplemented
+_SHORT = [
+    Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Etcd, Event, Expiry, Flight, Following, Frontier,
+    Grants, Hold, KeyValue, Names, OrderedDict, Process, Queue, QueueView, Reconciler, Ticket, Time, Together, Watch, World,
+    _constant, _dead, _reference, _revision,
+]  # fmt: skip
+for _number, _one in enumerate(_SHORT, 200):
+    copyreg.add_extension(_one.__module__, _one.__qualname__, _number)
 
 
 def dump(world: World) -> bytes:
-    """The state, as bytes that are equal for equal states."""
+    """The state, as bytes that are equal for equal states; times as distances from now, revisions as their order."""
     world.etcd.keys = dict(sorted(world.etcd.keys.items()))
     world.etcd.watches = dict(sorted(world.etcd.watches.items()))
     world.etcd.history = []
+    now, revisions = float(world.now), set[int]()
+
+    def reduce_revision(value: Revision) -> Any:
+        number = int(value)
+        revisions.add(number)
+        return _revision, (_WRITTEN + number,)
+
     file = io.BytesIO()
-    pickler = _Pickler(file, world)
+    pickler = pickle.Pickler(file, 5)
+    pickler.dispatch_table = {
+        **_ALWAYS, Revision: reduce_revision, Time: lambda value: (Time, (round(float(value) - now, 6),)),
+    }  # fmt: skip
     pickler.dump(world)
     state = file.getvalue()
-    for place, revision in enumerate(sorted(pickler.revisions), 1):  # only their order counts
+    for place, revision in enumerate(sorted(revisions), 1):  # only their order counts
         state = state.replace(_integer(_WRITTEN + revision), _integer(_RANKED + place))
     return state
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import math
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from lock.core.acquisition import Acquisition, Send, Sleep, Terms
 from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
-from lock.core.queue import Stage, Ticket
+from lock.core.queue import KeyNames, Queue, Stage, Ticket
 from lock.core.together import Together, release_together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
 from lock.model import Event, KeyValue, Snapshot
@@ -38,14 +39,36 @@ class Violation(AssertionError):
     """A rule was broken."""
 
 
-class Revision(int):
+class One:
+    """Values of which equal ones are one object, so that a copy of a state has no more and no fewer of them."""
+
+    _all: dict[Any, Any]
+
+    def __init_subclass__(cls) -> None:
+        cls._all = {}
+
+    def __new__(cls, value: Any) -> Any:
+        if value not in cls._all:
+            cls._all[value] = super().__new__(cls, value)  # type: ignore[call-arg]
+        return cls._all[value]
+
+
+class Key(One, str):
+    """The name of a key."""
+
+
+class Value(One, bytes):
+    """What a key says."""
+
+
+class Revision(One, int):
     """A revision of etcd."""
 
     def __add__(self, other: int) -> Revision:
         return Revision(int(self) + other)
 
 
-class Time(float):
+class Time(One, float):
     """A moment; the difference of two is a plain number."""
 
     def __add__(self, seconds: float) -> Time:
@@ -56,6 +79,14 @@ class Time(float):
     def __sub__(self, other: float) -> Any:
         difference = float(self) - float(other)
         return difference if isinstance(other, Time) else Time(difference)
+
+
+class Names(KeyNames):
+    """Those of keys, each of which is one object."""
+
+    def take(self, queue: Queue, folder: str, taken: Container[str]) -> tuple[int, str]:
+        slot, key = super().take(queue, folder, taken)
+        return slot, Key(key)
 
 
 @dataclass(frozen=True)
@@ -86,7 +117,7 @@ class Want:
     def value(self) -> bytes:
         """What the key says."""
         declared = self.terms.declared._asdict()
-        return json.dumps({name: value for name, value in declared.items() if value is not None}).encode()
+        return Value(json.dumps({name: value for name, value in declared.items() if value is not None}).encode())
 
 
 @dataclass(frozen=True)
@@ -220,6 +251,7 @@ class Process:
         plan = world.plan
         self.world, self.number = world, number
         self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
+        self.core._key_names = Names(number)
         self._expiry: Expiry | None = None
         self.cohort = Cohort(self.core, "m", "m/", Bounds(plan.batch, 1.0, plan.linger), TIMEOUT_S)
         self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]

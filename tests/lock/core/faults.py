@@ -9,7 +9,7 @@ from typing import Any
 from lock.core import messages
 from lock.core.queue import Ticket
 from lock.errors import EtcdUnavailable, LockCancelled, LockError
-from tests.lock.core.small_world import STRANGER, TTL_S, Actor, Flight, Process, Time, World
+from tests.lock.core.small_world import STRANGER, TTL_S, Actor, Flight, Key, Process, Time, World
 
 Move = tuple[Any, ...]
 
@@ -32,7 +32,7 @@ def faults_of(world: World) -> list[Move]:
         if process.state == "runs":
             found += _faults_of_process(world, process)
     for (number, prefix), watch in world.etcd.watches.items():
-        if watch.state == "open":
+        if watch.stage == "open":
             found.append(("cut", number, prefix))
             if any(event.deleted for events in watch.pending[:1] for event in events):
                 found.append(("leave_out", number, prefix))
@@ -226,7 +226,7 @@ def _go_away(world: World, process: Process, one: Actor) -> None:
 def cut(world: World, number: int, prefix: str) -> None:
     """A watch breaks; what it has not told it never tells."""
     watch = world.etcd.watches[number, prefix]
-    watch.state, watch.pending = "cut", []
+    watch.stage, watch.pending = "cut", []
 
 
 def leave_out(world: World, number: int, prefix: str) -> None:
@@ -249,7 +249,7 @@ def delete_by_hand(world: World, key: str) -> None:
 
 def queue_as_go_does(world: World, name: str) -> None:
     """Another client queues, and holds when its key is the first."""
-    world.etcd.put(name + STRANGER, b"", 0)
+    world.etcd.put(Key(name + STRANGER), b"", 0)
 
 
 def back_up(world: World) -> None:
@@ -279,7 +279,7 @@ def restore(world: World) -> None:
         for held in (held for actor in process.actors for held in actor.holds):
             held.excused = True
     for watch in world.etcd.watches.values():
-        watch.state, watch.pending = "cut", []
+        watch.stage, watch.pending = "cut", []
 
 
 # Any public method, at any moment

@@ -169,7 +169,7 @@ class Etcd(SimulatedEtcd):
     def _changed(self, events: list[Event]) -> None:
         for (_, prefix), watch in self.watches.items():
             ours = [event for event in events if event.kv.key.startswith(prefix)]
-            if ours and watch.state == "open":
+            if ours and watch.stage == "open":
                 watch.pending.append(ours)
 
 
@@ -177,7 +177,7 @@ class Watch:
     """A watch of one prefix: asked for, open, or cut."""
 
     def __init__(self) -> None:
-        self.state = "asked"
+        self.stage = "asked"
         self.pending: list[list[Event]] = []
 
 
@@ -215,7 +215,6 @@ class Actor:
         self.together: Together | None = None
         self.until: float = math.inf
         self.holds: list[Hold] = []
-        self.leaving: list[Ticket] = []
         self.since: int = 0  # what etcd's revision was when it began, where it was restored
 
     @property
@@ -253,7 +252,7 @@ class Process:
         self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
         self.core._key_names = Names(number)
         self._expiry: Expiry | None = None
-        self.cohort = Cohort(self.core, "m", "m/", Bounds(plan.batch, 1.0, plan.linger), TIMEOUT_S)
+        self.cohort = Cohort(self.core, "m", Key("m/"), Bounds(plan.batch, 1.0, plan.linger), TIMEOUT_S)
         self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]
         self.state = "runs"  # paused, dead
         self.due: float = math.inf
@@ -353,7 +352,7 @@ class Process:
         want = actor.want
         actor.since = self.world.etcd.revision if self.was_restored else 0
         return Acquisition(
-            self.core, name, name, want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
+            self.core, Key(name), Key(name), want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
             owner=id_of(actor), tries=tries or want.tries, explains=want.explains and not tries,
         )  # fmt: skip
 
@@ -481,7 +480,7 @@ class Process:
         if not tickets:
             self.next_want(actor)
             return
-        groups, actor.leaving, _ = release_together(self.core, tickets, self.world.now, waits=actor.want.waits)
+        groups, _, _ = release_together(self.core, tickets, self.world.now, waits=actor.want.waits)
         for request in groups:
             self.send(request, self.core.deletions, actor)
         actor.state = "releases"
@@ -489,7 +488,7 @@ class Process:
             self.next_want(actor)
 
     def next_want(self, actor: Actor) -> None:
-        actor.wants, actor.leaving = actor.wants[1:], []
+        actor.wants = actor.wants[1:]
         actor.state = "idle" if actor.wants else "done"
 
     def tell(self, flight: Flight, error: Exception | None = None) -> None:
@@ -585,7 +584,7 @@ class World:
             require(not (is_first and holds), f"another client holds {name}, and {[held.ticket.key for held in holds]}")
         for process in self.processes:
             watch = self.etcd.watches.get((process.number, "m/"))
-            is_followed = watch is not None and watch.state != "asked"
+            is_followed = watch is not None and watch.stage != "asked"
             is_safe = is_followed or not process.cohort.is_lingering or process.state == "dead"
             require(is_safe, f"session {process.number} lingers, and no watch tells it")
             for held in (held for actor in process.actors for held in actor.holds):
@@ -604,7 +603,7 @@ class World:
             elif process.state == "paused":
                 found.append(("thaw", process.number))
         for (number, prefix), watch in self.etcd.watches.items():
-            if self.processes[number - 1].state == "runs" and (watch.state != "open" or watch.pending):
+            if self.processes[number - 1].state == "runs" and (watch.stage != "open" or watch.pending):
                 found.append(("hear", number, prefix))
         for place, flight in enumerate(self.flights):
             if flight.stage in ("sent", "late"):
@@ -680,10 +679,10 @@ class World:
         """What a watch tells next."""
         watch, process = self.etcd.watches[number, prefix], self.process(number)
         told: Any = []
-        if watch.state == "cut":
-            told, watch.state = EtcdUnavailable("cut"), "asked"
-        elif watch.state == "asked":
-            watch.state = "open"  # at the server a moment before; what it tells comes later in any case
+        if watch.stage == "cut":
+            told, watch.stage = EtcdUnavailable("cut"), "asked"
+        elif watch.stage == "asked":
+            watch.stage = "open"  # at the server a moment before; what it tells comes later in any case
         else:
             told = watch.pending.pop(0)
         process.core.following.handle_event(prefix, told, self.now)

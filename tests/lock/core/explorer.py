@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.lock.core.reduction import needed
 from tests.lock.core.small_world import Plan, Violation, World
 from tests.lock.core.states import dump, load, tidy
 
@@ -67,7 +68,7 @@ class Explorer:
                     move = ("settle",)
                     load(state).settle()
                     found.ends += 1
-                for place, move in enumerate(moves):
+                for place, move in enumerate(needed(world, moves)):
                     world = load(state) if place else world
                     world.make(move)
                     after = dump(world)

@@ -8,6 +8,7 @@ world is a plain value, nothing in here is a closure, and times and revisions sa
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 from collections import Counter
@@ -33,6 +34,7 @@ QUIET_S = 25.0  # within which all ends once nothing goes wrong any more: less t
 MOST = 5000  # steps until then
 STRANGER = "0-go"  # the name of the key with which another client queues, and holds where it is the first
 FREE_TIMES = 4  # that time may run on, one after the other, where nothing else can happen
+PLAIN = Terms()
 
 
 class Violation(AssertionError):
@@ -104,7 +106,7 @@ class Want:
     """
 
     names: tuple[str, ...] = ("m/",)
-    terms: Terms = field(default_factory=Terms)
+    terms: Terms = PLAIN
     timeout: float = math.inf
     tries: bool = False
     explains: bool = False
@@ -252,7 +254,7 @@ class Process:
         self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
         self.core._key_names = Names(number)
         self._expiry: Expiry | None = None
-        self.cohort = Cohort(self.core, "m", Key("m/"), Bounds(plan.batch, 1.0, plan.linger), TIMEOUT_S)
+        self.cohort = Cohort(self.core, "m", Key("m/"), bounds(plan.batch, plan.linger), TIMEOUT_S)
         self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]
         self.state = "runs"  # paused, dead
         self.due: float = math.inf
@@ -539,7 +541,7 @@ class World:
             process.flush()
         for step in plan.after.split("; ") if plan.after else ():
             self.make(tuple(int(part) if part.isdigit() else part for part in step.split()))
-        self.faults, self.times = faults, plan.times
+        self.faults, self.budget, self.times = faults, faults, plan.times
 
     # Rules
 
@@ -656,6 +658,11 @@ class World:
         alive = [process for process in self.processes if process.state != "dead"]
         is_left = self.flights or self.etcd.keys or any(process.core.tickets for process in alive)
         return not is_left and all(actor.state == "done" for process in alive for actor in process.actors)
+
+    def may_be_restored(self) -> bool:
+        """Whether etcd goes back to a backup, or has gone."""
+        may_back_up = self.faults and (not self.plan.kinds or "back_up" in self.plan.kinds)
+        return bool(may_back_up or self.etcd.backup or any(process.was_restored for process in self.processes))
 
     def process(self, number: int) -> Process:
         return self.processes[number - 1]
@@ -790,6 +797,12 @@ class World:
             if not moves or self.now >= until:
                 break
             self.make(moves[0])
+
+
+@functools.cache
+def bounds(batch: int, linger: float) -> Bounds:
+    """Of a cohort: equal ones are one object."""
+    return Bounds(batch, 1.0, linger)
 
 
 def creations(request: Any) -> tuple[messages.Create, ...]:

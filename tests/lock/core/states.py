@@ -39,6 +39,7 @@ from tests.lock.core.small_world import Actor, Etcd, Flight, Hold, Key, Names, P
 SPAN_S = 5.1  # longer than any time for which the core does not look at something again
 _WRITTEN, _RANKED = 0x5A5A0000, 0x5B5B0000  # what stands for a revision in a dump: first as it is, then its place
 _constants: list[Any] = []
+_TERMS: dict[Terms, Terms] = {Terms(): Want().terms}
 _places: dict[int, int] = {}
 
 
@@ -70,8 +71,8 @@ def _reduce_failure(failure: LockError) -> Any:
 
 
 _ALWAYS: dict[type, Any] = {
-    **dict.fromkeys([Plan, Want, Terms, Bounds, re.Pattern, Stage, Key, Value, Exclusive], _reduce_constant),
-    **dict.fromkeys([ReadersTogether, UpTo], _reduce_constant),
+    **dict.fromkeys([Plan, Want, Terms, Bounds, re.Pattern, Stage, Key, Value], _reduce_constant),
+    **dict.fromkeys([Exclusive, ReadersTogether, UpTo], _reduce_constant),
     **dict.fromkeys([each for each in vars(errors).values() if isinstance(each, type)], _reduce_failure),
     weakref.ref: lambda reference: (_reference, (reference(),)),
     itertools.count: lambda numbers: (itertools.count, (int(repr(numbers)[6:-1]),)),
@@ -98,6 +99,9 @@ def tidy(world: World) -> None:
     world.highest = {name: token for name, token in sorted(world.highest.items()) if not _is_over(world, name, token)}
     for each in (*world.flights, *etcd.watches.values()):
         each.stage = sys.intern(each.stage)
+    first = None if world.may_be_restored() else _first_revisions(world)
+    if first is not None:
+        _forget_known(world)
     for process in world.processes:
         if process.state == "dead":
             process.__init__(world, process.number, ())  # type: ignore[misc]
@@ -113,7 +117,9 @@ def tidy(world: World) -> None:
         for ticket in core.tickets.values():
             if ticket.stage is not Stage.HELD:
                 ticket.granted_at = 0
-            elif not ticket.is_writing:
+            if first is not None and (
+                ticket.floor < first.get(ticket.key, math.inf) or not (ticket.is_writing or ticket.stage is Stage.WRITING)
+            ):
                 ticket.floor = 0
         cohort.is_contended = False  # for callers alone
         cohort.slice_ends, cohort._ends = _since(cohort.slice_ends, now), _since(cohort._ends, now)
@@ -127,7 +133,8 @@ def tidy(world: World) -> None:
             actor.state = sys.intern(actor.state)
             if actor.state != "waits":
                 actor.until = math.inf
-            _tidy_acquisition(actor.current, now)
+            for each in (actor.current, *(actor.together.acquisitions if actor.together else ())):
+                _tidy_acquisition(each, now)
         _tidy_acquisition(cohort.acquisition, now)
 
 
@@ -146,11 +153,53 @@ def _tidy_queue(queue: Queue, now: float) -> None:
 
 def _tidy_acquisition(current: Acquisition | CohortTurn | None, now: float) -> None:
     if isinstance(current, Acquisition):
+        current.terms = _TERMS.setdefault(current.terms, current.terms)
         current._writes, current._retry_at = min(current._writes, 2), _since(current._retry_at, now)
         if current.deadline == math.inf:
             current.started = now
     elif current is not None and current.deadline == math.inf:
         current.since = now
+
+
+def _first_revisions(world: World) -> dict[str, int]:
+    """The lowest create revision of each key that something may yet tell."""
+    found: list[KeyValue] = [*world.etcd.keys.values()]
+    found += [event.kv for watch in world.etcd.watches.values() for events in watch.pending for event in events]
+    first: dict[str, int] = {}
+    for process in world.processes:
+        for queue in process.core.queues.values():
+            if queue.view is not None:
+                found += [*queue.view.in_order(), *(event.kv for event in queue.late)]
+                first |= queue.view._discarded
+    for flight in world.flights:
+        found += _told(flight.answer)
+    for kv in found:
+        if kv.create_revision:
+            first[kv.key] = min(kv.create_revision, first.get(kv.key, kv.create_revision))
+    return first
+
+
+def _told(answer: Any) -> list[KeyValue]:
+    """The keys that an answer tells."""
+    if isinstance(answer, messages.Written):
+        return [*(answer.keys or ()), *([answer.kv] if answer.kv else [])]
+    if isinstance(answer, messages.Found):
+        return [*answer.kvs.values()]
+    if type(answer) is dict:
+        return [kv for snapshot in answer.values() for kv in snapshot.keys]
+    return [kv for written in answer for kv in _told(written)] if type(answer) is list else []
+
+
+def _forget_known(world: World) -> None:
+    """Without a restore, no answer tells a lower revision than the one that was known when it was asked for."""
+    for flight in world.flights:
+        request = flight.request
+        if getattr(request, "known", 0):
+            flight.request = request._replace(known=0)
+            core = flight.process.core
+            core.reconciler._open = [flight.request if each is request else each for each in core.reconciler._open]
+            if core.deletions._sent is request:
+                core.deletions._sent = flight.request
 
 
 def _since(moment: float, first: float) -> float:
@@ -174,9 +223,7 @@ def _is_over(world: World, name: str, token: tuple[int, int]) -> bool:
     tickets = [ticket for process in world.processes for ticket in process.core.tickets.values()]
     known = [ticket.created for ticket in tickets if ticket.queue.prefix == name]
     known += [kv.create_revision for kv in world.etcd.under(name)]
-    answers = [flight.answer for flight in world.flights if creations(flight.request)]
-    for written in itertools.chain.from_iterable(each if type(each) is list else [each] for each in answers):
-        known += [written.kv.create_revision] if isinstance(written, messages.Written) and written.kv else []
+    known += [kv.create_revision for flight in world.flights for kv in _told(flight.answer)]
     return all(created is None or created > token[0] for created in known)
 
 

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make histories", description=__doc__)
     parser.add_argument("--world", action="append", choices=list(WORLDS), help="repeatable; default: all")
     parser.add_argument("--faults", action="append", type=int, help="of each history, at most; default: 0 and 1")
-    parser.add_argument("--seconds", type=float, default=100.0, help="for each world; default: 100")
+    parser.add_argument("--seconds", type=float, default=100.0, help="of the CPU, for each world; default: 100")
     parser.add_argument("--replay", metavar="HISTORY", help="the steps of one history of one world")
     options: Any = parser.parse_args(arguments)
     worlds, counts = options.world or list(WORLDS), options.faults or [0, 1]

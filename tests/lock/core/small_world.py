@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lock.core import messages

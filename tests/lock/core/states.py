@@ -34,7 +34,22 @@ from lock.errors import LockError
 from lock.model import Event, KeyValue
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
-from tests.lock.core.small_world import Actor, Etcd, Flight, Hold, Key, Names, Plan, Process, Revision, Time, Value, Want, Watch, World, creations
+from tests.lock.core.small_world import (
+    Actor,
+    Etcd,
+    Flight,
+    Hold,
+    Key,
+    Names,
+    Plan,
+    Process,
+    Revision,
+    Time,
+    Value,
+    Want,
+    Watch,
+    World,
+)
 
 SPAN_S = 5.1  # longer than any time for which the core does not look at something again
 _WRITTEN, _RANKED = 0x5A5A0000, 0x5B5B0000  # what stands for a revision in a dump: first as it is, then its place
@@ -79,10 +94,10 @@ _ALWAYS: dict[type, Any] = {
 }
 
 
-_SHORT = [
+_SHORT = [  # a code instead of a name
     Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Etcd, Event, Expiry, Flight, Following, Frontier,
-    Grants, Hold, KeyValue, Names, OrderedDict, Process, Queue, QueueView, Reconciler, Ticket, Time, Together, Watch, World,
-    _constant, _dead, _reference, _revision,
+    Grants, Hold, KeyValue, Names, OrderedDict, Process, Queue, QueueView, Reconciler, Ticket, Time, Together, Watch,
+    World, _constant, _dead, _reference, _revision,
 ]  # fmt: skip
 for _number, _one in enumerate(_SHORT, 200):
     copyreg.add_extension(_one.__module__, _one.__qualname__, _number)
@@ -118,7 +133,8 @@ def tidy(world: World) -> None:
             if ticket.stage is not Stage.HELD:
                 ticket.granted_at = 0
             if first is not None and (
-                ticket.floor < first.get(ticket.key, math.inf) or not (ticket.is_writing or ticket.stage is Stage.WRITING)
+                ticket.floor < first.get(ticket.key, math.inf)
+                or not (ticket.is_writing or ticket.stage is Stage.WRITING)
             ):
                 ticket.floor = 0
         cohort.is_contended = False  # for callers alone

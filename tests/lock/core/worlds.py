@@ -12,6 +12,7 @@ LOCK, TURN = Want(), Want(turn=True)
 FENCED = Want(fence=True)
 FENCED_TURN = Want(turn=True, fence=True)
 LEAVER = Want(timeout=0.5)
+TRY, SHORT = Want(tries=True), Want(max_hold=0.5)
 READ = Want(("rw/",), Terms(ReadersTogether(), Declaration("read"), "read/"))
 WRITE = Want(("rw/",), Terms(ReadersTogether(), Declaration("write"), "write/"))
 PERMIT = Want(("s/",), Terms(UpTo(2), Declaration("permit", 2)))
@@ -50,6 +51,8 @@ WORLDS: dict[str, Plan] = {
     "read-write": Plan((((READ,), (WRITE,)), ((READ,),))),
     "semaphore": Plan((((PERMIT,), (PERMIT,)), ((PERMIT,),))),
     "together": Plan((((ONE,),), ((OTHER,),))),
+    "tries": Plan((((TRY,),), ((LOCK,),))),
+    "max hold": Plan((((SHORT,),), ((LOCK,),)), times=1),
     "lease": Plan((((LOCK,),), ((LOCK,),)), kinds=("pause", "kill", "renew_late", "starve")),
     "restore": Plan((((LOCK,),), ((LOCK,),)), kinds=("back_up", "restore")),
     "restored": Plan((((LOCK, LOCK),),), after=RESTORED),

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lock.core import messages
 from lock.core.acquisition import Acquisition, Send, Sleep, Terms
@@ -41,6 +41,9 @@ class Violation(AssertionError):
     """A rule was broken."""
 
 
+T = TypeVar("T", bound="One")
+
+
 class One:
     """Values of which equal ones are one object, so that a copy of a state has no more and no fewer of them."""
 
@@ -49,10 +52,11 @@ class One:
     def __init_subclass__(cls) -> None:
         cls._all = {}
 
-    def __new__(cls, value: Any) -> Any:
+    def __new__(cls: type[T], value: Any) -> T:
         if value not in cls._all:
-            cls._all[value] = super().__new__(cls, value)  # type: ignore[call-arg]
-        return cls._all[value]
+            cls._all[value] = super().__new__(cls, value)  # type: ignore[misc]
+        one: T = cls._all[value]
+        return one
 
 
 class Key(One, str):

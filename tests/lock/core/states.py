@@ -94,7 +94,7 @@ _ALWAYS: dict[type, Any] = {
 }
 
 
-_SHORT = [  # a code instead of a name
+_SHORT: list[Any] = [  # a code instead of a name
     Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Etcd, Event, Expiry, Flight, Following, Frontier,
     Grants, Hold, KeyValue, Names, OrderedDict, Process, Queue, QueueView, Reconciler, Ticket, Time, Together, Watch,
     World, _constant, _dead, _reference, _revision,
@@ -112,8 +112,10 @@ def tidy(world: World) -> None:
     world.flights.sort(key=_place)
     world.fenced = sorted({fence for fence in world.fenced if etcd.has(fence[1], fence[2][0])})
     world.highest = {name: token for name, token in sorted(world.highest.items()) if not _is_over(world, name, token)}
-    for each in (*world.flights, *etcd.watches.values()):
-        each.stage = sys.intern(each.stage)
+    for flight in world.flights:
+        flight.stage = sys.intern(flight.stage)
+    for watch in etcd.watches.values():
+        watch.stage = sys.intern(watch.stage)
     first = None if world.may_be_restored() else _first_revisions(world)
     if first is not None:
         _forget_known(world)

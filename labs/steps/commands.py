@@ -19,11 +19,13 @@ from app.contract.clock import utc_now
 from app.guards import Guard, guards
 from labs.steps.mistakes import mistakes
 from labs.steps.mistakes_command import mistakes_command
-from labs.steps.schedules.explorer import Explorer, budgets_of
+from labs.steps.schedules.explorer import Budget, Explorer, budgets_of
 from labs.steps.schedules.recording import recorded
 from labs.steps.schedules.results import Count, Exploration, guards_in, packed
 from labs.steps.schedules.schedule import Fault
 from labs.steps.schedules.world import BUYERS, Unsettled, World
+from labs.steps.schedules.worlds import Worlds
+from labs.steps.shop import COMMANDS
 from loadtest.cli.options import language
 from loadtest.results.comparison import BROKEN_PROMISE, NO_RESULT
 from loadtest.results.folders import report_under_way
@@ -78,54 +80,82 @@ def schedules(names: Sequence[str], items: int, buyers: int, faults: int, record
     chosen = [*guards_in(names or DEFAULT_GUARDS, list(guards())), *(name for name in mistakes() if name in names)]
     screen = _Screen(console(), language)
     with report_under_way() as report, scratch_directory() as directory:
-        world = World(directory, items=items, buyers=buyers)
+        worlds = Worlds(directory, items=items, buyers=buyers)
         try:
             with screen.console.status(screen.say("starting")):
-                world.start()
+                worlds.start()
             if record is not None:
-                recorded(world, chosen, record, screen.console)
+                recorded(worlds, chosen, record, screen.console)
                 return
             screen.begin(items, buyers)
-            explored = [_explore(world, guard, faults, screen, report) for guard in chosen]
+            explored = [_Guard(name, items, buyers, faults) for name in chosen]
+            _explore(worlds, explored, screen, report)
         except (ServerError, SaleError) as error:
             raise NoSchedules(f"no verdict: {error.message}") from error
         except (LockError, *UNREADABLE) as error:
             raise NoSchedules(f"no verdict: etcd or Redis does not answer: {error}") from error
         finally:
-            world.stop()
-    broken = [each.guard for each in explored if not each.kept]
-    is_cut = any(each.is_cut for each in explored)
+            worlds.stop()
+    broken = [each.name for each in explored if not each.found.kept]
+    is_cut = any(each.found.is_cut for each in explored)
     screen.end(broken, is_cut=is_cut, buyers=buyers, faults=faults)
     sys.exit(BROKEN_PROMISE if broken else CUT if is_cut else 0)
 
 
-def _explore(world: World, guard: str, faults: int, screen: _Screen, report: Path) -> Exploration:
-    """All orders of one guard; its file is written."""
-    kind = _known()[guard]
-    found = Exploration(guard, kind.promise.value, world.grain, world.items, world.buyers, utc_now())
-    with screen.live() as show:
-        for budget in budgets_of(kind, faults):
-            explorer, began = Explorer(world, kind, budget), time.monotonic()
-            count = Count(guard, found.promise, budget.name, pauses=Fault.PAUSE in budget.kinds)
-            found.counts.append(count)
-            shown = began
-            try:
-                for graph in explorer.explore():
-                    if time.monotonic() - shown > SHOW_S:
-                        count.note(graph, explorer.schedules, time.monotonic() - began)
-                        show(found.counts)
-                        shown = time.monotonic()
-            except Unsettled as error:
-                count.no_verdict = error.message
-            count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
-            found.graphs.append(packed(explorer.graph, explorer.schedules, fault=budget.name))
-            show(found.counts)
-            if count.cut and not count.no_verdict and not budget.kinds:
-                break  # with a fault there are more
-    found.source = world.source(guard)
-    found.write(report)
-    screen.shortest(found)
-    return found
+class _Guard:
+    """A guard under exploration, budget by budget."""
+
+    def __init__(self, name: str, items: int, buyers: int, faults: int) -> None:
+        self.name, self._kind = name, _known()[name]
+        self.found = Exploration(name, self._kind.promise.value, COMMANDS, items, buyers, utc_now())
+        self.left = budgets_of(self._kind, faults)
+        self._explorers: list[Explorer] = []
+
+    def begin(self, faults: int) -> list[tuple[_Guard, Count, Budget]]:
+        """What can be explored now: its budgets of so many faults."""
+        budgets = [budget for budget in self.left if budget.faults == faults]
+        self.left = [budget for budget in self.left if budget.faults > faults]
+        counts = [Count(self.name, self.found.promise, each.name, pauses=Fault.PAUSE in each.kinds) for each in budgets]
+        self.found.counts += counts
+        self.found.graphs += [{} for _ in counts]
+        return [(self, count, budget) for count, budget in zip(counts, budgets, strict=True)]
+
+    def explore(self, world: World, count: Count, budget: Budget) -> None:
+        explorer, began = Explorer(world, self._kind, budget, known=self._explorers), time.monotonic()
+        shown = began
+        try:
+            for graph in explorer.explore():
+                if time.monotonic() - shown > SHOW_S:
+                    count.note(graph, explorer.schedules, time.monotonic() - began)
+                    shown = time.monotonic()
+        except Unsettled as error:
+            count.no_verdict = error.message
+        else:
+            self._explorers = [*self._explorers, explorer]
+        count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
+        self.found.graphs[self.found.counts.index(count)] = packed(
+            explorer.graph, explorer.schedules, fault=budget.name
+        )
+        self.found.source = world.source(self.name) or self.found.source
+        if count.cut and not count.no_verdict and not budget.kinds:
+            self.left = []  # with a fault there are more
+
+
+def _explore(worlds: Worlds, guards: Sequence[_Guard], screen: _Screen, report: Path) -> None:
+    """All orders of each guard, without a fault at first; its file is written, and its table shown."""
+
+    def explore(world: World, task: tuple[_Guard, Count, Budget]) -> _Guard:
+        guard, count, budget = task
+        guard.explore(world, count, budget)
+        return guard
+
+    with screen.live(lambda: [count for guard in guards for count in guard.found.counts]) as show:
+        for faults in range(3):
+            tasks = [task for guard in guards for task in guard.begin(faults)]
+            for place, guard in enumerate(worlds.each(explore, tasks)):
+                if not guard.left and guard not in [after for after, *_ in tasks[place + 1 :]]:
+                    guard.found.write(report)
+                    show(guard.found)
 
 
 class _Screen:
@@ -143,15 +173,25 @@ class _Screen:
         self.console.print(self.say("title", buyers=buyers, items=self.say("items", n=items)), style="bold")
 
     @contextmanager
-    def live(self) -> Iterator[Callable[[Sequence[Count]], None]]:
-        """Inside, the table fills on a terminal; elsewhere it is printed at the end."""
+    def live(self, under_way: Callable[[], Sequence[Count]]) -> Iterator[Callable[[Exploration], None]]:
+        """Inside, what is under way is shown on a terminal; what is done is printed."""
+        done: list[Count] = []
+
+        def show(found: Exploration) -> None:
+            done.extend(found.counts)
+            self.console.print(self.table(found.counts))
+            self.shortest(found)
+
         if not self.console.is_terminal:
-            shown: list[Sequence[Count]] = []
-            yield shown.append
-            self.console.print(self.table(shown[-1]))
+            yield show
             return
-        with Live(console=self.console, refresh_per_second=4) as live:
-            yield lambda counts: live.update(self.table(counts))
+
+
+        def left() -> Table:
+            return self.table([count for count in under_way() if count.states and count not in done])
+
+        with Live(get_renderable=left, console=self.console, refresh_per_second=2, transient=True):
+            yield show
 
     def table(self, counts: Sequence[Count]) -> Table:
         plain = not self.console.is_terminal

@@ -10,11 +10,11 @@ from enum import Enum
 from typing import Any
 
 import click
-from rich.console import Console
 
 from labs.steps.mistakes import diff_of, mended, mistakes
 from labs.steps.schedules.explorer import Explorer, budget_of
 from labs.steps.schedules.world import World
+from labs.steps.schedules.worlds import Worlds
 from loadtest.results.comparison import NO_RESULT
 from loadtest.shop_client.ledgers import UNREADABLE
 from loadtest.shop_client.shops import SaleError
@@ -25,6 +25,9 @@ from lock import LockError
 ENOUGH_S = 8.0  # a lock that was condemned by then is explored no further
 MOST_S = 300.0
 NOT_AS_EXPECTED = 1  # exit code
+
+
+Line = tuple[str, str]  # with its style
 
 
 class NoVerdict(click.ClickException):
@@ -52,33 +55,37 @@ def mistakes_command(names: Sequence[str]) -> None:
     screen = console()
     chosen = [kind for name, kind in mistakes().items() if name in names or not names]
     with scratch_directory() as directory:
-        world = World(directory)
+        worlds = Worlds(directory)
         try:
-            world.start()
-            judged = [_try(world, kind, screen) for kind in chosen]
+            worlds.start()
+            judged = []
+            for code, lines in worlds.each(_try, chosen):
+                judged.append(code)
+                for text, style in lines:
+                    screen.print(text, style=style, markup=False, soft_wrap=True)
         except (ServerError, SaleError) as error:
             raise NoVerdict(f"no verdict: {error.message}") from error
         except (LockError, *UNREADABLE) as error:
             raise NoVerdict(f"no verdict: etcd or Redis does not answer: {error}") from error
         finally:
-            world.stop()
+            worlds.stop()
     sys.exit(max(judged, key=(0, NO_RESULT, NOT_AS_EXPECTED).index, default=0))
 
 
-def _try(world: World, kind: type[Any], screen: Console) -> int:
-    """Explore a mistake, and what its mend makes of it; the exit code."""
+def _try(world: World, kind: type[Any]) -> tuple[int, list[Line]]:
+    """Explore a mistake, and what its mend makes of it: the exit code, and what is printed."""
     world.buyers, world.items = kind.buyers, kind.items
-    judgement = _explore(world, kind, screen)
-    screen.print(f"  Found: {kind.found}", markup=False, soft_wrap=True)
-    screen.print("\n".join(diff_of(kind)), markup=False, soft_wrap=True)
-    after = _explore(world, mended(kind), screen)
+    judgement, before = _explore(world, kind)
+    diff = [(line, "") for line in (f"  Found: {kind.found}", *diff_of(kind))]
+    after, mend = _explore(world, mended(kind))
+    lines = [*before, *diff, *mend]
     if judgement is Judgement.CLEARED or after is Judgement.CONDEMNED:
-        return NOT_AS_EXPECTED
-    return NO_RESULT if Judgement.UNDECIDED in (judgement, after) else 0
+        return NOT_AS_EXPECTED, lines
+    return NO_RESULT if Judgement.UNDECIDED in (judgement, after) else 0, lines
 
 
-def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
-    """Within the faults that the mistake needs; its line is printed."""
+def _explore(world: World, kind: type[Any]) -> tuple[Judgement, list[Line]]:
+    """Within the faults that the mistake needs."""
     explorer, began = Explorer(world, kind, budget_of(kind), seconds=MOST_S), time.monotonic()
     for graph in explorer.explore():
         if time.monotonic() - began > ENOUGH_S and graph.is_wrong:
@@ -87,15 +94,14 @@ def _explore(world: World, kind: type[Any], screen: Console) -> Judgement:
     orders, wrong = graph.orders(), graph.shortest()
     judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
     faults = {"none": "no fault", "kill": "kill -9", "lost": "an answer lost"}
-    screen.print(
+    said = (
         f"{kind.name}: {judgement.value}. {world.buyers} purchases, {faults.get(kind.fault, kind.fault)}: "
         f"{len(graph.states):,} states, {orders['all']:,} orders, {orders['wrong']:,} of them wrong; "
-        f"{time.monotonic() - began:.0f} s{', and no further' if graph.cut else ''}",
-        style="bold", markup=False, soft_wrap=True,
-    )  # fmt: skip
+        f"{time.monotonic() - began:.0f} s{', and no further' if graph.cut else ''}"
+    )
+    lines = [(said, "bold")]
     if wrong:
         schedule = replace(explorer.schedules[wrong[0].number], moves=wrong[1])
-        screen.print(f"  {schedule.line}", markup=False, soft_wrap=True)
         path = f"/steps#guard={kind.name}&grain={world.grain}&schedule={schedule.path}"
-        screen.print(f"  {path}", style="dim", markup=False, soft_wrap=True)
-    return judgement
+        lines += [(f"  {schedule.line}", ""), (f"  {path}", "dim")]
+    return judgement, lines

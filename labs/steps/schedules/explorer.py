@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +40,11 @@ class Budget:
     kinds: tuple[Fault, ...] = ()
     most: int = 1
     commands: tuple[str, ...] = ("",)
+
+    @property
+    def faults(self) -> int:
+        """In one order, at most."""
+        return self.most if self.kinds else 0
 
     @property
     def name(self) -> str:
@@ -77,6 +82,7 @@ class Explorer:
 
     Args:
         world: is started.
+        known: have explored the guard with fewer faults; what they found is not tried again.
         seconds: after which the rest is left out.
         shows: what a page shows tells states apart, too, as where purchases are over for other reasons.
 
@@ -90,6 +96,7 @@ class Explorer:
         guard: type[Guard],
         budget: Budget = NO_FAULT,
         *,
+        known: Sequence[Explorer] = (),
         seconds: float = MOST_S,
         shows: bool = False,
     ) -> None:
@@ -100,6 +107,9 @@ class Explorer:
         self._withheld: dict[str, list[tuple[State, Move]]] = {}  # lost answers of scripts that were not
         self.graph = Graph()
         self.schedules: dict[int, Schedule] = {}  # of each end, by the number of its state
+        for each in known:
+            if set(each.budget.kinds) <= set(budget.kinds):
+                self._take_over(each)
 
     def explore(self) -> Iterator[Graph]:
         """The graph, after each run; complete at the end, or cut. Raises ServerError or SaleError."""
@@ -145,6 +155,8 @@ class Explorer:
 
     def _start(self) -> State:
         self._begin()
+        if self.graph.states:
+            self._compare(self.graph.states[0])
         return self._state()
 
     def _make_shortest(self) -> None:
@@ -192,19 +204,42 @@ class Explorer:
         if known := self._states.get(picture):
             return known
         state = State(len(self._states), picture, [done.move for done in self._done], self._world.shown())
-        self._states[picture] = state
-        moves, state.is_cut, state.is_bounded = self._moves()
-        state.moves = dict.fromkeys(moves)
-        if not moves and not state.is_cut:
+        self._look_at_moves(state)
+        if not state.moves and not state.is_cut:
             self.schedules[state.number] = schedule = self._judged()
             state.ending = schedule.ending
-        self.graph.states.append(state)
-        for move in [move for move in moves if move.fault is Fault.LOST]:
-            script = script_of(self._world.purchase(move.buyer).command)
-            if script and script not in self._writers:
-                del state.moves[move]
-                self._withheld.setdefault(script, []).append((state, move))
+        self._add(state)
         return state
+
+    def _add(self, state: State) -> None:
+        """A new state, with the faults that the budget has for it."""
+        self._states[state.picture] = state
+        self.graph.states.append(state)
+        if sum(move.is_fault for move in state.path) >= self.budget.most:
+            return
+        for move, command in state.faults.items():
+            if move.fault not in self.budget.kinds:
+                continue
+            script = script_of(command)
+            if move.fault is not Fault.LOST or (
+                command.startswith(self.budget.commands) and (not script or script in self._writers)
+            ):
+                state.moves.setdefault(move, None)
+            elif command.startswith(self.budget.commands):
+                self._withheld.setdefault(script, []).append((state, move))
+
+    def _take_over(self, known: Explorer) -> None:
+        self._writers |= known._writers
+        for state in known.graph.states:
+            if state.picture not in self._states:
+                self._add(replace(state, number=len(self._states), moves={}, done={}, is_exhausted=False))
+        for state in known.graph.states:
+            mine = self._states[state.picture]
+            tried = {move: self._states[to.picture] for move, to in state.moves.items() if to is not None}
+            mine.moves = {**dict.fromkeys(state.moves), **mine.moves, **tried}
+            mine.done |= state.done
+            if state.number in known.schedules:
+                self.schedules[mine.number] = known.schedules[state.number]
 
     def _make(self, move: Move) -> Done:
         world, purchase = self._world, self._world.purchase(move.buyer)
@@ -239,34 +274,24 @@ class Explorer:
         begun = Counter(done.move.buyer for done in self._done if done.enters)
         return [each for each in self._world.purchases if begun[each.buyer] > len(self._world.purchases)]
 
-    def _moves(self) -> tuple[list[Move], bool, bool]:
+    def _look_at_moves(self, state: State) -> None:
         """What can be done now; whether something is left out, and whether that is to interrupt a restless purchase.
 
         The purchase that moved last is the first.
         """
         can_step = [each for each in self._world.purchases if each.can_step]
         if len(self._done) >= MOST_MOVES:
-            return [], bool(can_step), False
+            state.is_cut = bool(can_step)
+            return
         last = self._done[-1].move.buyer if self._done else ""
         can_step.sort(key=lambda each: (each.buyer != last, each.buyer))
         restless = [each for each in can_step if each in self._restless()]
-        is_bounded = bool(restless) and len(can_step) > 1
+        state.is_bounded = bool(restless) and len(can_step) > 1
         can_step = restless[:1] or can_step
-        moves = [Move(each.buyer) for each in can_step]
-        if self._faults < self.budget.most:
-            moves += [
-                Move(each.buyer, kind) for each in can_step for kind in self.budget.kinds if self._can(kind, each)
-            ]
-        return moves, False, is_bounded
-
-    def _can(self, kind: Fault, purchase: Stepped) -> bool:
-        if not purchase.has_begun or purchase.instance.frozen:
-            return False
-        if kind is Fault.LOST:
-            return purchase.writes and purchase.command.startswith(self.budget.commands)
-        if kind is Fault.KILL:  # to others, a death before a later command is one behind the command before
-            return not purchase.sent
-        return kind is Fault.PAUSE or bool(purchase.command)
+        state.moves = dict.fromkeys(Move(each.buyer) for each in can_step)
+        state.faults = {
+            Move(each.buyer, kind): each.command for each in can_step for kind in Fault if _can(kind, each)
+        }
 
     def _judged(self) -> Schedule:
         world = self._world
@@ -286,6 +311,17 @@ class Explorer:
             stuck=sum(not each.is_over for each in world.purchases),
         )
         return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, sections)
+
+
+def _can(kind: Fault, purchase: Stepped) -> bool:
+    """Whether this fault can be done to it, where it stands."""
+    if kind is Fault.NONE or not purchase.has_begun or purchase.instance.frozen:
+        return False
+    if kind is Fault.LOST:
+        return purchase.writes
+    if kind is Fault.KILL:  # to others, a death before a later command is one behind the command before
+        return not purchase.sent
+    return kind is Fault.PAUSE or bool(purchase.command)
 
 
 def script_of(command: str) -> str:

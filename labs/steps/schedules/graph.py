@@ -20,6 +20,7 @@ class State:
         path: the moves by which it was reached first.
         shown: what the scheduler's page shows of it.
         moves: what can be done there, and the state to which it leads, once that was tried.
+        faults: that can be done there, if the budget has them, and the command that is about to be sent.
         done: what was seen of each move that was tried.
         ending: what came of it, if nothing can be done any more.
         is_cut: whether something could be done, and was left out.
@@ -32,6 +33,7 @@ class State:
     path: list[Move]
     shown: Shown = field(repr=False)
     moves: dict[Move, State | None] = field(default_factory=dict, repr=False)
+    faults: dict[Move, str] = field(default_factory=dict, repr=False)
     done: dict[Move, Done] = field(default_factory=dict, repr=False)
     ending: Ending | None = None
     is_cut: bool = False

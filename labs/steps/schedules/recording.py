@@ -18,16 +18,16 @@ from labs.steps.mistakes import mistakes
 from labs.steps.schedules.explorer import PAUSE, Explorer, budget_of
 from labs.steps.schedules.results import Count, Exploration, packed
 from labs.steps.schedules.world import Unsettled, World
+from labs.steps.schedules.worlds import Worlds
 from labs.steps.shop import COMMANDS, POINTS
 
 MOST_S = 1800.0  # of one guard: a recording is whole, or there is none
 
 
-def recorded(world: World, chosen: Sequence[str], folder: Path, console: Console) -> None:
+def recorded(worlds: Worlds, chosen: Sequence[str], folder: Path, console: Console) -> None:
     """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, SaleError, Unsettled if one is cut."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in chosen:
-        found = record(world, name)
+    for found in worlds.each(record, chosen):
         path = found.write(folder)
         console.print(
             f"{path}: {len(found.graphs[0]['states'])} states, {path.stat().st_size // 1024} KB", markup=False

@@ -33,6 +33,13 @@ _READS = re.compile(
 )
 _BLOCK = {"BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX"}  # the last argument says how long
 _BLOCK_S = 0.005  # instead
+life_ms = 0  # of a key that expires, where it is to outlive all schedules
+_KEEP = """
+for _, name in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', name)
+  if left > 0 and left < ARGV[1] / 2 then redis.call('PEXPIRE', name, ARGV[1]) end
+end
+"""
 _LONGEST = 48  # of a word of a command, as it is shown
 _LONG_ID = re.compile(r"[0-9a-f]{32,}")
 
@@ -91,9 +98,19 @@ def _wrap() -> None:
         writes = not all(_READS.fullmatch(words[0].upper()) for words in commands)
         _here.fate = _here.stepped.sending(_in_words(commands), writes=writes)
         _here.awaited = len(commands)
-        if _blocks(commands):
-            return send(connection, connection.pack_command(*commands[0][:-1], _BLOCK_S), check_health)
-        return send(connection, [packed], check_health)
+        parts = connection.pack_command(*commands[0][:-1], _BLOCK_S) if _blocks(commands) else [packed]
+        _here.keeps = bool(life_ms and writes and (commands[0][0].upper() != "MULTI" or _ends(commands)))
+        kept = connection.pack_command("EVAL", _KEEP, 0, life_ms) if _here.keeps else []
+        return send(connection, [*parts, *kept], check_health)
+
+    def receive_last(connection: Any, *args: Any, **options: Any) -> Any:
+        """The answer to a command, and if it is the last one, that to `_KEEP` behind it, which is dropped."""
+        _here.awaited -= 1
+        try:
+            return receive(connection, *args, **options)
+        finally:
+            if not _here.awaited and _here.keeps:
+                receive(connection)
 
     def read_response(connection: Any, *args: Any, **options: Any) -> Any:
         stepped = getattr(_here, "stepped", None)
@@ -106,17 +123,15 @@ def _wrap() -> None:
             stepped.answered(_text(message))
             return message
         if _here.fate is not Fate.ANSWERED:
-            for _ in range(_here.awaited):
-                receive(connection, *args, **options)
-            _here.awaited = 0
+            while _here.awaited:
+                receive_last(connection, *args, **options)
             _here.following.clear()
             _end_if_killed()
             connection.disconnect()
             stepped.answered("lost")
             raise redis.ConnectionError("the answer was lost")
-        _here.awaited -= 1
         try:
-            answer = receive(connection, *args, **options)
+            answer = receive_last(connection, *args, **options)
         except Exception as error:
             stepped.answered(f"({type(error).__name__})")
             raise
@@ -211,6 +226,10 @@ def _groups(packed: Any) -> list[tuple[list[list[str]], bytes]]:
     return groups
 
 
+def _ends(commands: list[list[str]]) -> bool:
+    return commands[-1][0].upper() == "EXEC"
+
+
 def _blocks(commands: list[list[str]]) -> bool:
     return commands[0][0].upper() in _BLOCK
 
@@ -276,7 +295,11 @@ def _response_in_words(response: Any, *, with_revision: bool) -> str:
         f"revision: {response.header.revision} " if with_revision and getattr(response, "succeeded", True) else ""
     )
     shown.ClearField("header")
+    if hasattr(shown, "kvs"):  # in the order of their names, which may be chance
+        shown.kvs.sort(key=lambda kv: kv.create_revision)
     for each in getattr(shown, "responses", []):
         kind = each.WhichOneof("response")
         getattr(each, kind).ClearField("header")
+        if kind == "response_range":
+            each.response_range.kvs.sort(key=lambda kv: kv.create_revision)
     return revision + " ".join(str(shown).split())

@@ -18,6 +18,9 @@ _VARIES = re.compile(  # a number that begins with 0 is a fence, and no time
     r"|(?P<id>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=\d*[a-f])[0-9a-f]{12,})"
     r"|(?P<number>\d{3,})"
 )
+_MAY_BE_A_NAME = re.compile(  # the id of an order or of a purchase, a lease, a process, an instance
+    r"(?<![0-9A-Za-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{3,}|shop-\d+)(?![0-9A-Za-z])"
+)
 
 
 class Namer:
@@ -37,8 +40,6 @@ class Namer:
         self, parts: Sequence[Part], names: Mapping[str, str], revisions: range, clocked: Sequence[Part] = ()
     ) -> None:
         self._names = names
-        longest_first = sorted(map(re.escape, names), key=len, reverse=True)
-        self._named = re.compile(rf"(?<![0-9A-Za-z])(?:{'|'.join(longest_first) or '(?!)'})(?![0-9A-Za-z])")
         self._parts, self._clocked = (list(map(self._renamed_in, each)) for each in (parts, clocked))
         text = "\n".join(map(_text, [*self._parts, *self._clocked]))
         numbers = {int(found["number"]) for found in _VARIES.finditer(text) if found["number"]}
@@ -56,7 +57,11 @@ class Namer:
     def _same(self, part: Part, told: Callable[[re.Match[str]], str]) -> str:
         if isinstance(part, str):
             return _VARIES.sub(told, part)
-        return "\n".join(sorted(_VARIES.sub(told, text) for text in part))
+        return "\n".join(sorted(_VARIES.sub(told, text) for text in sorted(part, key=self._with_known_ids)))
+
+    def _with_known_ids(self, text: str) -> str:
+        """Without those that are not named yet: what is named first of a set is not to be chance."""
+        return _VARIES.sub(lambda found: f"id-{self._ids.get(found['id'], 0)}" if found["id"] else "#", text)
 
     def shown(self, text: str) -> str:
         """A text that people read, with tokens by their order."""
@@ -66,7 +71,7 @@ class Namer:
         )
 
     def _renamed(self, text: str) -> str:
-        return self._named.sub(lambda found: self._names[found[0]], text)
+        return _MAY_BE_A_NAME.sub(lambda found: self._names.get(found[0], found[0]), text)
 
     def _renamed_in(self, part: Part) -> Part:
         return self._renamed(part) if isinstance(part, str) else {self._renamed(text) for text in part}

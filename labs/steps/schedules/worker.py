@@ -50,6 +50,7 @@ from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
 from app.server.cpu import run_on  # noqa: E402
 from labs.steps import wire  # noqa: E402
+from labs.steps.schedules.instances import TTL_S
 from labs.steps.mistakes import mended, mistakes  # noqa: E402
 from labs.steps.shop import COMMANDS, ETCD_REQUEST, SteppedPurchase, know_the_sale  # noqa: E402
 from lock import CohortMutex, LockError  # noqa: E402
@@ -71,7 +72,7 @@ class SteppedWorker:
         self._purchases: dict[str, SteppedPurchase] = {}
         self._seen: dict[str, list[str]] = {}
         time.sleep = self._counted_sleep(time.sleep)
-        base.SLICE_S = SLICE_S
+        base.SLICE_S, wire.life_ms = SLICE_S, TTL_S * 1000
         settings = Settings.from_environment()
         if settings.cpu is not None:
             run_on(settings.cpu)

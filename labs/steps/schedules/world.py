@@ -12,10 +12,10 @@ guessed by a sleep. A purchase waits if
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -29,6 +29,7 @@ from app.contract.keys import Keys, queue_name
 from app.contract.orders import Token
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
+from app.guards import Guard, guards
 from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance, ask_together
 from labs.steps.schedules.picture import Namer, Part
 from labs.steps.shop import COMMANDS, POINTS
@@ -57,21 +58,20 @@ KEEP_ALIVE_S = 0.5
 FIRST_REVISION = 1000  # so that a token is no small number of another kind
 RUN = 500  # revisions of etcd that a run makes at most
 ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
-# Each key with its type, whether it expires, and its value. Time stands still: what expires does so by a fault alone.
-LOOK = f"""
-local read = {{
+# Each key with its type, whether it expires, and its value.
+LOOK = """
+local read = {
   string = function(name) return redis.call('GET', name) end,
   list = function(name) return redis.call('LRANGE', name, 0, -1) end,
   hash = function(name) return redis.call('HGETALL', name) end,
   set = function(name) return redis.call('SMEMBERS', name) end,
   zset = function(name) return redis.call('ZRANGE', name, 0, -1, 'WITHSCORES') end,
   stream = function(name) return redis.call('XRANGE', name, '-', '+') end,
-}}
-local found = {{}}
+}
+local found = {}
 for _, name in ipairs(redis.call('KEYS', '*')) do
   local kind, expires = redis.call('TYPE', name).ok, redis.call('PTTL', name) > 0
-  if expires then redis.call('PEXPIRE', name, {TTL_S * 1000}) end
-  table.insert(found, {{name, kind, expires and 1 or 0, read[kind](name)}})
+  table.insert(found, {name, kind, expires and 1 or 0, read[kind](name)})
 end
 return found
 """
@@ -89,6 +89,13 @@ PURCHASE = (  # the columns of `Shown.purchases`
 )  # fmt: skip
 INSIDE = ("locked", "read", "think", "write", "left")
 AGAIN = 2  # attempts of a wait that polls: the first of them may have begun before all others stood
+
+
+class ForgetfulEtcd(Etcd):
+    """Does not wait for the disk: nothing in a world outlives its etcd."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--unsafe-no-fsync"]
 
 
 class Unsettled(ServerError):
@@ -204,7 +211,7 @@ class World(Resource):
     purchases: list[Stepped] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.etcd = Etcd(self.directory)
+        self.etcd = ForgetfulEtcd(self.directory)
         self.redis = Redis(self.directory)
         self._directory_of_sections = self.directory / "section-log"
         self._environment = {
@@ -216,6 +223,8 @@ class World(Resource):
             "FLASHSALE_HOST": "127.0.0.1",
             "FLASHSALE_THREADS": str(THREADS),
         }
+        for guard in guards().values():
+            self._environment |= settings_for(guard)
         self._hatchery = Hatchery(self.directory, self._environment, self.modules)
         self._instances: list[SteppedInstance] = []
         self._spare: SteppedInstance | None = None
@@ -249,8 +258,8 @@ class World(Resource):
         for script in shop_scripts().values():
             self._redis.script_load(script.text)  # else the first purchase sends one twice
         self._sections = SectionTail(self._directory_of_sections)
-        with ThreadPoolExecutor(8) as pool:  # etcd counts its writes
-            list(pool.map(lambda number: self._etcd.put("first", str(number)), range(FIRST_REVISION)))
+        for number in range(FIRST_REVISION):  # etcd counts its writes
+            self._etcd.put("first", str(number))
         self._instances = [self._instance().ready() for _ in range(INSTANCES)]
 
     def stop(self) -> None:
@@ -607,6 +616,11 @@ class World(Resource):
     def _next_instance(self) -> SteppedInstance:
         spare, self._spare = self._spare, self._instance()
         return (spare or self._instance()).ready()
+
+
+def settings_for(guard: type[Guard]) -> dict[str, str]:
+    """Its ``smallest``: settings of a sale in which it still takes all its steps; the environment goes before."""
+    return {name: os.environ.get(name, value) for name, value in getattr(guard, "smallest", {}).items()}
 
 
 def _buyer_of(contender: Contender, purchases: Sequence[Stepped]) -> str:

@@ -182,13 +182,14 @@ class _Screen:
             self.console.print(self.table(found.counts))
             if settings := settings_for(_known()[found.guard]):
                 told = " ".join(f"{name}={value}" for name, value in settings.items())
-                self.console.print(self.say("settings", guard=found.guard, settings=told), style="dim", markup=False)
+                sold = getattr(_known()[found.guard], "sold_before", 0)
+                said = self.say("settings", guard=found.guard, settings=told, n=sold)
+                self.console.print(said, style="dim", markup=False)
             self.shortest(found)
 
         if not self.console.is_terminal:
             yield show
             return
-
 
         def left() -> Table:
             return self.table([count for count in under_way() if count.states and count not in done])

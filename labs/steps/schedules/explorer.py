@@ -107,8 +107,9 @@ class Explorer:
         self._withheld: dict[str, list[tuple[State, Move]]] = {}  # lost answers of scripts that were not
         self.graph = Graph()
         self.schedules: dict[int, Schedule] = {}  # of each end, by the number of its state
+        self._sold = getattr(guard, "sold_before", 0) if budget.kinds else 0
         for each in known:
-            if set(each.budget.kinds) <= set(budget.kinds):
+            if set(each.budget.kinds) <= set(budget.kinds) and each._sold == self._sold:
                 self._take_over(each)
 
     def explore(self) -> Iterator[Graph]:
@@ -150,7 +151,7 @@ class Explorer:
                 self._world.step(purchase.buyer)
 
     def _begin(self) -> None:
-        self._world.reset(self._guard.name)
+        self._world.reset(self._guard.name, sold=self._sold)
         self._done = []
 
     def _start(self) -> State:
@@ -289,9 +290,7 @@ class Explorer:
         state.is_bounded = bool(restless) and len(can_step) > 1
         can_step = restless[:1] or can_step
         state.moves = dict.fromkeys(Move(each.buyer) for each in can_step)
-        state.faults = {
-            Move(each.buyer, kind): each.command for each in can_step for kind in Fault if _can(kind, each)
-        }
+        state.faults = {Move(each.buyer, kind): each.command for each in can_step for kind in Fault if _can(kind, each)}
 
     def _judged(self) -> Schedule:
         world = self._world

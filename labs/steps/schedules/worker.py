@@ -48,10 +48,11 @@ from app import create_app, services  # noqa: E402
 from app.config.settings import Settings  # noqa: E402
 from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
+from app.sales.purchase import Purchase  # noqa: E402
 from app.server.cpu import run_on  # noqa: E402
 from labs.steps import wire  # noqa: E402
-from labs.steps.schedules.instances import TTL_S
 from labs.steps.mistakes import mended, mistakes  # noqa: E402
+from labs.steps.schedules.instances import TTL_S  # noqa: E402
 from labs.steps.shop import COMMANDS, ETCD_REQUEST, SteppedPurchase, know_the_sale  # noqa: E402
 from lock import CohortMutex, LockError  # noqa: E402
 
@@ -105,6 +106,11 @@ class SteppedWorker:
 
     def reset(self, stock: int) -> None:
         self._shop.sale.reset(stock)
+
+    def sell(self, guard: str, buyer: str) -> None:
+        """A purchase that nothing stops."""
+        know_the_sale(self._shop)
+        self._shop.guards[guard].serve(Purchase(buyer, guard))
 
     def add(self, guard: str, buyer: str, grain: str) -> dict[str, Any]:
         """A purchase that stands before the guard."""

@@ -49,6 +49,7 @@ PREVIOUS = {KEYS.previous, KEYS.previous_orders}
 OF_THE_SALE = {KEYS.initial, KEYS.stock, KEYS.lucky, KEYS.orders, KEYS.fence, KEYS.generation, KEYS.answers, *PREVIOUS}
 OPENED = f"sale/{SALE}/opened"
 BUYERS = "ABCD"
+EARLIER = "earlier"  # the buyer of what was sold before
 INSTANCES = 2
 THREADS = 8  # of an instance, each with a connection to Redis
 SETTLE_S = 5.0
@@ -280,8 +281,11 @@ class World(Resource):
             self._spare.kill()
             self._spare = None
 
-    def reset(self, guard: str) -> None:
-        """Nothing on the servers but a new sale, and purchases that stand before the guard; raises ServerError."""
+    def reset(self, guard: str, *, sold: int = 0) -> None:
+        """Nothing on the servers but a new sale, and purchases that stand before the guard; raises ServerError.
+
+        So many items more were `sold` before, under the same guard.
+        """
         dead = [each.instance for each in self.purchases if each.is_dead]
         for instance in self._instances:
             if instance.frozen:
@@ -298,7 +302,11 @@ class World(Resource):
         for kv in self._in_etcd():
             if kv.key != OPENED:
                 self._etcd.delete(kv.key)
-        self._instances[0].ask("reset", self.items)
+        self._instances[0].ask("reset", self.items + sold)
+        self._look_at_servers()
+        self._first_revision = self._begin_revisions()
+        for _ in range(sold):
+            self._instances[0].ask("sell", guard, EARLIER)
         self._leases.clear()
         self._lock_values.clear()
         self._in_vain.clear()
@@ -311,7 +319,6 @@ class World(Resource):
         )
         self.purchases = [Stepped(buyer, home, **seen) for buyer, home, seen in zip(BUYERS, homes, added, strict=False)]
         self._keys, self._owners = self._look_at_servers(), {}
-        self._first_revision = self._begin_revisions()
 
     def step(self, buyer: str, *, loses_answer: bool = False) -> None:
         """Let a purchase go on to its next stop; one that is frozen is thawed."""
@@ -358,8 +365,9 @@ class World(Resource):
         return next(each for each in self.purchases if each.buyer == buyer)
 
     def ledger(self) -> tuple[list[Entry], int]:
-        """The orders, and what the counter says; raises SaleError."""
-        return self._sale.ledger()
+        """The orders of these purchases, and what the counter says; raises SaleError."""
+        entries, left = self._sale.ledger()
+        return [entry for entry in entries if entry.buyer != EARLIER], left
 
     def sections(self) -> list[CriticalSection]:
         """Those since `reset`, or since the last call."""

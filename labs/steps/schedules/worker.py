@@ -72,7 +72,9 @@ class SteppedWorker:
         self._checks: Counter[int | None] = Counter()
         self._purchases: dict[str, SteppedPurchase] = {}
         self._seen: dict[str, list[str]] = {}
+        self._stands_at = 0.0
         time.sleep = self._counted_sleep(time.sleep)
+        time.monotonic = self._standing_clock(time.monotonic)
         base.SLICE_S, wire.life_ms = SLICE_S, TTL_S * 1000
         settings = Settings.from_environment()
         if settings.cpu is not None:
@@ -91,6 +93,14 @@ class SteppedWorker:
 
         return counted
 
+    def _standing_clock(self, monotonic: Callable[[], float]) -> Callable[[], float]:
+        """To a purchase no time passes: it does not know how long it stood before a command."""
+
+        def standing() -> float:
+            return self._stands_at if self._own_purchase() else monotonic()
+
+        return standing
+
     def _counted_check(self, check_open: Callable[[], None]) -> Callable[[], None]:
         def counted() -> None:
             self._checks[threading.get_ident()] += 1
@@ -102,7 +112,8 @@ class SteppedWorker:
 
     def _own_purchase(self) -> SteppedPurchase | None:
         """That which is made by this thread."""
-        return next((each for each in self._purchases.values() if each.thread is threading.current_thread()), None)
+        purchases = list(self._purchases.values())  # another thread may add one
+        return next((each for each in purchases if each.thread is threading.current_thread()), None)
 
     def reset(self, stock: int) -> None:
         self._shop.sale.reset(stock)
@@ -116,6 +127,7 @@ class SteppedWorker:
         """A purchase that stands before the guard."""
         shop = self._shop
         know_the_sale(shop)
+        self._stands_at = time.monotonic()
         purchase = SteppedPurchase(
             shop.guards[guard],
             buyer,

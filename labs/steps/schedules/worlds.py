@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from labs.steps.schedules.world import World
 from loadtest.stack.process import Resource
 
-Task, Result = TypeVar("Task"), TypeVar("Result")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 MOST = 4
 SWITCH_S = 0.0005  # a world that has its answer does not wait long for the pictures of the others
 

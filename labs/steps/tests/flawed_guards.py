@@ -195,10 +195,49 @@ class GrantedGuard(Guard):
             return self.stock(purchase.item).sell(section)
 
 
+class BriefGuard(Guard):
+    """Right, if time stands still: its lock lives for a moment."""
+
+    name = "brief"
+    promise = Promise.EXACT
+    description = "SET NX PX 5, then DEL."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        client, lock = self.shop.sale.client, f"{self.shop.sale.keys.prefix}brief"
+        while not client.set(lock, 1, nx=True, px=5):
+            self.sessions.check_open()
+            time.sleep(0.01)
+        with purchase.critical_section() as section:
+            reading = self.stock(purchase.item).read(section)
+            receipt = reading.receipt or self.stock(purchase.item).write(section, reading)
+        client.delete(lock)
+        return receipt
+
+
+class KeyQueue(Guard):
+    """Right without a fault: the oldest of the keys, whose names are chance, is next."""
+
+    name = "key-queue"
+    promise = Promise.EXACT
+    description = "Keys in etcd, and a look at all of them."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        etcd, key = self.sessions.client, f"key-queue/{purchase.order}"
+        etcd.put(key, "", lease_id=self.sessions.session().lease_id)
+        while min(etcd.get_prefix("key-queue/").keys, key=lambda each: each.create_revision).key != key:
+            self.sessions.check_open()
+            time.sleep(0.01)
+        with purchase.critical_section() as section:
+            reading = self.stock(purchase.item).read(section)
+            receipt = reading.receipt or self.stock(purchase.item).write(section, reading)
+        etcd.delete(key)
+        return receipt
+
+
 CHANCE = cycle([False, False, True])  # of each instance, which is made anew for no schedule
 GUARDS = (
     WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard, PipelineGuard, ClockQueueGuard, Baton,
-    GrantedGuard,
+    GrantedGuard, BriefGuard, KeyQueue,
 )  # fmt: skip
 FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}
 guards().update(FLAWED)

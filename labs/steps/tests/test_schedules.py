@@ -124,6 +124,32 @@ def test_a_purchase_that_waits_in_redis_is_a_waiter(world: World) -> None:
     assert any(each.shown.purchases[1][4] for each in explorer.graph.states)  # B waits
 
 
+def test_a_key_that_lives_for_a_moment_outlives_all_schedules(world: World) -> None:
+    """Time stands still: the lock of 5 ms keeps the other purchase out in each of them."""
+    count, _ = explored(world, "brief")
+    assert (count.orders > 10, count.wrong, count.cut) == (True, 0, 0)
+
+
+@pytest.mark.slow
+def test_keys_of_etcd_are_seen_in_the_order_of_their_making(world: World) -> None:
+    """Where their names are chance, the answer that has them is the same in each run that made them so."""
+    count, _ = explored(world, "key-queue")
+    assert (count.orders > 10, count.wrong, count.cut) == (True, 0, 0)
+
+
+def test_what_was_found_without_a_fault_is_not_tried_again(world: World) -> None:
+    """With what is known, fewer steps lead to the same graph."""
+    _, known = explored(world, "redis-lua")
+    graphs, steps = [], []
+    for before in ([], [known]):
+        with patch.object(world, "step", wraps=world.step) as step:
+            explorer = Explorer(world, guards()["redis-lua"], PAUSE, known=before)
+            graphs.append([*explorer.explore()][-1])
+            steps.append(step.call_count)
+    assert {(len(graph.states), graph.orders()["all"], graph.cut) for graph in graphs} == {(22, 26, 0)}
+    assert steps[1] < steps[0]
+
+
 def test_a_pause_ends_a_lease_that_no_key_has(world: World) -> None:
     """Of two states that differ in nothing else, one can use it."""
     count, explorer = explored(world, "granted", PAUSE)
@@ -159,17 +185,19 @@ def test_two_faults_are_within_a_budget_of_two(world: World) -> None:
 
 def test_the_same_state_has_the_same_picture() -> None:
     """Whatever ids, times and tokens the run has made; another order of tokens is another state."""
+    members = [(f"{place}f2a9c0d1e4b: {place}", f"{9 - place}f2a9c0d1e4b: {place}") for place in range(8)]
     one = Namer(
-        ["shop-3 1044 1041", {"3f2a9c0d1e4b: 1", "aa2a9c0d1e4b: 2"}, "1795826637.4"],
+        ["shop-3 1044 1041", {mine for mine, _ in members}, "1795826637.4"],
         {"shop-3": "shop-1"},
         range(1040, 1060),
     )
     other = Namer(
-        ["shop-9 2209 2207", {"bb2a9c0d1e4b: 2", "0f2a9c0d1e4b: 1"}, "1795826999.1"],
+        ["shop-9 2209 2207", {theirs for _, theirs in members}, "1795826999.1"],
         {"shop-9": "shop-1"},
         range(2200, 2220),
     )
-    assert one.picture().splitlines()[0] == other.picture().splitlines()[0] == "shop-1 T2 T1"
+    assert one.picture() == other.picture()
+    assert one.picture().splitlines()[:2] == ["shop-1 T2 T1", "id-1: 0"]
     assert one.picture().splitlines()[-1] == "(time)"
     assert Namer(["2207 2209 5000"], {}, range(2200, 2220)).picture() == "T1 T2 5000"
     assert Namer(["00000000000000002209.0000000002 2207"], {}, range(2200, 2220)).picture() == "T2.2 T1"

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.contract.outcomes import Promise
+from app.contract.outcomes import Outcome, Promise
 from app.guards.base import Guard
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
@@ -303,8 +303,11 @@ class Explorer:
         verdict = judge_rush(
             stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0, past_fence=late
         )
+        # Here a purchase in doubt that is in no ledger has bought nothing, so an item that is not sold is there for others.
+        is_left = len(ledger) < world.items
         ending = Ending.of(
             verdict,
+            premature=sum(each.outcome is Outcome.SOLD_OUT for each in answers) if is_left else 0,
             vanished=world.items - len(ledger) - left,
             has_fault=self._faults > 0,
             stuck=sum(not each.is_over for each in world.purchases),

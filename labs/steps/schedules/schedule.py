@@ -123,12 +123,12 @@ class Ending:
     stuck: int = 0
 
     @classmethod
-    def of(cls, verdict: Verdict, *, vanished: int, has_fault: bool, stuck: int) -> Ending:
-        wrong = ("missing", "contradicted", "duplicates", "out_of_order", "premature", "past_fence")
+    def of(cls, verdict: Verdict, *, vanished: int, premature: int, has_fault: bool, stuck: int) -> Ending:
+        wrong = ("missing", "contradicted", "duplicates", "out_of_order", "past_fence")
         return cls(
             oversold=verdict.oversold,
             lost_updates=verdict.lost_updates,
-            told_wrong=sum(getattr(verdict, name) for name in wrong),
+            told_wrong=sum(getattr(verdict, name) for name in wrong) + max(verdict.premature, premature),
             unsold=max(vanished, 0) if has_fault or stuck else verdict.undersold,
             stuck=stuck,
         )

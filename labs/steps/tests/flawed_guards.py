@@ -195,6 +195,22 @@ class GrantedGuard(Guard):
             return self.stock(purchase.item).sell(section)
 
 
+class TicketGuard(Guard):
+    """The ticket of a purchase that dies is never given back: all others are told that the item is sold."""
+
+    name = "ticket"
+    promise = Promise.EXACT
+    description = "INCR, and DECR if there were too many."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        client, tickets = self.shop.sale.client, f"{self.shop.sale.keys.prefix}tickets"
+        with purchase.critical_section() as section:
+            if client.incr(tickets) <= int(client.get(self.shop.sale.keys.initial)):
+                return self.stock(purchase.item).sell(section)
+            client.decr(tickets)
+            return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+
+
 class BriefGuard(Guard):
     """Right, if time stands still: its lock lives for a moment."""
 
@@ -237,7 +253,7 @@ class KeyQueue(Guard):
 CHANCE = cycle([False, False, True])  # of each instance, which is made anew for no schedule
 GUARDS = (
     WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard, PipelineGuard, ClockQueueGuard, Baton,
-    GrantedGuard, BriefGuard, KeyQueue,
+    GrantedGuard, TicketGuard, BriefGuard, KeyQueue,
 )  # fmt: skip
 FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}
 guards().update(FLAWED)

@@ -16,7 +16,7 @@ from app.guards import guards
 from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, PAUSE, Budget, Explorer, budgets_of
 from labs.steps.schedules.picture import Namer
 from labs.steps.schedules.results import Count
-from labs.steps.schedules.schedule import Fault, Move, Schedule, moves_of
+from labs.steps.schedules.schedule import Ending, Fault, Move, Schedule, moves_of
 from labs.steps.schedules.world import Unsettled, World
 from tests.support.commands import finished, leaving_nothing, running
 
@@ -122,6 +122,12 @@ def test_a_purchase_that_waits_in_redis_is_a_waiter(world: World) -> None:
     count, explorer = explored(world, "baton")
     assert (count.orders > 100, count.wrong, count.cut) == (True, 0, 0)
     assert any(each.shown.purchases[1][4] for each in explorer.graph.states)  # B waits
+
+
+def test_a_buyer_who_is_told_sold_out_while_the_item_is_there_is_told_wrong(world: World) -> None:
+    """Also if the purchase that was to have it is in doubt: it is dead, and has bought nothing."""
+    assert replayed(world, "ticket", "A.A-kill-sent.B.B.B.B").ending == Ending(told_wrong=1)
+    assert replayed(world, "ticket", "A.A.A.A-kill-sent.B.B.B.B").ending.is_right
 
 
 def test_a_key_that_lives_for_a_moment_outlives_all_schedules(world: World) -> None:

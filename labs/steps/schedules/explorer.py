@@ -303,7 +303,7 @@ class Explorer:
         verdict = judge_rush(
             stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0, past_fence=late
         )
-        # A purchase in doubt that is in no ledger has bought nothing here: an item that is not sold is there for others.
+        # Who is in doubt and in no ledger has bought nothing here: an item that is not sold is there for others.
         is_left = len(ledger) < world.items
         ending = Ending.of(
             verdict,

@@ -205,7 +205,7 @@ class TicketGuard(Guard):
     def buy(self, purchase: Purchase) -> Receipt:
         client, tickets = self.shop.sale.client, f"{self.shop.sale.keys.prefix}tickets"
         with purchase.critical_section() as section:
-            if client.incr(tickets) <= int(client.get(self.shop.sale.keys.initial)):
+            if client.incr(tickets) <= int(client.get(self.shop.sale.keys.initial) or 0):
                 return self.stock(purchase.item).sell(section)
             client.decr(tickets)
             return Receipt(Outcome.SOLD_OUT, self.name, stock=0)

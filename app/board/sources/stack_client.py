@@ -15,6 +15,7 @@ from typing import Any
 
 ACTIONS = ("freeze", "thaw", "kill", "start")
 TIMEOUT = 1.0
+ACT_TIMEOUT = 5.0  # the stack waits up to 0.8 s until a process stands still
 START_TIMEOUT = 35.0  # the stack gives up after 30, and then says why
 
 
@@ -34,7 +35,7 @@ class StackClient:
 
     def act(self, action: str, instance: str) -> str:
         """Do one of `ACTIONS` to an instance, and return what was done; raises `StackRefused`, or as `states`."""
-        timeout = START_TIMEOUT if action == "start" else TIMEOUT
+        timeout = START_TIMEOUT if action == "start" else ACT_TIMEOUT
         answer = self._ask({"ask": action, "instance": instance}, timeout=timeout)
         if "error" in answer:
             raise StackRefused(str(answer["error"]))

@@ -79,13 +79,13 @@ class Scheduler:
         for name, state in self._states().items():
             if state == "frozen" and self._stack:
                 self._stack.act("thaw", name)
-        self._seen = {}
         for url in self._urls():
             self._ask(url, method="DELETE")
         kind = mistakes().get(guard)
         self._sale.reset(getattr(kind, "items", 1))
         for buyer in BUYERS[: getattr(kind, "buyers", 2)]:
             self.add(guard, buyer, grain)
+        self._seen = {}  # behind the last of them: what another viewer asked for before must not be kept as the latest
 
     def add(self, guard: str, buyer: str, grain: str) -> None:
         """Start one more."""
@@ -103,11 +103,11 @@ class Scheduler:
     def show(self) -> dict[str, Any]:
         """Instances with their purchases, the sale, and the queue of the lock; see `labs.steps.shop` for a purchase."""
         states = self._states()
-        instances = []
+        known, instances = self._seen, []  # another viewer may begin meanwhile, who forgets all that was seen
         for url in self._urls():
-            name = self._seen.get(url, {}).get("name")
-            seen = self._seen.setdefault(url, {"name": url.rpartition("//")[2], "purchases": []})
-            instances.append(seen)  # another viewer may begin meanwhile, who forgets all that was seen
+            name = known.get(url, {}).get("name")
+            seen = known.setdefault(url, {"name": url.rpartition("//")[2], "purchases": []})
+            instances.append(seen)
             seen["state"] = states.get(str(name), "silent")
             if seen["state"] in ("frozen", "ended"):
                 continue

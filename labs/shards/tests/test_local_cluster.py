@@ -38,7 +38,7 @@ def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
         ledgers.close()
         assert client.get("color") == "blue"
         master.start()
-        assert role(master) == "slave"
+        wait_until(lambda: role(master) == "slave")
 
 
 def readable(ledgers: Ledgers) -> bool:

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,7 +22,11 @@ def pytest_configure(config: pytest.Config) -> None:
     Compiled modules are kept: hundreds of processes import the same ones. One that crashes says where.
 
     Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
+
+    Of schemathesis, which takes each worker a second, there are slow tests alone.
     """
+    if has_slow_ones(config):
+        config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
     for name, same in (("same", True), ("search", False)):
         settings.register_profile(
             name, deadline=None, derandomize=same, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -35,6 +40,16 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+
+
+def has_slow_ones(config: pytest.Config) -> bool:
+    """Whether tests that are marked slow may be among those that run."""
+    return str(config.option.markexpr) != "not slow"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The file that needs schemathesis has slow tests alone."""
+    return True if collection_path.name == "test_openapi.py" and not has_slow_ones(config) else None
 
 
 def pytest_collection_finish() -> None:

@@ -26,8 +26,9 @@ Look = Callable[..., Looker]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything in this directory needs a browser."""
+    here = str(Path(__file__).parent)
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.timeout(180))
 

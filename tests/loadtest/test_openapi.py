@@ -10,7 +10,6 @@ import schemathesis
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
-from app.guards import guards
 from loadtest.stack.stack import Stack
 from tests.support.lock import ROOT
 
@@ -41,10 +40,3 @@ def test_the_shop_answers_as_its_description_says(shop: str, case: Any) -> None:
     response = case.call_and_validate(base_url=shop, checks=CHECKS)
     is_good = case.meta.generation.mode is GenerationMode.POSITIVE
     assert not is_good or response.status_code != 400, response.text
-
-
-def test_the_description_names_the_guards_of_the_shop() -> None:
-    """They are those of the folder, without the labs'."""
-    parameters = schema["/stock/reduce"]["post"].definition.raw["parameters"]
-    (described,) = [each["schema"]["enum"] for each in parameters if each.get("name") == "guard"]
-    assert described == [name for name, guard in guards().items() if guard.__module__.startswith("app.")]

@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 import redis
-import sqlalchemy
 
 import lock
 from loadtest.ports import free_port
@@ -119,6 +118,8 @@ def test_the_secured_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("is_wrong", [False, True], ids=["as written", "lock inside the transaction"])
 def test_the_transaction_ends_inside_the_hold(tmp_path: Path, client: Client, session: Session, is_wrong: bool) -> None:
     """Two buy the last pen: as the recipe is written one gets it, but both if the lock is taken in the transaction."""
+    import sqlalchemy  # slow, and every worker collects this file
+
     [code] = [code for code in blocks("python", RECIPES) if "sqlalchemy" in code]
     locks, database = "pens.acquire(timeout=5) as hold", "orm.Session(engine) as database, database.begin()"
     assert f"{locks}, {database}:" in code

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from app import create_app
 from app.contract.outcomes import Outcome, Promise
@@ -80,6 +81,15 @@ def test_every_route_is_described() -> None:
     text = "".join([page("http-api"), *(path.read_text(encoding="utf-8") for path in labs)])
     rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
     assert set(re.findall(r"`(GET|POST|DELETE) (/[a-zID/]*)", rows)) == rules
+
+
+def test_the_description_of_the_api_names_the_guards() -> None:
+    """They are those of the folder, without the labs'."""
+    paths = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text(encoding="utf-8"))["paths"]
+    (parameter,) = [each for each in paths["/stock/reduce"]["post"]["parameters"] if each.get("name") == "guard"]
+    assert parameter["schema"]["enum"] == [
+        name for name, guard in guards().items() if guard.__module__.startswith("app.")
+    ]
 
 
 def anchors(document: Path) -> list[str]:

@@ -16,8 +16,9 @@ from tests.lock.conformance.conftest import face, is_a_recipe_too_many, loop, ma
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the recipes, all of which run on a real etcd, five run here as well; the others are slow."""
+    here = str(Path(__file__).parent)
     for item in items:
-        if Path(__file__).parent in item.path.parents and is_a_recipe_too_many(item):
+        if str(item.path).startswith(here) and is_a_recipe_too_many(item):
             item.add_marker(pytest.mark.slow)
 
 

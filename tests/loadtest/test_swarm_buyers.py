@@ -20,6 +20,7 @@ SWARM_TEST = module_of(ROOT / "deploy/swarm_test.py")
 BUYERS, STOCK = 40, 20
 
 
+@pytest.mark.slow
 def test_buyers_of_an_instance_that_dies_are_served_by_the_next(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -236,6 +236,7 @@ def test_each_image_is_built_once() -> None:
                 assert service["pull_policy"] == "never"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "program"),
     [

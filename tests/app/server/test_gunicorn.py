@@ -107,6 +107,7 @@ def test_a_stop_while_starting_is_clean(app: Flask) -> None:
     services.of(app).warm_up()
 
 
+@pytest.mark.slow
 def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, str]) -> None:
     """A worker that is still starting its threads ends on SIGTERM, so that a stop need not wait for it."""
     instance = Instance(tmp_path, env={**env, "FLASHSALE_THREADS": "1000"})
@@ -121,6 +122,7 @@ def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, st
         instance.kill()
 
 
+@pytest.mark.slow
 def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
     """Purchases in hand are counted, each line of the log names the instance, and a new worker serves after SIGHUP."""
     (home := tmp_path / "home").mkdir()
@@ -141,6 +143,7 @@ def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], s
         assert buy(instance, "guard=etcd")[0] == 200
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system keeps no process on a CPU")
 def test_all_threads_of_an_instance_run_on_the_cpu_that_is_set(tmp_path: Path, env: dict[str, str]) -> None:
     """The number counts the usable CPUs and starts anew behind the last; the threads of gRPC are on it, too."""

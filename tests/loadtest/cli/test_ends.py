@@ -25,7 +25,6 @@ pytestmark = pytest.mark.timeout(240)  # the patience of its waits comes before
 
 DEMO = (["demo", "--guard=etcd", "--hold-ms=20"], "Ready: ")  # then in the middle of the rush
 UP = (["up", "--free-ports"], "Buy one item")
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 # Exit code after an interrupt, and what was printed: log lines carry the name of their process.
 ENDS = {
     "demo": (130, [r"\nInterrupted: everything is stopped\.\n\Z"]),
@@ -33,14 +32,9 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("command", "number"),
-    [
-        (DEMO, signal.SIGINT),
-        *(pytest.param(DEMO, number, marks=pytest.mark.slow) for number in SIGNALS[1:]),
-        *(pytest.param(UP, number, marks=pytest.mark.slow) for number in SIGNALS),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("command", [DEMO, UP], ids=["demo", "up"])
 def test_nothing_is_left_whenever_and_however_it_ends(
     tmp_path: Path, command: tuple[list[str], str], number: signal.Signals
 ) -> None:

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from lock import Client, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session, aio
-from tests.support.lock import WAIT_S, delete, keys
+from lock import Client, LockTimeout, MultiLock, Mutex, NotHeld, Session, aio
+from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import assert_raises
 
 
@@ -33,18 +33,6 @@ def test_a_function_does_not_run_unlocked(mutex: Mutex, theirs: Mutex) -> None:
     with theirs.acquire(timeout=WAIT_S):
         assert_raises(LockTimeout, mutex.synchronized(timeout=0)(calls.append), "ran")
     assert calls == []
-
-
-def test_a_lock_lost_inside_is_raised(client: Client, mutex: Mutex) -> None:
-    """The call raises LockLost at its end, as the end of `with` does."""
-
-    @mutex.synchronized(timeout=WAIT_S)
-    def lose() -> None:
-        hold = mutex.current()
-        delete(client, hold.key)
-        assert hold.lost.wait(WAIT_S)
-
-    assert_raises(LockLost, lose)
 
 
 def test_several_names_are_locked_by_a_decorator(client: Client, session: Session, name: str) -> None:

@@ -28,13 +28,6 @@ def client(etcd_lock: MemoryEtcd) -> Client:
 
 
 @pytest.fixture
-def session(client: Client) -> Iterator[Session]:
-    """This process's session."""
-    with Session(client, ttl=10, name="ours") as session:
-        yield session
-
-
-@pytest.fixture
 def stranger(etcd_lock: MemoryEtcd) -> Iterator[Session]:
     """A session that stands for another process."""
     with etcd_lock.session(name="stranger") as session:

@@ -76,15 +76,6 @@ def test_a_session_that_is_dropped_lives_on(client: Client, name: str) -> None:
     hold._session.close()
 
 
-def test_all_threads_share_one_lease(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
-    """However many acquisitions: one lease, for hundreds a second would paralyse a cluster when they expire."""
-    with Session(counted) as session:
-        for hold in [in_thread(Mutex(session, f"{name}/{number}").acquire) for number in range(20)]:
-            hold.result(WAIT_S)
-        assert calls["LeaseGrant"] == 1
-        assert {kv.lease_id for kv in client.get_prefix(f"{name}/").keys} == {session.lease_id}
-
-
 def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: Patch) -> None:
     """However long it would have slept."""
     monkeypatch.setattr(lease_thread, "_SLEEP_S", 60.0)

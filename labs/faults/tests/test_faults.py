@@ -180,6 +180,7 @@ class Slow(Nothing):
         vars(context.testbed)["heal"] = heal_and_freeze
 
 
+@pytest.mark.slow
 def test_a_sale_that_cannot_end_in_time_has_no_verdict(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither what is missing nor what is under way speaks against the guard, or disturbs the next sale."""
     monkeypatch.setattr(trial, "END_TIMEOUT_S", 1.0)
@@ -229,13 +230,9 @@ def test_a_late_write_is_neither_missed_nor_overtaken(testbed: Testbed, monkeypa
     assert doubted.answered_ms < back < min(retry.sent_ms for retry in retries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("guard", "outcome"),
-    [
-        pytest.param("etcd", "lock_lost", marks=pytest.mark.slow),
-        ("etcd-checked", "lock_lost"),
-        pytest.param("etcd-unfenced", "sold", marks=pytest.mark.slow),
-    ],
+    ("guard", "outcome"), [("etcd", "lock_lost"), ("etcd-checked", "lock_lost"), ("etcd-unfenced", "sold")]
 )
 def test_a_frozen_holder_oversells_without_check_and_fence(testbed: Testbed, guard: str, outcome: str) -> None:
     """Its late write lands where nothing holds it back, is answered truthfully, and the record shows the overlap."""
@@ -250,6 +247,7 @@ def test_a_frozen_holder_oversells_without_check_and_fence(testbed: Testbed, gua
     assert [str(event.message) for event in record.events][1] == "shop-a is frozen"
 
 
+@pytest.mark.slow
 def test_a_check_before_the_write_does_not_refuse_a_late_one(testbed: Testbed) -> None:
     """The holder checked its lock in time; its write arrives after others have sold, and oversells."""
     record = Trial(DelayedWrite(), "etcd-checked", testbed, TrialListener(), stock=STOCK).run()

@@ -172,6 +172,7 @@ def stop_before_commands(patch: pytest.MonkeyPatch) -> None:
 STEPS = st.tuples(st.sampled_from(["begin", *["resume"] * 4, "sell", "unsent", "unheard", "reset"]), st.integers(0, 14))
 
 
+@pytest.mark.timeout(300)  # sixty examples of up to 120 steps, each a trip to Redis
 @pytest.mark.parametrize("nodes", ["a node each", pytest.param("one node", marks=pytest.mark.slow)], indirect=True)
 @pytest.mark.usefixtures("nodes")
 @examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

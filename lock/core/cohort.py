@@ -50,12 +50,8 @@ class Cohort(Observer):
         self._bounds = bounds
         self.timeout = timeout  # what a call may take, in seconds
         self.acquisition: Acquisition | None = None  # of the key of the process, until its hold is given up
-        self._trier: CohortTurn | None = None  # whose try that acquisition is
         self.is_contended = False  # another process has waited when the last turn ended
-        self._taken = 0
-        self.slice_ends = self._ends = 0.0
         self._lingering: Ticket | None = None  # it lingers
-        self._lingers_until = 0.0
         self._due = math.inf  # when the core will ask what is due
 
     # Taking turns
@@ -89,15 +85,11 @@ class Cohort(Observer):
         except LockError:
             self.acquisition = None
             raise
-        if step is not None:
-            return step
-        if acquisition.is_held:
+        if step is None and acquisition.is_held:
             self._taken, self.slice_ends, self._ends = 0, now + self._bounds.slice, now + OLDEST_S
-            self._trier = acquisition.ticket.waiter = None
+            acquisition.ticket.waiter = None
             self._start(self.waits.popleft(), acquisition.ticket)
-        else:  # a try
-            self.acquisition = None
-        return None
+        return step
 
     def wake_first(self) -> None:
         """The first in line may have something to do."""
@@ -120,7 +112,7 @@ class Cohort(Observer):
                 self.core.changes.append(self.waits[0])
                 self._start(self.waits.popleft(), ticket)
                 return None
-            if is_alone and self._bounds.linger and not self.waits:
+            if is_alone and self._bounds.linger:
                 ticket.loss = None
                 self._linger(ticket, now)
                 return None
@@ -234,7 +226,7 @@ class Cohort(Observer):
         ticket.where = turn.where
 
     def _begin(self, turn: CohortTurn, now: float) -> Acquisition:
-        self._trier = turn if turn.tries else None
+        self._trier = turn if turn.tries else None  # whose try it is
         deadline = turn.deadline if turn.tries else math.inf
         acquisition = Acquisition(
             self.core, self.name, self._prefix, Terms(), turn.value, now,
@@ -329,7 +321,7 @@ class CohortTurn:
             cohort.enter(self, now)
             if self.ticket is not None:  # set by `enter`
                 return None
-        if cohort.turn is None and cohort.waits and cohort.waits[0] is self:
+        if cohort.turn is None and cohort.waits[0] is self:
             step = cohort.step(self, now)
             if isinstance(step, Send):
                 self._is_sending, self._sent_for = True, cohort.acquisition

@@ -21,6 +21,7 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
+from lock.model import Event
 from tests.lock.core.small_world import TTL_S, Etcd
 from tests.lock.core.test_answers import Session
 
@@ -99,8 +100,11 @@ def test_turns_come_one_after_the_other(turns: Turns) -> None:
     assert first.end(0.0) is None
     assert (turns.core.changes, ticket.loss, ticket.where) == ([second], None, "second")
     assert (second.next(0.0), second.number, second.ticket, turns.given_up) == (None, 2, ticket, 0)
+    turns.work(0.0)
     assert second.end(0.0) is None
     assert third.end(0.0) is ticket
+    turns.core.poll(3.0)
+    assert ticket.stage is Stage.HELD  # until its driver releases it
     assert (turns.cohort.turn, turns.given_up, turns.cohort in turns.core.observers) == (None, 1, False)
     turns.core.release(ticket, 0.0, waits=False)
     turns.work(0.0)
@@ -221,16 +225,38 @@ def test_what_lingers_ends(end: Callable[[Any], object], now: float, enters: boo
 
 
 def test_what_does_not_end_what_lingers() -> None:
-    """A look at another queue, or of what does not linger; whoever leaves and never was in line."""
+    """An event of its own key; whoever leaves and never was in line. Nor does anything begin where nothing lingers."""
     turns = Turns(linger=LINGER_S)
     queue = turns.core.begin("n/", "", turns.held().ticket.rule, 0.0).queue  # type: ignore[union-attr]
     turns.cohort.look(queue, 0.0)
+    turns.cohort.wake_first()
     assert turns.given_up == 0
     turns = Turns(linger=LINGER_S)
+    turns.cohort.refuse(ENOUGH, 0.0)
     turns.lingering()
     turns.cohort.leave(turns.turn(), 0.0)
-    turns.cohort.wake_first()
-    assert turns.cohort.is_lingering
+    turns.core.following.handle_event("m/", [Event(False, turns.etcd.keys["m/1-1"])], 0.0)
+    assert (turns.given_up, turns.cohort.is_lingering) == (0, True)
+
+
+def test_a_new_cohort_of_a_queue_that_is_followed_lingers_at_once() -> None:
+    """And its driver is to look sooner, although it has not looked at it before."""
+    turns = Turns(linger=LINGER_S)
+    turns.lingering()
+    turns.cohort.stop_lingering(0.0)
+    turns.work(0.0)
+    cohort = Cohort(turns.core, "m", "m/", Bounds(9, 9.0, LINGER_S), 1.0)
+    assert (cohort.is_contended, cohort.is_settled(), cohort.timed_out(0.0, None, 0.0, ENOUGH)) == (
+        False,
+        False,
+        ENOUGH,
+    )
+    turn = CohortTurn(cohort, 0.0, deadline=math.inf)
+    turns.go(turn)
+    turns.core.is_early = False
+    assert (turn.end(0.0), cohort.is_lingering, turns.core.is_early) == (None, True, True)
+    cohort.stop_lingering(0.0)
+    assert not cohort.is_lingering
 
 
 def test_a_queue_is_followed_for_turns_alone() -> None:
@@ -288,7 +314,9 @@ def test_the_first_in_line_leaves_its_place_to_the_next(turns: Turns) -> None:
 def test_a_turn_that_leaves_ends_its_hold_or_hands_it_on(turns: Turns) -> None:
     """As any other end of it; others that wait stay in line meanwhile."""
     turn, first, second = turns.held(), turns.waiting(), turns.waiting()
+    turns.core.changes.clear()
     first.leave(0.0)
+    assert not turns.core.changes
     assert (turns.cohort.turn, list(turns.cohort.waits)) == (turn, [second])
     second.leave(0.0)
     assert (turns.cohort.turn, turns.given_up) == (turn, 0)
@@ -345,6 +373,8 @@ def test_a_session_that_refuses_or_is_lost_ends_the_waits(turns: Turns) -> None:
     turns.core.changes.clear()
     turns.core.refuse(ENOUGH, 0.0)
     assert (waits in turns.core.changes, [*turns.cohort.waits], turns.cohort.turn) == (True, [], turn)
+    with pytest.raises(LockCancelled, match="enough"):
+        turns.turn().next(0.0)
     waits.cancel(LockCancelled("again"), 0.0)
     for _ in range(2):
         with pytest.raises(LockCancelled, match="enough") as raised:
@@ -393,8 +423,9 @@ def test_a_try_that_leaves_takes_its_attempt_with_it(turns: Turns) -> None:
     waits = turns.waiting()
     attempt = turns.cohort.acquisition
     assert attempt is not None
+    assert attempt.deadline == 0.0
     tries.leave(0.0)
-    step = sent(waits)
+    sent(waits)
     assert (attempt.ticket.stage, turns.cohort.acquisition is attempt) == (Stage.RELEASING, False)
     assert turns.cohort.acquisition is not None
     assert (turns.cohort.acquisition.tries, turns.cohort.acquisition.deadline) == (False, math.inf)
@@ -417,6 +448,7 @@ def test_a_wait_that_is_over_names_the_holder(turns: Turns) -> None:
     assert (waits.next(1.0), turns.cohort.acquisition) == (None, None)
     again = turns.waiting(1.0, deadline=1.5)
     assert sent(again, 2.5).request == TimeToLive(2)
+    again.unanswered(TimeToLive(2))
     again.failed(TimeToLive(2), EtcdUnavailable("away"), 2.5)
     with pytest.raises(LockTimeout, match=r"within 1\.5 s; held by"):
         again.next(2.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 
 import pytest
@@ -165,19 +166,22 @@ def test_keys_that_etcd_refuses_together_go_one_by_one() -> None:
 
 @pytest.mark.parametrize("in_doubt", [False, True])
 @pytest.mark.parametrize("was_there", [False, True])
+@pytest.mark.parametrize("is_unattended", [False, True])
 def test_a_key_that_was_gone_counts_as_deleted_by_us_if_a_deletion_was_not_answered(
-    in_doubt: bool, was_there: bool
+    in_doubt: bool, was_there: bool, is_unattended: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An endpoint that did not answer may have done it; of a stray nobody wants to know."""
+    """An endpoint that did not answer may have done it; else a hold was lost, and is logged if nobody waits for it."""
+    logging.disable(logging.NOTSET)
     core = core_of()
-    deletions = core.deletions
     (ticket,) = released(core, "a")
-    deletions.add_stray("stray", 4, 0.0)
+    ticket.is_unattended = is_unattended
+    core.deletions.add_stray("stray", 4, 0.0)
     (request,) = commands_of(core, Delete, 0.0)
     if in_doubt:
         core.unanswered(request)
     core.answered(request, there(request, was_there), 0.0)
     assert (ticket.stage, ticket.was_there) == (Stage.RELEASED, was_there or in_doubt)
+    assert ["lost unnoticed" in text for text in caplog.messages] == [True] * (is_unattended and not ticket.was_there)
 
 
 def test_the_answer_of_a_deletion_tells_of_a_restore() -> None:

@@ -8,21 +8,10 @@ from typing import Any
 import pytest
 
 from lock.core.core import Core
-from lock.core.messages import (
-    Create,
-    Delete,
-    Deleted,
-    Follow,
-    ListLease,
-    ListQueues,
-    ReadKeys,
-    Renew,
-    Unfollow,
-    Written,
-)
+from lock.core.messages import Create, Delete, Deleted, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
 from lock.core.queue import Observer, Queue, Stage, Ticket
-from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockLost, NotHeld, SessionLost
-from lock.model import Event, KeyValue, Snapshot
+from lock.errors import EtcdDenied, LockCancelled, LockError, LockLost, NotHeld, SessionLost
+from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Want
 from tests.lock.core.worlds import READ
@@ -117,6 +106,7 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     core = session.core
     core.observers[notes] = None
     core.following.join(core.begin("n/", "", READ.terms.rule, 0.0).queue, 0.0)
+    listings = commanded(core, ListLease, 2.0)
     assert core.poll(float(TTL_S)) == math.inf
     assert core.failure is not None
     assert (ticket.stage, ticket in core.changes) == (Stage.RELEASED, stage is not Stage.RELEASED)
@@ -129,13 +119,15 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     assert core.commands[-1] == Unfollow("n/")
     core.changes.clear()
     core.commands.clear()
-    core.answered(ListQueues(("n/",), (0,), 0), {"n/": Snapshot(5, [])}, 11.0)
-    core.failed(ListLease({}), EtcdUnavailable("away"), 11.0)
+    core.is_early = False
+    core.failed(listings[0], EtcdDenied("no right"), 11.0)
+    core.answered(listings[0], LeaseKeys(-1, []), 11.0)
     assert core.written(ticket, Written(put(ticket, 9), 1, None, 9, was_there=True), 11.0)
     core.gone(ticket, was_there=True)
     assert ticket.stage is Stage.RELEASED
     assert not core.changes
     assert not core.commands
+    assert not core.is_early
 
 
 def test_the_first_refusal_stays(sessions: Sessions) -> None:
@@ -241,7 +233,7 @@ def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(session
     session, _ = sessions
     core, ticket = session.core, ticket_at(session, Stage.WRITING, in_doubt=True)
     core.grants.grant(ticket, 5)
-    assert core.written(ticket, Written(put(ticket, 5), 1, None, 5), 0.0)
+    assert core.written(ticket, Written(put(ticket, 5), 2, None, 5), 0.0)
     assert (ticket.stage, ticket.failure) == (Stage.HELD, None)
     assert core.written(ticket, Written(put(ticket, 7), 1, None, 7), 0.0)
     assert type(ticket.failure) is LockLost
@@ -333,25 +325,46 @@ def test_what_ends_a_ticket_ends_it_once(sessions: Sessions, stage: Stage, what:
     assert len(commanded(core, Delete)) == is_sent
 
 
-def test_a_queue_is_forgotten_with_its_last_ticket(sessions: Sessions) -> None:
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_queue_is_forgotten_with_its_last_ticket(sessions: Sessions, is_followed: bool) -> None:
     """Unless it is followed; then when it is followed no more."""
     session, _ = sessions
-    core, first, second = session.core, ticket_at(session, Stage.HELD), ticket_at(session, Stage.QUEUED)
-    for ticket in (first, second):
-        core.leave(ticket, 0.0)
+    core, first = session.core, ticket_at(session, Stage.HELD)
+    second = ticket_at(session, Stage.QUEUED if is_followed else Stage.WRITING)
+    core.leave(first, 0.0)
     core.gone(first, was_there=True)
     assert first.queue.tickets == {second.key: second}
-    core.gone(second, was_there=True)
-    assert list(core.queues) == ["m/"]
-    core.following.unfollow(first.queue)
+    assert core.queues == {"m/": first.queue}
+    core.leave(second, 0.0)
+    if not is_followed:
+        core.unwritten(second, 0.0)
+    else:
+        core.gone(second, was_there=True)
+        assert core.queues == {"m/": first.queue}
+        core.following.unfollow(first.queue)
     assert not core.queues
+
+
+@pytest.mark.parametrize("is_fence", [False, True])
+def test_a_hold_that_is_left_is_handed_over(sessions: Sessions, is_fence: bool) -> None:
+    """A fence when its key is deleted, and not before."""
+    session, _ = sessions
+    core, first, second = session.core, ticket_at(session, Stage.HELD), session.acquisition()
+    session.go(second)
+    session.work(0.0)
+    if is_fence:
+        core.fence(first, 0.0)
+    core.leave(first, 0.0)
+    assert second.ticket.stage is (Stage.QUEUED if is_fence else Stage.HELD)
+    core.gone(first, was_there=True)
+    assert second.ticket.stage is Stage.HELD
 
 
 def test_an_endpoint_that_does_not_answer_may_have_deleted(sessions: Sessions) -> None:
     """A deletion alone leaves a doubt."""
     session, _ = sessions
     ticket = ticket_at(session, Stage.RELEASING)
-    session.core.unanswered(ListLease({}))
+    session.core.unanswered(ListLease({ticket.key: ticket}))
     (deletion,) = commanded(session.core, Delete)
     assert not ticket.deletion_in_doubt
     session.core.unanswered(deletion)
@@ -374,6 +387,8 @@ def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) 
     assert core.observe_revision(9, 10, 0.0)
     assert (core.revision, late.floor, late.granted_at) == (9, 0, 0)
     assert ticket.queue.wants_list
+    core.restored(0.0)  # as another cluster tells
+    assert core.begin("m/", "", ticket.rule, 0.0).floor == 0
     (listing,) = commanded(core, ListLease, 0.25)
     core.answered(listing, session.etcd.list_lease(1), 0.25)
     assert [list(each.tickets) for each in commanded(core, ReadKeys, 0.25)] == [[ticket.key]]

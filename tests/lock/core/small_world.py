@@ -54,7 +54,7 @@ class One:
 
     def __new__(cls: type[T], value: Any) -> T:
         if value not in cls._all:
-            cls._all[value] = super().__new__(cls, value)  # type: ignore[misc]
+            cls._all[value] = super().__new__(cls, value)  # type: ignore[call-arg]
         one: T = cls._all[value]
         return one
 
@@ -486,7 +486,9 @@ class Process:
         if not tickets:
             self.next_want(actor)
             return
-        groups, _, _ = release_together(self.core, tickets, self.world.now, waits=actor.want.waits)
+        groups, _, failures = release_together(self.core, tickets, self.world.now, waits=actor.want.waits)
+        is_right = len(failures) == len(tickets) or self.core.remaining(self.world.now) > 0.0
+        require(is_right, f"{actor} is not told that its lease was over before it released")
         for request in groups:
             self.send(request, self.core.deletions, actor)
         actor.state = "releases"

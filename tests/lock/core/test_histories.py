@@ -21,7 +21,7 @@ from tests.support.waiting import Patch
 
 SMALLEST = [
     ("two", 0), ("threads", 0), ("together", 0), ("ended", 0), ("alone", 1), ("late turn", 0), ("restored", 0),
-    ("other key", 2), ("other reader", 2), ("again", 1),
+    ("given up", 2), ("other key", 2), ("other reader", 2), ("again", 1),
 ]  # fmt: skip
 SECONDS = 100.0  # far more than they take
 

@@ -13,7 +13,6 @@ from lock.core.cohort import Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.queue import Queue
 from lock.core.reconciler import Reconciler
-from lock.core.view import QueueView
 from tests.lock.core.explorer import Explorer
 from tests.lock.core.histories import explain, from_text, main
 from tests.lock.core.worlds import WORLDS
@@ -48,8 +47,6 @@ MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {
     "a turn that was ended is no hold": ("ended", 1, CohortTurn, "next", "self.check_turn()", "pass"),
     "a key of before a restore is not ours": ("restored", 0, Core, "written", "or not is_ours", ""),
     "a fence is not handed over": ("threads", 0, Core, "release", "not ticket.is_fence and ", ""),
-    "an older list does not replace a view": ("audit", 0, QueueView, "replace", "snapshot.revision < self", "0 > self"),
-    "a key that was let go does not come back": ("handed on", 1, QueueView, "replace", "not in ghosts", "not in ()"),
     "a hold does not linger beyond its lease": (
         "late turn",
         0,

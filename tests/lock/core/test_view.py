@@ -87,6 +87,13 @@ def test_only_the_very_key_is_forgotten(view: QueueView) -> None:
     assert order(view) == "bca"
 
 
+def test_no_list_brings_a_forgotten_key_back(view: QueueView) -> None:
+    """While its deletion is still to be told."""
+    view.discard("a", 3)
+    assert view.replace(Snapshot(12, [key("a", 3), B, C]))
+    assert order(view) == "bc"
+
+
 def test_a_forgotten_key_is_not_remembered_for_ever(view: QueueView) -> None:
     """The event of its deletion, or a list without it, is the end of it: a queue that is long in use does not grow."""
     view.discard("a", 3)

@@ -60,7 +60,8 @@ WORLDS: dict[str, Plan] = {
     "handed on": Plan((((LOCK,), (LOCK,)),), kinds=("cut",)),
     "fenced": Plan((((FENCED,), (LOCK,)),), kinds=("meddle", "abandon")),
     "fenced turns": Plan((((FENCED_TURN,), (TURN,)),), kinds=("meddle_with_turn",)),
-    "given up": Plan((((LOCK, LOCK),),), kinds=("abandon", "lose")),
+    "given up": Plan((((LOCK,),),), kinds=("abandon", "lose")),
+    "given up twice": Plan((((LOCK, LOCK),),), kinds=("abandon",)),
     "other key": Plan((((LOCK,),),), kinds=("repeat", "delete_by_hand")),
     "other reader": Plan((((READ,),),), kinds=("repeat", "delete_by_hand")),
 }

@@ -11,7 +11,7 @@ from labs.steps.mistakes_command import Judgement
 from tests.support.commands import finished
 
 pytestmark = [
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(not mistakes(), reason="labs/mistakes was deleted"),
 ]
 

@@ -22,8 +22,8 @@ from lock.errors import (
     SessionLost,
 )
 from lock.model import Event
+from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Etcd
-from tests.lock.core.test_answers import Session
 
 LINGER_S = 0.2
 ENOUGH, CUT = LockCancelled("enough"), EtcdUnavailable("cut")

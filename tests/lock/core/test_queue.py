@@ -127,7 +127,8 @@ def test_an_audit_tells_a_deletion_that_the_watch_does_not(queue: Queue, what: s
         queue.watching()
     queue.take(Snapshot(20, [key("b", 6)]), 0, 8.0)
     queue.catch_up()
-    assert (queue.trouble, queue.failures, queue.audited_at) == (None, 0, 8.0)
+    assert queue.trouble is None
+    assert (queue.failures, queue.audited_at) == (0, 8.0)
     if what == "told":
         queue.apply([event("a", 12, deleted=True)])
     assert queue.has_missed() is has_missed

@@ -251,7 +251,7 @@ class Cohort(Observer):
             self.given_up()
         if self.waits:
             self.wake_first()
-        elif self.turn is None:
+        else:
             self.core.observers.pop(self, None)
 
 

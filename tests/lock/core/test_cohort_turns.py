@@ -103,6 +103,7 @@ def test_turns_come_one_after_the_other(turns: Turns) -> None:
     turns.work(0.0)
     assert second.end(0.0) is None
     assert third.end(0.0) is ticket
+    third.leave(0.0)
     turns.core.poll(3.0)
     assert ticket.stage is Stage.HELD  # until its driver releases it
     assert (turns.cohort.turn, turns.given_up, turns.cohort in turns.core.observers) == (None, 1, False)

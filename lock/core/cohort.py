@@ -51,7 +51,10 @@ class Cohort(Observer):
         self.timeout = timeout  # what a call may take, in seconds
         self.acquisition: Acquisition | None = None  # of the key of the process, until its hold is given up
         self.is_contended = False  # another process has waited when the last turn ended
+        self._taken = 0
+        self.slice_ends = self._ends = 0.0
         self._lingering: Ticket | None = None  # it lingers
+        self._lingers_until = 0.0
         self._due = math.inf  # when the core will ask what is due
 
     # Taking turns

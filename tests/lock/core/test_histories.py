@@ -62,7 +62,7 @@ MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {
         2,
         Reconciler,
         "_take",
-        "or kv.create_revision != created",
+        "or kv.create_revision != ticket.created",
         "",
     ),
     "a write that was not answered is in doubt": (

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from lock.core.admission import EXCLUSIVE, Admission
 from lock.core.core import Core
 from lock.core.messages import ListQueues, Written
-from lock.core.queue import Ticket
+from lock.core.queue import Stage, Ticket
 from lock.model import Event, KeyValue, Snapshot
 
 T = TypeVar("T")
@@ -25,11 +25,13 @@ def key(name: str, created: int, lease_id: int = LEASE) -> KeyValue:
 
 
 def written(core: Core, prefix: str, *, number: int | None = 1, rule: Admission = EXCLUSIVE) -> Ticket:
-    """A ticket whose key was created at the next revision, as one of so many: HELD if it is the only one."""
+    """A ticket whose key was created at the next revision, as one of so many: HELD if it is the only one, or it waits."""
     ticket = core.begin(prefix, "", rule, 0.0)
     core.creation(ticket, b"", if_free=False)
     created = core.revision + 1
     core.written(ticket, Written(key(ticket.key, created), number, None, created), 0.0)
+    if ticket.stage is Stage.QUEUED:
+        core.following.join(ticket.queue, 0.0)  # as its acquisition does
     return ticket
 
 

@@ -25,7 +25,7 @@ def key(name: str, created: int, lease_id: int = LEASE) -> KeyValue:
 
 
 def written(core: Core, prefix: str, *, number: int | None = 1, rule: Admission = EXCLUSIVE) -> Ticket:
-    """A ticket whose key was created at the next revision, as one of so many: HELD if it is the only one, or it waits."""
+    """A ticket whose key was created at the next revision, as one of so many: HELD if it is alone, else it waits."""
     ticket = core.begin(prefix, "", rule, 0.0)
     core.creation(ticket, b"", if_free=False)
     created = core.revision + 1

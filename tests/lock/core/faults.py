@@ -49,8 +49,8 @@ def faults_of(world: World) -> list[Move]:
 def _faults_of_process(world: World, process: Process) -> list[Move]:
     number, found = process.number, list[Move]()
     if process.core.failure is None:
-        kinds = ["pause", "kill", "renew_late", "starve", "jump", "drain"]
-        found += [(kind, number) for kind in kinds]
+        lease = ["renew_late", "starve"] if process.core.remaining(world.now) > 1.0 else []  # time never runs back
+        found += [(kind, number) for kind in ["pause", "kill", *lease, "jump", "drain"]]
     for actor in process.actors:
         if actor.state in ("asks", "waits", "woken") and actor.current is not None:
             found += [("cancel", number, actor.number), ("abandon", number, actor.number)]

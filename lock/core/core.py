@@ -173,7 +173,7 @@ class Core:
     def unwritten(self, ticket: Ticket, now: float) -> None:
         """A write of the ticket's key has failed.
 
-        Stages: WRITING; RELEASING, whose key is deleted; else nothing but the doubt is noted.
+        Stages: WRITING; RELEASING, whose key is deleted; in others nothing but a doubt is looked into.
         """
         ticket.is_writing = False
         if ticket.in_doubt:

@@ -64,7 +64,7 @@ class Child:
         over = threading.Event()
         hold.on_lost(over.set)
         threading.Thread(target=self._listen, args=(over,), daemon=True).start()
-        await_event(over, meanwhile=lambda: self._tell("until", now() + hold.remaining()))
+        await_event(over, meanwhile=lambda: self._prolong(hold.remaining()))
         if self._failure is not None:
             raise self._failure
         return self._code
@@ -90,6 +90,10 @@ class Child:
                     self._code = Exit.SIGNALLED - value if value < 0 else value
                 break
         over.set()
+
+    def _prolong(self, remaining: float) -> None:
+        if remaining:  # else it is lost, which `on_lost` tells in a moment, and the grace begins only then
+            self._tell("until", now() + remaining)
 
     def _tell(self, what: str, value: float) -> None:
         with contextlib.suppress(OSError):  # the guardian is killed, or stopped and its inbox full

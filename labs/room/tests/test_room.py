@@ -332,6 +332,7 @@ def test_the_board_shows_code_bets_and_clashes(
 ) -> None:
     """Names are text and never markup; the code is drawn; who was nearest is told with the verdict."""
     assert stack.board is not None
+    begin(network, stack, "etcd")
 
     def look() -> None:
         board = browser.new_page(locale="en", viewport={"width": 1024, "height": 768})
@@ -339,7 +340,7 @@ def test_the_board_shows_code_bets_and_clashes(
         board.goto(f"{stack.board.url}/room" if stack.board else "")
         board.wait_for_selector(f"#url:has-text('{room.url.removeprefix('http://')}')")
         assert board.inner_text("#pin") == f"PIN {PIN}"
-        assert board.evaluate("document.getElementById('code').naturalWidth") > 0
+        board.wait_for_function("document.getElementById('code').naturalWidth > 0")
         board.select_option("#guard", "none")
         board.fill("input[name=stock]", "300")
         board.fill("input[name=buyers]", str(PHONES + 5 + 40))

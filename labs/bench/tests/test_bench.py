@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -214,6 +215,15 @@ def test_instances_are_placed_for_each_case(bench: Bench) -> None:
         threads = [*_threads_of(bench.stack.instances[1])]
         assert len(threads) > 16
         assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset(expected)}
+
+
+@pytest.mark.skipif(not PINNED, reason="the system keeps no process on a CPU")
+def test_a_thread_that_has_ended_is_not_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instances start and end threads all the time: one that was listed and is gone stops no benchmark."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    monkeypatch.setattr(runner, "_threads_of", lambda instance: [ended.pid])
+    bench.place(pinned=True)
 
 
 def test_buyers_pay_for_their_clicks_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -454,10 +454,16 @@ def test_a_wait_that_is_over_names_the_holder(turns: Turns) -> None:
     with pytest.raises(LockTimeout, match=r"within 1\.5 s; held by"):
         again.next(2.5)
     assert other.core.tickets
+    turns = Turns()
+    turns.etcd.put("m/0-go", b"", 0)  # without a lease
+    waits = turns.waiting(deadline=1.0)
+    turns.work(0.0)
+    with pytest.raises(LockTimeout, match=r"held by .*m/0-go"):
+        waits.next(1.0)
 
 
 def test_a_wait_without_a_place_ends_in_time() -> None:
-    """The first one's write is not answered: nobody else waits longer for that than a call takes."""
+    """The first one's write is not answered, or not sent: nobody else waits longer for that than a call takes."""
     turns = Turns()
     first, second = turns.turn(deadline=1.0), turns.turn(deadline=1.0)
     step = sent(first)
@@ -472,6 +478,12 @@ def test_a_wait_without_a_place_ends_in_time() -> None:
     assert turns.cohort.acquisition.ticket.in_doubt
     assert first.next(1.8) == Sleep(1.85)
     assert sent(first, 1.95).timeout == pytest.approx(0.05)
+    turns = Turns()
+    turn, _, third = turns.held(), turns.waiting(), turns.waiting(deadline=1.0)
+    turn.fence(0.0)
+    turn.end(0.0)
+    with pytest.raises(EtcdUnavailable, match="no place in the queue in time"):
+        third.next(2.0)
 
 
 def test_an_error_of_the_attempt_is_that_of_the_first_in_line(turns: Turns) -> None:

@@ -21,12 +21,13 @@ from lock.errors import (
     LockError,
     LockLost,
     LockTimeout,
+    NotHeld,
     SessionLost,
 )
 from lock.model import KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import TTL_S, Want
-from tests.lock.core.worlds import LOCK, READ
+from tests.lock.core.worlds import LOCK, PERMIT, READ
 from tests.support.waiting import Patch
 
 Sessions = tuple[Session, Session]
@@ -239,16 +240,34 @@ def test_a_cancelled_wait_asks_nobody(sessions: Sessions) -> None:
 
 
 def test_a_holder_is_its_own_key_for_those_behind_it(sessions: Sessions) -> None:
-    """While it waits, the one that the view shows first."""
+    """While it waits, the one that the view shows first, if that is another one."""
     session = sessions[1]
     acquisition = waiting(sessions)
-    first = acquisition.holder()
+    first, view = acquisition.holder(), acquisition.ticket.queue.view
     assert first is not None
     assert first.key == "m/1-1"
+    assert view is not None
+    view.discard(first.key, first.create_revision)
+    assert acquisition.holder() is None  # nothing tells of it that it holds
     session.core.grants.grant(acquisition.ticket, acquisition.ticket.created)
     created = acquisition.ticket.created
     assert created is not None
     assert acquisition.holder() == KeyValue("m/2-1", b"{}", created, created, 2)
+
+
+def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sessions) -> None:
+    """Only its own hold of this name, and of a recipe that is exclusive, is one that it waits for."""
+    session, _ = sessions
+    first = session.acquisition(owner=7)
+    first.ticket.where = "shop.py:12"
+    assert session.acquisition(owner=7).waits_for_itself() is None  # it does not hold yet
+    session.go(first)
+    assert first.is_held
+    assert first.waits_for_itself() is None
+    assert session.acquisition(owner=7).waits_for_itself() == "shop.py:12"
+    assert session.acquisition(owner=8).waits_for_itself() is None
+    session.go(session.acquisition(PERMIT, owner=7))
+    assert session.acquisition(PERMIT, owner=7).waits_for_itself() is None
 
 
 @pytest.mark.parametrize("is_followed", [False, True])
@@ -447,6 +466,7 @@ def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, mo
     assert [ticket for request in requests for ticket in request.tickets] == attended == tickets
     assert [key for request in requests for key in request.keys] == [(each.key, each.created) for each in tickets]
     assert not failures
+    assert [type(each) for each in release_together(session.core, tickets, 0.0, waits=True)[2]] == [NotHeld] * 3
     mine = other.acquisition()
     other.go(mine)
     assert release_together(other.core, [mine.ticket], 0.0, waits=False) == ([], [], [])

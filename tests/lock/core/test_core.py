@@ -108,7 +108,8 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     core.following.join(core.begin("n/", "", READ.terms.rule, 0.0).queue, 0.0)
     listings = commanded(core, ListLease, 2.0)
     assert core.poll(float(TTL_S)) == math.inf
-    assert core.failure is not None
+    assert not core.lose("is gone again")
+    assert "could not be kept alive" in str(core.failure)
     assert (ticket.stage, ticket in core.changes) == (Stage.RELEASED, stage is not Stage.RELEASED)
     assert (type(ticket.failure) is SessionLost) is (stage is not Stage.RELEASED)
     assert notes.told == [core.failure]
@@ -141,6 +142,8 @@ def test_the_first_refusal_stays(sessions: Sessions) -> None:
     assert (waiting.failure, held.failure, notes.told[0]) == (first, None, first)
     with pytest.raises(LockCancelled, match="closing"):
         session.core.ensure_open(0.0)
+    assert session.core.lose("is gone")
+    assert (waiting.failure, type(held.failure)) == (first, SessionLost)
 
 
 def test_a_ticket_joins_the_queue_of_its_name(core: Core) -> None:
@@ -228,6 +231,45 @@ def test_a_write_is_answered_while_its_ticket_waits_or_when_that_is_over(
         assert (core.begin("m/", "", ticket.rule, 0.0).key == ticket.key) is not is_doubt
 
 
+@pytest.mark.parametrize(
+    ("in_doubt", "created", "lease_id", "revision", "is_ours"),
+    [
+        pytest.param(False, 10, 1, 10, False, id="of a first write, which has not written it"),
+        pytest.param(True, 10, 1, 10, True, id="of a write in doubt"),
+        pytest.param(True, 9, 1, 10, False, id="known before"),
+        pytest.param(True, 5, 1, 6, False, id="a restore is told"),
+        pytest.param(True, 10, 0, 10, False, id="without our lease"),
+    ],
+)
+def test_a_key_that_was_there_is_ours_by_a_write_in_doubt_alone(
+    sessions: Sessions, in_doubt: bool, created: int, lease_id: int, revision: int, is_ours: bool
+) -> None:
+    """Another one of its name was in an etcd that was restored, or was put by hand."""
+    session, _ = sessions
+    session.core.revision = 9
+    ticket = session.acquisition().ticket
+    ticket.in_doubt = in_doubt
+    kv = KeyValue(ticket.key, b"", created, created, lease_id)
+    assert session.core.written(ticket, Written(kv, 1, None, revision, was_there=True), 0.0) is is_ours
+    assert ticket.stage is (Stage.HELD if is_ours else Stage.RELEASED)
+
+
+@pytest.mark.parametrize(
+    ("created", "was_there", "floor", "stage"),
+    [(9, False, 0, Stage.HELD), (9, True, 9, Stage.RELEASED), (None, False, 9, Stage.RELEASED)],
+)
+def test_a_key_that_is_new_at_a_known_revision_tells_of_a_restore(
+    sessions: Sessions, created: int | None, was_there: bool, floor: int, stage: Stage
+) -> None:
+    """And is held: no revision is written twice but in another history; what is not new does not tell."""
+    session, _ = sessions
+    session.core.revision = 9
+    ticket = session.acquisition().ticket
+    kv = None if created is None else KeyValue(ticket.key, b"", created, created, 1)
+    session.core.written(ticket, Written(kv, 1, None, 9, was_there), 0.0)
+    assert (ticket.floor, ticket.stage, session.core.revision) == (floor, stage, 9)
+
+
 def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(sessions: Sessions) -> None:
     """The first key was deleted by hand: its loss is told, and both keys are deleted."""
     session, _ = sessions
@@ -284,13 +326,17 @@ def test_a_fence_and_a_release_are_of_a_hold_alone(sessions: Sessions, stage: St
 
 
 def test_a_hold_that_nobody_waits_for_goes_by_itself(sessions: Sessions) -> None:
-    """Its deletion is sent at the next look."""
-    session, _ = sessions
+    """Its deletion is sent at the next look; on the very end of its lease there is no hold to release."""
+    session, other = sessions
     ticket = ticket_at(session, Stage.HELD)
     assert session.core.release(ticket, 0.0, waits=False) is None
     assert ticket.is_unattended
     (deletion,) = commanded(session.core, Delete)
     assert deletion.tickets == (ticket,)
+    late = other.acquisition(Want(("n/",)))
+    other.go(late)
+    with pytest.raises(SessionLost):
+        other.core.release(late.ticket, float(TTL_S))
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -88,7 +88,7 @@ class Cohort(Observer):
         except LockError:
             self.acquisition = None
             raise
-        if step is None and acquisition.is_held:
+        if acquisition.is_held:
             self._taken, self.slice_ends, self._ends = 0, now + self._bounds.slice, now + OLDEST_S
             acquisition.ticket.waiter = None
             self._start(self.waits.popleft(), acquisition.ticket)
@@ -115,7 +115,7 @@ class Cohort(Observer):
                 self.core.changes.append(self.waits[0])
                 self._start(self.waits.popleft(), ticket)
                 return None
-            if is_alone and self._bounds.linger:
+            if is_alone:
                 ticket.loss = None
                 self._linger(ticket, now)
                 return None

@@ -150,13 +150,16 @@ def test_a_wait_that_nobody_has_any_more_is_left(sessions: Sessions) -> None:
 
 
 def test_a_wait_sleeps_until_its_deadline_or_for_a_while(sessions: Sessions) -> None:
-    """The clock of waits may stand still with the machine."""
+    """The clock of waits may stand still with the machine. What the holder's lease has left is asked once."""
     acquisition = waiting(sessions, deadline=40.0)
     assert acquisition.next(0.0) == Sleep(30.0)
     assert acquisition.next(9.0) == Sleep(39.0)
     sessions[1].core.deadline = 100.0
     assert acquisition.next(39.0) == Sleep(40.0)
-    assert isinstance(acquisition.next(40.0), Send)  # what the holder's lease has left
+    assert request_of(acquisition, 40.0) == TimeToLive(1)
+    acquisition.failed(TimeToLive(1), AWAY, 40.0)
+    with pytest.raises(LockTimeout, match="held by"):
+        acquisition.next(40.0)
 
 
 def test_a_timeout_waits_for_the_list_that_tells_who_holds(sessions: Sessions) -> None:
@@ -249,6 +252,7 @@ def test_a_holder_is_its_own_key_for_those_behind_it(sessions: Sessions) -> None
     assert view is not None
     view.discard(first.key, first.create_revision)
     assert acquisition.holder() is None  # nothing tells of it that it holds
+    assert str(acquisition.timed_out(1.0, None)).endswith("holder unknown")
     session.core.grants.grant(acquisition.ticket, acquisition.ticket.created)
     created = acquisition.ticket.created
     assert created is not None

@@ -13,7 +13,7 @@ import pytest
 from lock.core import reconciler
 from lock.core.cohort import Cohort, CohortTurn
 from lock.core.grants import Grants
-from lock.core.queue import KeyNames, Queue, Stage, Ticket
+from lock.core.queue import Queue, Stage, Ticket
 from lock.recipes.read_write import ReadersTogether
 from tests.lock.core.small_world import Violation
 from tests.lock.core.walks import walk
@@ -68,10 +68,6 @@ def hand_over_blindly(grants: Grants, ticket: Ticket) -> bool:
     return bool(waiting)
 
 
-def reuse(names: KeyNames, ticket: Ticket) -> None:
-    """Whatever is still in doubt."""
-
-
 def believe_the_lease(watcher: reconciler.Reconciler, asked: dict[Any, Any], answer: Any) -> None:
     """A key that is not in the lease's list is lost, without a read."""
     for key, ticket in asked.items():
@@ -121,7 +117,6 @@ def keep_for_ever(cohort: Cohort, now: float) -> float:
 ENTER, YOUNG = Cohort.enter, Cohort._is_young
 MISSING: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a hold is handed over only where the view admits the next": (Grants, "hand_over", hand_over_blindly),
-    "a name in doubt is not used again": (KeyNames, "burn", reuse),
     "a missing key is confirmed by a read": (reconciler.Reconciler, "_compare", believe_the_lease),
     "the lease's keys are compared": (reconciler.Reconciler, "poll", never_compare),
     "events wait for the list": (Queue, "apply", apply_at_once),

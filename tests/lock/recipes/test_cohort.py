@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import math
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,13 +14,9 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack.proxy import Proxy
 from lock import Client, CohortMutex, CohortToken, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
-from lock.core.acquisition import Send
-from lock.core.cohort import CohortTurn
-from lock.core.messages import Create
-from lock.errors import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
+from lock.errors import LockLost, LockTimeout, NotHeld, SessionLost
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
@@ -119,26 +113,6 @@ def test_turns_end_together_within_the_slice(client: Client, make: Make, theirs:
     stranger.result(WAIT_S).release()
 
 
-def test_a_leader_leaves_its_place_to_the_next(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
-    """The key of a leader that timed out goes on waiting for the next thread, ahead of those who queued later."""
-    with theirs.acquire(timeout=WAIT_S):
-        [leader] = queue_inside(mutex, timeout=1.0)
-        wait_until(lambda: len(keys(client, mutex.name)) == 2)
-        key = keys(client, mutex.name)[1]
-        [heir] = queue_inside(mutex)
-        assert_raises(LockTimeout, leader.result, WAIT_S, match="held by stranger")
-    with heir.result(WAIT_S) as turn:
-        assert turn.key == key
-
-
-def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex) -> None:
-    """However short its wait, it is a timeout, and the error of a longer one names the process that holds."""
-    with mutex.acquire(timeout=WAIT_S):
-        for timeout, said in ((1.0, "held by ours"), (0.001, None), (0, None)):
-            assert_raises(LockTimeout, in_thread(mutex.acquire, timeout=timeout).result, WAIT_S, match=said)
-        assert in_thread(mutex.try_acquire).result(WAIT_S) is None
-
-
 def test_the_finder_of_a_lost_session_is_told(client: Client, name: str) -> None:
     """Also a thread on its way into a mutex that has to be told as well, because it had lost a hold before."""
     with Session(client, ttl=10) as session:
@@ -149,50 +123,6 @@ def test_the_finder_of_a_lost_session_is_told(client: Client, name: str) -> None
         assert_raises(LockLost, turn.release)
         session._engine.core.deadline = now()
         assert_raises(SessionLost, in_thread(mutex.acquire).result, WAIT_S)
-
-
-def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMutex) -> None:
-    """After `cancel_waiters` the turn that runs ends in peace, and the threads behind it are cancelled."""
-    turn = mutex.acquire(timeout=WAIT_S)
-    waits = queue_inside(mutex, 2)
-    session.cancel_waiters()
-    turn.ensure()
-    turn.release()
-    for each in waits:
-        assert_raises(LockCancelled, each.result, WAIT_S)
-
-
-def test_a_write_takes_no_longer_than_its_thread_may_wait(client: Client, mutex: CohortMutex) -> None:
-    """The first in line asks for all, and ends in its own time: those behind it wait for its answer little longer."""
-    began = now()
-    turn = CohortTurn(mutex._cohort, began, deadline=began + 1.0)
-
-    def ask(seconds: float) -> Send:
-        step = mutex._engine.apply(lambda _: turn.next(began + seconds))
-        assert isinstance(step, Send)
-        return step
-
-    def fail(asked: Send, seconds: float) -> None:
-        assert isinstance(asked.request, Create)
-        request = asked.request
-        silent = EtcdUnavailable("silent")
-        mutex._engine.apply(lambda _: turn.failed(request, silent, began + seconds))
-
-    assert client.timeout == 2.0
-    fail(first := ask(0.0), 2.0)
-    fail(second := ask(2.5), 3.0)
-    assert [first.timeout, second.timeout] == pytest.approx([2.0, 0.5])
-    assert_raises(EtcdUnavailable, mutex._engine.apply, lambda _: turn.next(began + 3.0), match="no place in the queue")
-
-
-def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
-    """A turn that ends before a cancelled thread has woken goes to another."""
-    asleep = CohortTurn(mutex._cohort, now(), deadline=math.inf)
-    with mutex.acquire(timeout=WAIT_S):
-        mutex._engine.apply(asleep.next)
-        mutex._engine.apply(partial(asleep.cancel, LockCancelled("cancelled")))
-    assert not asleep.is_held
-    mutex.acquire(timeout=WAIT_S).release()
 
 
 @pytest.mark.parametrize("step", ["before", "after"])
@@ -298,67 +228,24 @@ def test_a_hold_that_nobody_wants_is_kept(counted: Client, calls: Counter[str], 
         last.release()
 
 
-def end_by_time(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
-    """The end of `linger` comes."""
-
-
 def end_by_another(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
     queue_up(client, theirs).result(WAIT_S).release()
-
-
-def end_by_ourselves(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
-    Mutex(mutex.session, mutex.name).acquire(timeout=WAIT_S).release()
 
 
 def end_by_a_name_below(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
     Mutex(theirs.session, f"{mutex.name}/below").acquire(timeout=WAIT_S).release()
 
 
-def end_by_draining(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
-    mutex.session.cancel_waiters()
-
-
-@pytest.mark.parametrize("end", [end_by_time, end_by_another, end_by_ourselves, end_by_a_name_below, end_by_draining])
+@pytest.mark.parametrize("end", [end_by_another, end_by_a_name_below])
 def test_a_kept_hold_ends(
     client: Client, make: Make, theirs: Mutex, monkeypatch: Patch, end: Callable[[CohortMutex, Mutex, Client], None]
 ) -> None:
-    """When its time is over, or as soon as anybody else queues, or the process drains; its key is deleted."""
+    """As soon as another process queues; its key is deleted."""
     monkeypatch.setattr(core_cohort, "OLDEST_S", 10 * WAIT_S)
-    mutex = keep(make, client, linger=0.3 if end is end_by_time else 10 * WAIT_S)
+    mutex = keep(make, client, linger=10 * WAIT_S)
     end(mutex, theirs, client)
     wait_until(lambda: keys(client, mutex.name) == [])
     assert not mutex._cohort.is_lingering
-
-
-def test_a_kept_hold_ends_after_a_second(client: Client, make: Make, stranger: Session, name: str) -> None:
-    """Who waits for a name above, in a queue that nobody here watches, waits no longer, however busy we are."""
-    mutex, stop = make(linger=10 * WAIT_S), threading.Event()
-
-    def work() -> None:
-        while not stop.is_set():
-            with mutex.acquire(timeout=WAIT_S):
-                time.sleep(0.001)
-
-    above = Mutex(stranger, name.rpartition("/")[0])
-    workers = [in_thread(work) for _ in range(3)]
-    try:
-        wait_until(mutex.locked)
-        above.acquire(timeout=WAIT_S).release()
-    finally:
-        stop.set()
-    for each in workers:
-        each.result(WAIT_S)
-
-
-def test_a_loss_between_two_turns_is_nobodys_error(client: Client, make: Make, monkeypatch: Patch) -> None:
-    """The key that is kept is deleted by hand: the next acquisition queues anew."""
-    monkeypatch.setattr(core_cohort, "OLDEST_S", 10 * WAIT_S)
-    mutex = keep(make, client, linger=10 * WAIT_S)
-    [key] = keys(client, mutex.name)
-    delete(client, key)
-    wait_until(lambda: not mutex._engine.core.tickets)
-    with mutex.acquire(timeout=WAIT_S) as turn:
-        turn.ensure()
 
 
 def test_a_turn_with_a_condition_is_the_last_of_its_hold(client: Client, make: Make) -> None:
@@ -380,16 +267,3 @@ def test_tokens_of_turns_compare_with_plain_ones() -> None:
     assert CohortToken(5, 1) > 5
     assert CohortToken(5, 9) <= 6
     assert max(7, CohortToken(6, 9), CohortToken(7, 1)) == CohortToken(7, 1)
-
-
-def test_a_try_beside_a_thread_that_is_about_to_queue_is_a_timeout(far: Client, proxy: Proxy, name: str) -> None:
-    """The lock is not free for it, whatever becomes of the place: others of its process wait."""
-    with Session(far, ttl=10) as session:
-        mutex = CohortMutex(session, name)
-        proxy.stall()
-        first = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: mutex._cohort.acquisition)
-        assert_raises(LockTimeout, in_thread(mutex.acquire, timeout=0).result, WAIT_S, match="others of this process")
-        assert in_thread(mutex.try_acquire).result(WAIT_S) is None
-        proxy.resume()
-        first.result(WAIT_S).release()

@@ -76,18 +76,6 @@ def test_a_holder_is_told_of_a_waiter(session: Session, theirs: Mutex, name: str
     assert_raises(TypeError, hold.on_contended, None, match="on_contended takes a function")
 
 
-def test_a_queue_is_followed_only_while_a_holder_listens(session: Session, name: str) -> None:
-    """A hold that has asked to be told of waiters, and is released before one comes, leaves nothing behind."""
-    following = session._engine.core.following
-    following.idle_s = 0.0
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    hold.on_contended(threading.Event().set)
-    wait_until(lambda: all(queue.is_listed for queue in following.followed.values()))
-    assert list(following.followed) == [f"{name}/"]
-    hold.release()
-    wait_until(lambda: not following.followed)
-
-
 # max_hold
 
 
@@ -217,38 +205,6 @@ def test_a_fencing_key_is_deleted_first(client: Client, far_session: Session, pr
     releasing.result(WAIT_S)
 
 
-@pytest.mark.parametrize("max_hold", [None, 2.0])  # seconds, in which the second one has to queue
-def test_a_hold_that_is_over_gives_no_condition(
-    client: Client, far_session: Session, proxy: Proxy, name: str, max_hold: float | None
-) -> None:
-    """After a release that etcd has not confirmed, or `max_hold`, its key is still there, and the next one holds."""
-    hold = Mutex(far_session, name, max_hold=max_hold).acquire(timeout=WAIT_S)
-    second = queue_up(client, Mutex(far_session, name))
-    await_followed(far_session, name, 2)
-    proxy.stall()
-    if max_hold is None:
-        in_thread(hold.release)
-    with second.result(WAIT_S):
-        assert hold.key in keys(client, name)
-        assert_raises(NotHeld if max_hold is None else HoldExpired, hold.is_owner, match=name)
-        proxy.resume()
-
-
-def test_a_question_about_a_hold_that_is_over_lets_nobody_in(client: Client, stranger: Session, name: str) -> None:
-    """A thread that asks `contended` while another one releases: the next hold stays alone, for as long as it likes."""
-    with Session(client, ttl=1) as session:
-        mutex = Mutex(session, name)
-        over = mutex.acquire(timeout=WAIT_S)
-        over.release()
-        with mutex.acquire(timeout=WAIT_S) as hold:
-            assert not over.contended()
-            waiting = queue_up(client, mutex)  # it would be given the key of the hold
-            assert_goes_on(waiting, 1.0)  # some comparisons with the keys of the lease
-            assert keys(client, name)[0] == hold.key
-            assert Mutex(stranger, name).try_acquire() is None
-        waiting.result(WAIT_S).release()
-
-
 def test_a_release_need_not_wait(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -286,28 +242,6 @@ def test_a_hand_over_asks_etcd_for_nothing(
         assert calls["Txn"] <= 3  # one and, where this takes very long, those of the reconciling
         assert calls["Range"] <= 1  # an audit, if that took longer than expected
         assert keys(client, name) == []
-
-
-def test_a_key_in_the_way_of_another_process_goes_at_once(
-    client: Client,
-    session: Session,
-    stranger: Session,
-    name: str,
-    monkeypatch: Patch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Those that waited for company go with it; one that was gone by then is logged, for no release waits for it."""
-    monkeypatch.setattr(deletions, "_COMPANY_S", 60 * WAIT_S)
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    second, third = queue_up(client, Mutex(session, name)), queue_up(client, Mutex(stranger, name))
-    await_followed(hold._session, name, 3)
-    in_thread(hold.release).result(AT_ONCE_S)
-    last = second.result(WAIT_S)
-    delete(client, hold.key)
-    in_thread(last.release).result(AT_ONCE_S)
-    wait_until(lambda: f"{hold.key} was gone before it was released" in caplog.text)
-    third.result(WAIT_S).release()
-    assert keys(client, name) == []
 
 
 def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[str]) -> None:

@@ -178,16 +178,6 @@ def test_contenders_tell_session_time_and_ttl(
     waiting.result(WAIT_S).release()
 
 
-def test_waiting_is_patient_while_etcd_restarts(far_session: Session, client: Client, proxy: Proxy, name: str) -> None:
-    """With time left, an acquire that finds etcd unavailable retries and gets its place once etcd is back."""
-    proxy.refuse()
-    acquiring = in_thread(Mutex(far_session, name).acquire, timeout=WAIT_S)
-    assert_goes_on(acquiring, 0.3)
-    proxy.start()
-    acquiring.result(WAIT_S).release()
-    assert keys(client, name) == []
-
-
 def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: Mutex, name: str) -> None:
     """Namespaces do not meet."""
     with (

@@ -19,7 +19,6 @@ from lock import (
     LockCancelled,
     LockError,
     Mutex,
-    ReadWriteLock,
     Session,
     SessionLost,
     Turn,
@@ -27,7 +26,7 @@ from lock import (
 )
 from lock.core.acquisition import Acquisition
 from lock.session import session as session_module
-from tests.support.lock import WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.lock import WAIT_S, await_keys, lock_threads, queue_up
 from tests.support.waiting import (
     Patch,
     assert_goes_on,
@@ -191,14 +190,6 @@ def test_an_outage_is_reported_once(client: Client, proxy: Proxy, name: str, cap
         wait_until(lambda: not session._engine.core.tickets)
 
 
-def test_holds_that_were_released_are_not_kept_for_their_end(session: Session, name: str) -> None:
-    """Of a thousand short holds with a long `max_hold`, few entries are left."""
-    mutex = Mutex(session, name, max_hold=600)
-    for _ in range(300):
-        mutex.acquire(timeout=WAIT_S).release()
-    assert len(session._engine.expiry._entries) <= 64
-
-
 def test_a_wait_that_was_woken_in_vain_sleeps_again(
     client: Client, session: Session, theirs: Mutex, monkeypatch: Patch
 ) -> None:
@@ -220,19 +211,3 @@ def test_a_wait_that_was_woken_in_vain_sleeps_again(
         assert_goes_on(waiting, QUIET_S)
         assert 1 <= len(looks) <= 3
     waiting.result(WAIT_S).release()
-
-
-def test_names_that_nest_share_no_key(client: Client, stranger: Session, name: str) -> None:
-    """The readers of a name stand where the keys of the name NAME/read do: neither takes the other's for its own."""
-    with Session(client, ttl=1) as session:
-        below, reader = Mutex(session, f"{name}/read"), ReadWriteLock(session, name).read
-        with below.acquire(timeout=WAIT_S) as hold:
-            waiting = in_thread(reader.acquire, timeout=WAIT_S)
-            await_keys(client, name, 2)
-            assert_goes_on(waiting, 1.0)  # some comparisons with the keys of the lease
-            assert keys(client, name)[0] == hold.key
-            hold.ensure()
-            assert ReadWriteLock(stranger, name).read.try_acquire() is None
-        with waiting.result(WAIT_S) as reading:
-            assert reading.key != hold.key
-            assert below.try_acquire() is None

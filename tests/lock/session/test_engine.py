@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,18 +23,15 @@ from lock import (
     LockTimeout,
     Mutex,
     NotHeld,
-    ReadWriteLock,
     Session,
     connect,
 )
 from lock.core import following
 from lock.core.names import LONGEST
-from lock.etcd.watches import Watches
 from tests.support.lock import (
     WAIT_S,
     await_followed,
     await_keys,
-    delete,
     followed,
     keys,
     lock_threads,
@@ -99,46 +95,6 @@ def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, pro
         proxy.blackhole()
         hold.release()
         waiting.result(10.0).release()  # gRPC's pings would take 13 s
-
-
-@pytest.fixture
-def deaf(etcd: Etcd, monkeypatch: Patch) -> Iterator[Session]:
-    """A session that hears of no deletion, as etcd's own watches have failed to tell (etcd issues 17529, 18089)."""
-    receive = Watches._receive
-
-    def without_deletions(watches: Watches, stream: Any, response: Any) -> None:
-        kept = [event for event in response.events if event.type != event.DELETE]
-        del response.events[:]
-        response.events.extend(kept)
-        receive(watches, stream, response)
-
-    with connect(etcd.endpoint) as client, Session(client, ttl=600) as session:
-        monkeypatch.setattr(Watches, "_receive", without_deletions)
-        yield session
-        monkeypatch.undo()
-
-
-def test_an_audit_finds_a_lost_deletion(hold: Hold, client: Client, deaf: Session, monkeypatch: Patch) -> None:
-    """The watch stands but has kept a DELETE to itself: a list, now and then, heals it, and the watch is made anew."""
-    assert following.AUDIT_S <= 5.0, "what a lost DELETE may cost"
-    monkeypatch.setattr(following, "AUDIT_S", 0.2)
-    waiting = wait_behind(hold, client, deaf)
-    epoch = deaf._engine.core.queues[f"{hold.name}/"].epoch
-    hold.release()
-    mine = waiting.result(WAIT_S)
-    wait_until(lambda: deaf._engine.core.queues[f"{hold.name}/"].epoch is not epoch)
-    mine.release()
-
-
-def test_a_holder_learns_within_seconds_that_its_key_was_deleted(client: Client, session: Session, name: str) -> None:
-    """Nothing waits, so nothing is watched: the session compares its keys with its lease's every two seconds."""
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    assert "lock-watch" not in lock_threads()
-    began = time.monotonic()
-    delete(client, hold.key)
-    assert hold.lost.wait(WAIT_S)
-    assert time.monotonic() - began < 6.0
-    assert_raises(LockLost, hold.release)
 
 
 def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Etcd) -> None:
@@ -215,26 +171,6 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
     assert not far_session.lost.is_set()
 
 
-def test_a_restored_key_is_deleted(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Of the lease's keys those that the session has named; what it holds, waits with, and others have made stay."""
-    used = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
-    for hold in used:
-        hold.release()
-    lock = ReadWriteLock(session, f"{name}/held")
-    held, waiting = lock.write.acquire(timeout=WAIT_S), in_thread(lock.read.acquire)
-    foreign = put(client, f"{name}/foreign/by-hand", lease_id=session.lease_id)
-    await_keys(client, name, 3)
-    for hold in used:
-        client.create(hold.key, b"", session.lease_id)
-    for hold in used:
-        Mutex(stranger, hold.name).acquire(timeout=WAIT_S).release()
-    there = {kv.key for kv in client.get_prefix(f"{name}/").keys}
-    assert {held.key, foreign.key} <= there
-    assert len(there) == 3
-    held.release()
-    waiting.result(WAIT_S).release()
-
-
 @pytest.mark.parametrize("unanswered", [True, False])
 def test_a_release_rides_out_a_reset_connection(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture, unanswered: bool
@@ -297,30 +233,6 @@ def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog:
 
 
 # What it costs
-
-
-def test_waits_that_timed_out_go_in_groups(client: Client, etcd: Etcd, proxy: Proxy, name: str) -> None:
-    """Against an etcd that answers after 80 ms, the keys of 600 waits are gone soon, in few requests, and then none."""
-    calls: list[str] = []
-
-    def note(call: str, request: Any, *_: object) -> None:
-        if call == "Txn" and (
-            request.success[0].HasField("request_txn") or not request.success[0].HasField("request_put")
-        ):
-            calls.append(call)
-
-    proxy.delay_s = 0.04  # each way
-    with connect(proxy.endpoint, timeout=10, observer=note) as far, Session(far, ttl=60) as session:
-        mutex = Mutex(session, name)
-        with Mutex(session, name).acquire(timeout=WAIT_S) as hold, ThreadPoolExecutor(600) as pool:
-            waits = [pool.submit(mutex.acquire, timeout=2.0) for _ in range(600)]
-            assert {type(wait.exception(3 * WAIT_S)) for wait in waits} == {LockTimeout}
-            wait_until(lambda: keys(client, name) == [hold.key], timeout=WAIT_S)
-            wait_until(lambda: len(session._engine.core.tickets) == 1)
-            assert len(calls) <= 30
-            before = len(calls)
-            assert not session.lost.wait(1.0)
-            assert len(calls) == before
 
 
 def test_a_group_fits_into_a_request(client: Client, session: Session, name: str) -> None:

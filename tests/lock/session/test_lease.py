@@ -14,10 +14,10 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, LockCancelled, Mutex, Session, SessionLost, connect
+from lock import Client, Mutex, Session, SessionLost, connect
 from lock.runtime.clock import now
 from lock.session import lease_thread
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, lock_threads
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
@@ -117,19 +117,6 @@ def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client
     assert_raises(SessionLost, hold.release, match="was revoked")
 
 
-def test_a_cancelled_wait_is_no_sign_of_a_lost_lease(
-    client: Client, lasting: Session, theirs: Mutex, monkeypatch: Patch
-) -> None:
-    """Its key is there until the wait has ended: etcd is not asked for a renewal for each."""
-    looks = list[None]()
-    monkeypatch.setattr(lasting._engine.lease, "wake", lambda: looks.append(None))
-    with theirs.acquire(timeout=WAIT_S):
-        waiting = queue_up(client, Mutex(lasting, theirs.name))
-        lasting.cancel_waiters()
-        assert_raises(LockCancelled, waiting.result, WAIT_S)
-    assert looks == []
-
-
 @pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
 def test_a_call_that_first_hears_of_a_revoked_lease_says_so(
     client: Client, lasting: Session, name: str, attempt: Callable[[Mutex], object]
@@ -192,20 +179,6 @@ def test_a_lost_lease_is_given_back(
         proxy.start()
         await_keys(client, name, 0)
         wait_until(lambda: "lock-lease" not in lock_threads())
-
-
-def test_a_renewal_that_is_answered_too_late_does_not_count(session: Session, monkeypatch: Patch) -> None:
-    """A lease whose local deadline passed while the answer was out is lost, whatever the answer says."""
-    core = session._engine.core
-
-    def answer_late(lease_id: int, **_: object) -> int:
-        core.deadline = now() - 1
-        return session.ttl
-
-    monkeypatch.setattr(session.client, "keep_alive", answer_late)
-    session._engine.lease.renew()
-    assert session.lost.is_set()
-    assert session.remaining() == 0.0
 
 
 def test_trouble_is_told_before_the_loss(far: Client, proxy: Proxy) -> None:

@@ -104,7 +104,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[Record, int], object], list[str]]] = {
         lambda record, n: record.ledger.pop(n), ["sold + stock is 19 of 20", "1 acknowledged but missing"],
     ),
     "the buyer was told that nothing was bought": (
-        lambda record, n: changed(record.answers, n, outcome=Outcome.LOCK_LOST, order=None), ["1 sold but denied"],
+        lambda record, n: changed(record.answers, n, outcome=Outcome.LOCK_LOST), ["1 sold but denied"],
     ),
     "the order is there twice": (repeat_order, ["1 duplicate"]),
     "an old counter was written": (

@@ -177,7 +177,7 @@ NONSENSE = [None, b"", b"<html>", b"[]", b'{"outcome": "free beer"}']
     ("status", "body", "outcome", "in_doubt"),
     [
         *((status, body, Outcome.ERROR, True) for status in (0, 200, 500, 502) for body in NONSENSE),
-        (400, b'{"status": 400}', Outcome.ERROR, False),  # refused for its form, so nothing was bought
+        (400, b'{"status": 400, "detail": "no buyer"}', Outcome.ERROR, False),  # for its form, so nothing was bought
         (503, b'{"outcome": "unavailable", "in_doubt": true}', Outcome.UNAVAILABLE, True),
         (503, b'{"outcome": "unavailable", "in_doubt": false}', Outcome.UNAVAILABLE, False),
     ],
@@ -186,7 +186,7 @@ def test_a_refusal_says_if_it_is_in_doubt(status: int, body: bytes | None, outco
     """Without an answer, or with nonsense, the purchase may have been made; an `unavailable` may have been a sale."""
     answer = read(status, body)
     assert (answer.outcome, answer.in_doubt) == (outcome, in_doubt)
-    assert (answer.status, answer.instance) == (status, "http://shop")
+    assert (answer.status, answer.instance, answer.detail) == (status, "http://shop", "no buyer" * (status == 400))
 
 
 def test_an_instance_that_went_is_no_guards_fault() -> None:

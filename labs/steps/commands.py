@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -16,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.contract.clock import utc_now
+from app.contract.section_log import GuardSource
 from app.guards import Guard, guards
 from labs.steps.mistakes import mistakes
 from labs.steps.mistakes_command import mistakes_command
@@ -29,11 +31,8 @@ from labs.steps.shop import COMMANDS
 from loadtest.cli.options import language
 from loadtest.results.comparison import BROKEN_PROMISE, NO_RESULT
 from loadtest.results.folders import report_under_way
-from loadtest.shop_client.ledgers import UNREADABLE
-from loadtest.shop_client.shops import SaleError
 from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import DASHES, console
-from lock import LockError
 
 __all__ = ["mistakes_command", "schedules"]
 
@@ -79,83 +78,119 @@ def schedules(names: Sequence[str], items: int, buyers: int, faults: int, record
     """
     chosen = [*guards_in(names or DEFAULT_GUARDS, list(guards())), *(name for name in mistakes() if name in names)]
     screen = _Screen(console(), language)
+    explored = {name: _Guard(name, items, buyers, faults) for name in chosen}
     with report_under_way() as report, scratch_directory() as directory:
-        worlds = Worlds(directory, items=items, buyers=buyers)
+        most = len(chosen) if record else sum(len(each.left) for each in explored.values())
+        worlds = Worlds(directory, most=most, items=items, buyers=buyers)
         try:
+            worlds.launch()
             with screen.console.status(screen.say("starting")):
-                worlds.start()
+                worlds.wait_ready()
             if record is not None:
                 recorded(worlds, chosen, record, screen.console)
                 return
             screen.begin(items, buyers)
-            explored = [_Guard(name, items, buyers, faults) for name in chosen]
             _explore(worlds, explored, screen, report)
-        except (ServerError, SaleError) as error:
+        except ServerError as error:
             raise NoSchedules(f"no verdict: {error.message}") from error
-        except (LockError, *UNREADABLE) as error:
-            raise NoSchedules(f"no verdict: etcd or Redis does not answer: {error}") from error
         finally:
             worlds.stop()
-    broken = [each.name for each in explored if not each.found.kept]
-    is_cut = any(each.found.is_cut for each in explored)
+    broken = [each.name for each in explored.values() if not each.found.kept]
+    is_cut = any(each.found.is_cut for each in explored.values())
     screen.end(broken, is_cut=is_cut, buyers=buyers, faults=faults)
     sys.exit(BROKEN_PROMISE if broken else CUT if is_cut else 0)
 
 
+class _Task(NamedTuple):
+    """An exploration, for a world: the guard's name, and what is known of it."""
+
+    guard: str
+    budget: Budget
+    known: Sequence[Explorer]
+
+
+class _Found(NamedTuple):
+    """What an exploration has found so far; at its end, all of it."""
+
+    count: Count
+    graph: dict[str, Any] | None = None
+    explorer: Explorer | None = None  # none without a verdict
+    source: GuardSource | None = None
+
+
 class _Guard:
-    """A guard under exploration, budget by budget."""
+    """A guard under exploration: its budgets of more faults after those of fewer."""
 
     def __init__(self, name: str, items: int, buyers: int, faults: int) -> None:
-        self.name, self._kind = name, _known()[name]
-        self.found = Exploration(name, self._kind.promise.value, COMMANDS, items, buyers, utc_now())
-        self.left = budgets_of(self._kind, faults)
-        self._explorers: list[Explorer] = []
+        kind = _known()[name]
+        self.name = name
+        self.found = Exploration(name, kind.promise.value, COMMANDS, items, buyers, utc_now())
+        self.left = budgets_of(kind, faults)
+        self._under_way = 0
+        self._known: list[Explorer] = []
 
-    def begin(self, faults: int) -> list[tuple[_Guard, Count, Budget]]:
-        """What can be explored now: its budgets of so many faults."""
-        budgets = [budget for budget in self.left if budget.faults == faults]
-        self.left = [budget for budget in self.left if budget.faults > faults]
-        counts = [Count(self.name, self.found.promise, each.name, pauses=Fault.PAUSE in each.kinds) for each in budgets]
-        self.found.counts += counts
-        self.found.graphs += [{} for _ in counts]
-        return [(self, count, budget) for count, budget in zip(counts, budgets, strict=True)]
+    def begin(self) -> list[_Task]:
+        """What can be explored now."""
+        if self._under_way or not self.left:
+            return []
+        fewest = min(budget.faults for budget in self.left)
+        budgets = [budget for budget in self.left if budget.faults == fewest]
+        self.left = [budget for budget in self.left if budget.faults > fewest]
+        self._under_way = len(budgets)
+        self.found.counts += [Count(self.name, self.found.promise, each.name) for each in budgets]
+        self.found.graphs += [{} for _ in budgets]
+        known = sorted(self._known, key=lambda each: each.budget.name)
+        return [_Task(self.name, budget, known) for budget in budgets]
 
-    def explore(self, world: World, count: Count, budget: Budget) -> None:
-        explorer, began = Explorer(world, self._kind, budget, known=self._explorers), time.monotonic()
-        shown = began
-        try:
-            for graph in explorer.explore():
-                if time.monotonic() - shown > SHOW_S:
-                    count.note(graph, explorer.schedules, time.monotonic() - began)
-                    shown = time.monotonic()
-        except Unsettled as error:
-            count.no_verdict = error.message
-        else:
-            self._explorers = [*self._explorers, explorer]
-        count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
-        self.found.graphs[self.found.counts.index(count)] = packed(
-            explorer.graph, explorer.schedules, fault=budget.name
-        )
-        self.found.source = world.source(self.name) or self.found.source
+    def take(self, budget: Budget, found: _Found) -> bool:
+        """What is found; whether that is all of this guard."""
+        place = next(place for place, count in enumerate(self.found.counts) if count.fault == budget.name)
+        self.found.counts[place] = count = found.count
+        if found.graph is None:
+            return False
+        self._under_way -= 1
+        self.found.graphs[place], self.found.source = found.graph, found.source or self.found.source
+        self._known += filter(None, [found.explorer])
         if count.cut and not count.no_verdict and not budget.kinds:
             self.left = []  # with a fault there are more
+        return not (self._under_way or self.left)
 
 
-def _explore(worlds: Worlds, guards: Sequence[_Guard], screen: _Screen, report: Path) -> None:
+def _explored(world: World, task: _Task) -> Iterator[_Found]:
+    """What is found in this world."""
+    kind = _known()[task.guard]
+    explorer, began = Explorer(world, kind, task.budget, known=task.known), time.monotonic()
+    count = Count(kind.name, kind.promise.value, task.budget.name, pauses=Fault.PAUSE in task.budget.kinds)
+    shown, verdict = began, explorer
+    try:
+        for graph in explorer.explore():
+            if time.monotonic() - shown > SHOW_S:
+                count.note(graph, explorer.schedules, time.monotonic() - began)
+                yield _Found(count)
+                shown = time.monotonic()
+    except Unsettled as error:
+        count.no_verdict, verdict = error.message, None
+    count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
+    graph = packed(explorer.graph, explorer.schedules, fault=task.budget.name)
+    yield _Found(count, graph, verdict, world.source(kind.name))
+
+
+def _urgency(task: _Task) -> tuple[int, int]:
+    """What others wait for comes first, then what takes longest."""
+    return task.budget.faults, -sum(len(each.graph.states) for each in task.known)
+
+
+def _explore(worlds: Worlds, guards: Mapping[str, _Guard], screen: _Screen, report: Path) -> None:
     """All orders of each guard, without a fault at first; its file is written, and its table shown."""
-
-    def explore(world: World, task: tuple[_Guard, Count, Budget]) -> _Guard:
-        guard, count, budget = task
-        guard.explore(world, count, budget)
-        return guard
-
-    with screen.live(lambda: [count for guard in guards for count in guard.found.counts]) as show:
-        for faults in range(3):
-            tasks = [task for guard in guards for task in guard.begin(faults)]
-            for place, guard in enumerate(worlds.each(explore, tasks)):
-                if not guard.left and guard not in [after for after, *_ in tasks[place + 1 :]]:
-                    guard.found.write(report)
-                    show(guard.found)
+    tasks = [task for guard in guards.values() for task in guard.begin()]
+    with screen.live(lambda: [count for guard in guards.values() for count in guard.found.counts]) as show:
+        for task, found in worlds.each(_explored, tasks):
+            guard = guards[task.guard]
+            if guard.take(task.budget, found):
+                guard.found.write(report)
+                show(guard.found)
+            tasks += guard.begin()
+            tasks.sort(key=_urgency)
 
 
 class _Screen:

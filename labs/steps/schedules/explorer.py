@@ -112,6 +112,10 @@ class Explorer:
             if set(each.budget.kinds) <= set(budget.kinds) and each._sold == self._sold:
                 self._take_over(each)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What explorers of other worlds take over."""
+        return {name: vars(self)[name] for name in ("budget", "graph", "schedules", "_sold", "_writers")}
+
     def explore(self) -> Iterator[Graph]:
         """The graph, after each run; complete at the end, or cut. Raises ServerError or SaleError."""
         until = time.monotonic() + self._seconds

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Any
 
 from labs.steps.schedules.schedule import Done, Ending, Move
 from labs.steps.schedules.world import Shown
@@ -40,6 +41,10 @@ class State:
     is_bounded: bool = False
     is_exhausted: bool = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With numbers of states: a graph is pickled without recursion."""
+        return {**vars(self), "moves": {move: to and to.number for move, to in self.moves.items()}}
+
     @property
     def untried(self) -> list[Move]:
         return [move for move, to in self.moves.items() if to is None]
@@ -55,6 +60,12 @@ class Graph:
     """What was explored. The root is the first state."""
 
     states: list[State] = field(default_factory=list)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.states = state["states"]
+        for each in self.states:
+            numbers: dict[Move, Any] = each.moves
+            each.moves = {move: None if to is None else self.states[to] for move, to in numbers.items()}
 
     @property
     def ends(self) -> list[State]:

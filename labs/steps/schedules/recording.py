@@ -7,7 +7,7 @@ commands, with the fault that breaks them.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -25,17 +25,17 @@ MOST_S = 1800.0  # of one guard: a recording is whole, or there is none
 
 
 def recorded(worlds: Worlds, chosen: Sequence[str], folder: Path, console: Console) -> None:
-    """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, SaleError, Unsettled if one is cut."""
+    """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, also if one is cut."""
     folder.mkdir(parents=True, exist_ok=True)
-    for found in worlds.each(record, chosen):
+    for _, found in worlds.each(record, [*chosen]):
         path = found.write(folder)
         console.print(
             f"{path}: {len(found.graphs[0]['states'])} states, {path.stat().st_size // 1024} KB", markup=False
         )
 
 
-def record(world: World, name: str) -> Exploration:
-    """The graph of one guard; raises as `recorded` does."""
+def record(world: World, name: str) -> Iterator[Exploration]:
+    """The graph of one guard."""
     is_mistake = name in mistakes()
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.grain = COMMANDS if is_mistake else POINTS
@@ -53,4 +53,4 @@ def record(world: World, name: str) -> Exploration:
     found.counts = [count]
     found.graphs = [packed(explorer.graph, explorer.schedules, fault=explorer.budget.name)]
     found.source = world.source(name)
-    return found
+    yield found

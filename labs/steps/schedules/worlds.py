@@ -1,58 +1,113 @@
-"""Several worlds, in which as many explorations go on at the same time."""
+"""Several worlds, each in a process of its own, in which as many explorations go on at the same time."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from labs.steps.schedules.world import World
-from loadtest.stack.process import Resource
+from loadtest.shop_client.ledgers import UNREADABLE
+from loadtest.shop_client.shops import SaleError
+from loadtest.stack.process import Resource, ServerError
+from lock import LockError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-MOST = 4
-SWITCH_S = 0.0005  # a world that has its answer does not wait long for the pictures of the others
+EACH_CPU, MOST = 2, 8  # an exploration often waits: for an instance, and that for a server
+END_S = 10.0
+READY, FOUND, FAILED = "ready", "found", "failed"
+_fork = get_context("fork")  # nothing has to be imported anew
 
 
 class Worlds(Resource):
-    """One for each CPU; `options` are those of `World`."""
+    """Two for each CPU, but no more than `most`; `options` are those of `World`."""
 
-    def __init__(self, directory: Path, **options: Any) -> None:
-        places = [directory / str(number) for number in range(min(os.cpu_count() or 1, MOST))]
-        for place in places:
-            place.mkdir()
-        self._worlds = [World(place, **options) for place in places]
+    def __init__(self, directory: Path, *, most: int = MOST, **options: Any) -> None:
+        number = min((os.cpu_count() or 1) * EACH_CPU, most, MOST)
+        self._places, self._options = [directory / str(each) for each in range(number)], options
+        self._processes: dict[Connection, Any] = {}
 
     def start(self) -> None:
         """Start all; raises ServerError."""
-        sys.setswitchinterval(SWITCH_S)
-        with ThreadPoolExecutor(len(self._worlds)) as pool:
-            list(pool.map(World.start, self._worlds))
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Begin to start all, while this process has no other thread: they are made by fork."""
+        for place in self._places:
+            place.mkdir()
+            mine, its = _fork.Pipe()
+            arguments = (its, [*self._processes, mine], place, self._options)
+            self._processes[mine] = _fork.Process(target=_serve, args=arguments, daemon=True)
+            self._processes[mine].start()
+            its.close()
+
+    def wait_ready(self) -> None:
+        """Wait until all are started; raises ServerError."""
+        for connection in self._processes:
+            _receive(connection)
 
     def stop(self) -> None:
-        for world in self._worlds:
-            world.stop()
+        for connection in self._processes:
+            connection.close()  # its process ends its world then
+        for process in self._processes.values():
+            process.join(END_S)
+            process.kill()
 
-    def each(self, work: Callable[[World, Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """What comes of each task in a world of its own, in the order of the tasks; raises as `work` does."""
-        free = SimpleQueue[World]()
-        for world in self._worlds:
-            free.put(world)
+    def each(
+        self, work: Callable[[World, Task], Iterator[Result]], tasks: list[Task]
+    ) -> Iterator[tuple[Task, Result]]:
+        """What `work` yields of each task, as it comes; raises ServerError.
 
-        def done(task: Task) -> Result:
-            world = free.get()
-            try:
-                return work(world, task)
-            finally:
-                free.put(world)
+        The tasks are begun in their order, and taken from the list. Those that are added meanwhile are done as well.
+        """
+        free = list(self._processes)
+        under_way: dict[Connection, Task] = {}
+        while tasks or under_way:
+            while tasks and free:
+                connection = free.pop()
+                under_way[connection] = tasks.pop(0)
+                connection.send((work, under_way[connection]))
+            for connection in wait(list(under_way)):  # type: ignore[assignment]
+                is_ready, result = _receive(connection)
+                if not is_ready:
+                    yield under_way[connection], result
+                else:
+                    del under_way[connection]
+                    free.append(connection)
 
-        pool = ThreadPoolExecutor(len(self._worlds))
+
+def _receive(connection: Connection) -> tuple[bool, Any]:
+    """Whether its world is ready for a task, or else what it has found."""
+    try:
+        state, value = connection.recv()
+    except EOFError:
+        raise ServerError("a world has ended; why is said above") from None
+    if state == FAILED:
+        raise ServerError(value)
+    return state == READY, value
+
+
+def _serve(connection: Connection, others: list[Connection], directory: Path, options: dict[str, Any]) -> None:
+    """Be a world until the connection ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one at the other end
+    for each in others:
+        each.close()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
-            yield from pool.map(done, tasks)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            with World(directory, **options) as world:
+                while True:
+                    connection.send((READY, None))
+                    work, task = connection.recv()
+                    for result in work(world, task):
+                        connection.send((FOUND, result))
+        except (ServerError, SaleError) as error:
+            connection.send((FAILED, error.message))
+        except (LockError, *UNREADABLE) as error:
+            connection.send((FAILED, f"etcd or Redis does not answer: {error}"))

@@ -40,6 +40,7 @@ for _, name in ipairs(redis.call('KEYS', '*')) do
   if left > 0 and left < ARGV[1] / 2 then redis.call('PEXPIRE', name, ARGV[1]) end
 end
 """
+etcd_writes = 0  # requests of this process that may change something in etcd, counted when they begin and when they end
 _LONGEST = 48  # of a word of a command, as it is shown
 _LONG_ID = re.compile(r"[0-9a-f]{32,}")
 
@@ -70,7 +71,7 @@ _here = threading.local()
 @contextmanager
 def sent_by(stepped: Stepped) -> Iterator[None]:
     """Inside, what this thread sends is told to `stepped`."""
-    _wrap()
+    wrap()
     _here.stepped, _here.awaited, _here.following = stepped, 0, deque()
     try:
         yield
@@ -79,7 +80,8 @@ def sent_by(stepped: Stepped) -> Iterator[None]:
 
 
 @cache
-def _wrap() -> None:
+def wrap() -> None:
+    """Have redis-py and gRPC tell what they send; to threads that step nothing, only requests to etcd are counted."""
     send: Any
     receive: Any
     send, receive = AbstractConnection.send_packed_command, Connection.read_response
@@ -157,17 +159,23 @@ def _wrap() -> None:
 def _stepping(call: Callable[..., Any], name: str) -> Callable[..., Any]:
     def stepping(method: Any, request: Any, *args: Any, **options: Any) -> Any:
         stepped = getattr(_here, "stepped", None)
-        if stepped is None:
-            return call(method, request, *args, **options)
         path = method._method.decode() if isinstance(method._method, bytes) else method._method
         command = path.rpartition("/")[2]
         writes = command not in ("Range", "LeaseTimeToLive", "Status", "MemberList")
-        fate = stepped.sending(_request_in_words(command, request), writes=writes)
+        fate = stepped.sending(_request_in_words(command, request), writes=writes) if stepped else Fate.ANSWERED
+        _count(writes)
         try:
             answer = call(method, request, *args, **options)
         except grpc.RpcError as error:
-            stepped.answered(f"({error.code()})")
+            if stepped:
+                stepped.answered(f"({error.code()})")
             raise
+        finally:
+            _count(writes)
+        if name == "future" and writes:
+            answer.add_done_callback(_count)
+        if stepped is None:
+            return answer
         if name == "future":
             stepped.answered("later")
             return answer
@@ -181,6 +189,11 @@ def _stepping(call: Callable[..., Any], name: str) -> Callable[..., Any]:
         return answer
 
     return stepping
+
+
+def _count(writes: object) -> None:
+    global etcd_writes
+    etcd_writes += bool(writes)
 
 
 class AnswerLost(grpc.RpcError):  # type: ignore[misc]

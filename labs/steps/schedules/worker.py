@@ -76,6 +76,7 @@ class SteppedWorker:
         time.sleep = self._counted_sleep(time.sleep)
         time.monotonic = self._standing_clock(time.monotonic)
         base.SLICE_S, wire.life_ms = SLICE_S, TTL_S * 1000
+        wire.wrap()
         settings = Settings.from_environment()
         if settings.cpu is not None:
             run_on(settings.cpu)
@@ -222,6 +223,7 @@ class SteppedWorker:
             "stock_read": section.stock if section else None,
             "command": purchase.command,
             "writes": purchase.writes,
+            "etcd_writes": wire.etcd_writes,
             "sent": self._sent(purchase),
             "begins": not purchase.attempts[-1],
             "in_vain": purchase.in_vain and not purchase.attempts[-1],

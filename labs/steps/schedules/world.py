@@ -119,6 +119,7 @@ class Stepped:
     in_vain: bool = False
     command: str = ""
     writes: bool = False
+    etcd_writes: int = 0  # of its instance
     line: int | None = None
     stock_read: int | None = None
     stock_left: int | None = None
@@ -235,6 +236,8 @@ class World(Resource):
         self._keys: ServerKeys = {}
         self._owners: dict[str, SteppedInstance] = {}
         self._contenders: list[Contender] = []  # of the mutex
+        self._kept: Sequence[KeyValue] = ()  # in etcd, after these requests
+        self._etcd_writes: list[tuple[str, int]] | None = None
         self._leases: dict[int, SteppedInstance] = {}  # that purchases have granted themselves, by whom
         self._granted: set[int] = set()  # those, and such as have ended
         self._kept_alive = 0.0
@@ -254,7 +257,8 @@ class World(Resource):
         self._sale = self._open.enter_context(closing(sale))
         self._redis: Any = redis.Redis.from_url(self.redis.url, decode_responses=True)
         self._open.callback(self._redis.close)
-        self._look_at_redis = self._redis.register_script(LOOK)
+        self._watcher = self._redis.connection_pool.make_connection()
+        self._open.callback(self._watcher.disconnect)
         self._forget_keys = self._redis.register_script(FORGET)
         for script in shop_scripts().values():
             self._redis.script_load(script.text)  # else the first purchase sends one twice
@@ -287,6 +291,7 @@ class World(Resource):
         So many items more were `sold` before, under the same guard.
         """
         dead = [each.instance for each in self.purchases if each.is_dead]
+        self._etcd_writes = None
         for instance in self._instances:
             if instance.frozen:
                 instance.thaw()
@@ -346,6 +351,7 @@ class World(Resource):
         """Kill -9 of its instance, at once or behind the purchase's next command; the instance's lease ends."""
         instance = self.purchase(buyer).instance
         lease = instance.ask("lease")
+        self._etcd_writes = None  # its last ones are not told any more
         if behind_command:
             try:
                 instance.ask("step", buyer, SETTLE_S, Fate.KILLED.value)
@@ -483,13 +489,20 @@ class World(Resource):
         return self._revision
 
     def _look_at_servers(self) -> ServerKeys:
-        """Each key of Redis and of etcd, with its value and whether it ends by itself; in etcd, by its lease."""
+        """Each key of Redis and of etcd, with its value and whether it ends by itself; in etcd, by its lease.
+
+        Nobody has changed etcd if all purchases stand and their instances have sent it nothing that writes.
+        """
+        self._watcher.send_command("EVAL", LOOK, 0)
+        writes = [(each.id, each.etcd_writes) for each in self.purchases]
+        if writes != self._etcd_writes or not all(each.is_settled for each in self.purchases):
+            self._kept, self._etcd_writes = self._in_etcd(), writes
         found: ServerKeys = {}
-        for name, kind, expires, value in sorted(self._look_at_redis()):
+        for name, kind, expires, value in sorted(self._watcher.read_response()):
             if name not in PREVIOUS:
                 found[f"redis {name}"] = (_comparable(kind, value), expires)
         self._contenders = []
-        for kv in self._in_etcd():
+        for kv in self._kept:
             if kv.key.startswith(f"{queue_name(SALE)}/"):
                 self._contenders.append(Contender.of(kv))
             if kv.key != OPENED:
@@ -546,6 +559,7 @@ class World(Resource):
     def _revoke(self, lease: int) -> None:
         self._leases.pop(lease, None)
         self._etcd.revoke(lease)
+        self._etcd_writes = None
 
     # What is seen
 

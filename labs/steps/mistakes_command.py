@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -16,11 +16,8 @@ from labs.steps.schedules.explorer import Explorer, budget_of
 from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
 from loadtest.results.comparison import NO_RESULT
-from loadtest.shop_client.ledgers import UNREADABLE
-from loadtest.shop_client.shops import SaleError
 from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import console
-from lock import LockError
 
 MOST_S = 300.0
 NOT_AS_EXPECTED = 1  # exit code
@@ -52,54 +49,73 @@ def mistakes_command(names: Sequence[str]) -> None:
     with 2 if there is no verdict.
     """
     screen = console()
-    chosen = [kind for name, kind in mistakes().items() if name in names or not names]
+    chosen = [name for name in mistakes() if name in names or not names]
+    tasks = sorted(((name, is_mended) for name in chosen for is_mended in (True, False)), key=_purchases, reverse=True)
+    found: dict[str, dict[bool, _Found]] = {name: {} for name in chosen}
     with scratch_directory() as directory:
-        worlds = Worlds(directory)
+        worlds = Worlds(directory, most=len(tasks))
         try:
             worlds.start()
-            judged = []
-            for code, lines in worlds.each(_try, chosen):
-                judged.append(code)
-                for text, style in lines:
-                    screen.print(text, style=style, markup=False, soft_wrap=True)
-        except (ServerError, SaleError) as error:
+            for (name, is_mended), judged in worlds.each(_try, tasks):
+                found[name][is_mended] = judged
+                if len(found[name]) > 1:
+                    for text, style in _lines(name, found[name]):
+                        screen.print(text, style=style, markup=False, soft_wrap=True)
+        except ServerError as error:
             raise NoVerdict(f"no verdict: {error.message}") from error
-        except (LockError, *UNREADABLE) as error:
-            raise NoVerdict(f"no verdict: etcd or Redis does not answer: {error}") from error
         finally:
             worlds.stop()
-    sys.exit(max(judged, key=(0, NO_RESULT, NOT_AS_EXPECTED).index, default=0))
+    codes = [_code(each[False].judgement, each[True].judgement) for each in found.values()]
+    sys.exit(max(codes, key=(0, NO_RESULT, NOT_AS_EXPECTED).index, default=0))
 
 
-def _try(world: World, kind: type[Any]) -> tuple[int, list[Line]]:
-    """Explore a mistake, and what its mend makes of it: the exit code, and what is printed."""
-    world.buyers, world.items = kind.buyers, kind.items
-    judgement, before = _explore(world, kind)
+class _Found(NamedTuple):
+    """What came of a mistake, or of its mended guard."""
+
+    judgement: Judgement
+    lines: list[Line]
+
+
+def _purchases(task: tuple[str, bool]) -> int:
+    """With more of them, it takes longer."""
+    buyers: int = getattr(mistakes()[task[0]], "buyers", 2)
+    return buyers
+
+
+def _lines(name: str, found: Mapping[bool, _Found]) -> list[Line]:
+    kind: Any = mistakes()[name]
     diff = [(line, "") for line in (f"  Found: {kind.found}", *diff_of(kind))]
-    after, mend = _explore(world, mended(kind))
-    lines = [*before, *diff, *mend]
-    if judgement is Judgement.CLEARED or after is Judgement.CONDEMNED:
-        return NOT_AS_EXPECTED, lines
-    return NO_RESULT if Judgement.UNDECIDED in (judgement, after) else 0, lines
+    return [*found[False].lines, *diff, *found[True].lines]
 
 
-def _explore(world: World, kind: type[Any]) -> tuple[Judgement, list[Line]]:
-    """Within the faults that the mistake needs."""
-    explorer, began = Explorer(world, kind, budget_of(kind), seconds=MOST_S), time.monotonic()
+def _code(before: Judgement, mended: Judgement) -> int:
+    if before is Judgement.CLEARED or mended is Judgement.CONDEMNED:
+        return NOT_AS_EXPECTED
+    return NO_RESULT if Judgement.UNDECIDED in (before, mended) else 0
+
+
+def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found]:
+    """Explore it within the faults that the mistake needs; of a wrong one, up to its shortest wrong order."""
+    name, is_mended = task
+    kind: Any = mistakes()[name]
+    world.buyers, world.items = kind.buyers, kind.items
+    kind = mended(kind) if is_mended else kind
+    explorer = Explorer(world, kind, budget_of(kind), seconds=MOST_S, is_over_at_wrong=True)
+    began = time.monotonic()
     for _ in explorer.explore():
         pass
     graph = explorer.graph
-    orders, wrong = graph.orders(), graph.shortest()
+    wrong = graph.shortest()
     judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
     faults = {"none": "no fault", "kill": "kill -9", "lost": "an answer lost"}
+    orders = "no shorter order is wrong" if wrong else f"{graph.orders()['all']:,} orders, none of them wrong"
     said = (
         f"{kind.name}: {judgement.value}. {world.buyers} purchases, {faults.get(kind.fault, kind.fault)}: "
-        f"{len(graph.states):,} states, {orders['all']:,} orders, {orders['wrong']:,} of them wrong; "
-        f"{time.monotonic() - began:.0f} s{', and no further' if graph.cut else ''}"
+        f"{len(graph.states):,} states, {orders}; {time.monotonic() - began:.0f} s"
     )
     lines = [(said, "bold")]
     if wrong:
         schedule = replace(explorer.schedules[wrong[0].number], moves=wrong[1])
         path = f"/steps#guard={kind.name}&grain={world.grain}&schedule={schedule.path}"
         lines += [(f"  {schedule.line}", ""), (f"  {path}", "dim")]
-    return judgement, lines
+    yield _Found(judgement, lines)

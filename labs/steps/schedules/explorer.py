@@ -85,6 +85,7 @@ class Explorer:
         known: have explored the guard with fewer faults; what they found is not tried again.
         seconds: after which the rest is left out.
         shows: what a page shows tells states apart, too, as where purchases are over for other reasons.
+        is_over_at_wrong: of a guard that is wrong, only the shortest order that shows it is looked for.
 
     Attributes:
         graph: what was found; it grows.
@@ -99,7 +100,9 @@ class Explorer:
         known: Sequence[Explorer] = (),
         seconds: float = MOST_S,
         shows: bool = False,
+        is_over_at_wrong: bool = False,
     ) -> None:
+        self._is_over_at_wrong = is_over_at_wrong
         self._world, self._guard, self.budget, self._seconds, self._shows = world, guard, budget, seconds, shows
         self._states: dict[str, State] = {}
         self._done: list[Done] = []
@@ -159,6 +162,8 @@ class Explorer:
         self._done = []
 
     def _start(self) -> State:
+        if self._is_over_at_wrong:
+            self.graph.leave_far()
         self._begin()
         if self.graph.states:
             self._compare(self.graph.states[0])

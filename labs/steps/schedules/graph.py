@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import takewhile
 from typing import Any
 
 from labs.steps.schedules.schedule import Done, Ending, Move
@@ -50,6 +51,11 @@ class State:
         return [move for move, to in self.moves.items() if to is None]
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether it is an end, and a wrong one."""
+        return self.ending is not None and not self.ending.is_right
+
+    @property
     def is_open(self) -> bool:
         """Whether not all of its moves were tried."""
         return self.is_cut or bool(self.untried)
@@ -57,12 +63,17 @@ class State:
 
 @dataclass
 class Graph:
-    """What was explored. The root is the first state."""
+    """What was explored. The root is the first state.
+
+    Attributes:
+        near: if it is not None, the numbers of the states from which alone is gone on.
+    """
 
     states: list[State] = field(default_factory=list)
+    near: set[int] | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.states = state["states"]
+        vars(self).update(state)
         for each in self.states:
             numbers: dict[Move, Any] = each.moves
             each.moves = {move: None if to is None else self.states[to] for move, to in numbers.items()}
@@ -88,7 +99,7 @@ class Graph:
         following = deque([start])
         while following:
             state = following.popleft()
-            if state.untried:
+            if state.untried and (self.near is None or state.number in self.near):
                 way, step = [state.untried[0]], came[state.number]
                 while step is not None:
                     way.append(step[1])
@@ -106,8 +117,20 @@ class Graph:
         """Moves that are found to be possible in states that are known."""
         for state, move in moves:
             state.moves[move] = None
-            for each in self.states:
-                each.is_exhausted = False
+            self._open()
+
+    def leave_far(self) -> None:
+        """Go on from states alone to which a shorter order leads than to the nearest wrong end."""
+        if not self.is_wrong:
+            return
+        near = {state.number for state, _ in takewhile(lambda each: not each[0].is_wrong, self._nearest_first())}
+        if near != self.near:
+            self.near = near
+            self._open()
+
+    def _open(self) -> None:
+        for state in self.states:
+            state.is_exhausted = False
 
     def tried(self, state: State) -> tuple[Move, State] | None:
         """A move that was made, one that leads on to what is untried if there is any."""
@@ -117,27 +140,27 @@ class Graph:
     @property
     def is_wrong(self) -> bool:
         """Whether an end is."""
-        return any(end.ending and not end.ending.is_right for end in self.ends)
+        return any(state.is_wrong for state in self.states)
 
     def shortest(self) -> tuple[State, list[Done]] | None:
-        """The wrong end with the shortest order to it: fewest faults, then changes of the purchase, then moves."""
-        if not self.is_wrong:
-            return None
+        """The wrong end with the shortest order to it."""
+        return next((each for each in self._nearest_first() if each[0].is_wrong), None) if self.is_wrong else None
+
+    def _nearest_first(self) -> Iterator[tuple[State, list[Done]]]:
+        """States with the shortest orders to them: fewest faults, then changes of the purchase, then moves."""
         ways: list[tuple[int, int, int, tuple[str, ...], int, list[Done]]] = [(0, 0, 0, (), 0, [])]
         known = set[tuple[int, str]]()
         while ways:
             faults, changes, steps, path, number, done = heappop(ways)
             state, last = self.states[number], done[-1].move.buyer if done else ""
-            if state.ending and not state.ending.is_right:
-                return state, done
             if (number, last) in known:
                 continue
             known.add((number, last))
+            yield state, done
             for move, to in state.moves.items():
                 if to is not None:
                     size = faults + move.is_fault, changes + (move.buyer != last), steps + 1
                     heappush(ways, (*size, (*path, str(move)), to.number, [*done, state.done[move]]))
-        return None
 
     def orders(self) -> Counter[str]:
         """How many paths there are: in "all", that end wrongly in "wrong", and of each kind of wrong.

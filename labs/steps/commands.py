@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,7 +110,8 @@ class _Task(NamedTuple):
     known: Sequence[Explorer]
 
 
-class _Found(NamedTuple):
+@dataclass(frozen=True)
+class _Found:
     """What an exploration has found so far; at its end, all of it."""
 
     count: Count
@@ -161,7 +163,7 @@ def _explored(world: World, task: _Task) -> Iterator[_Found]:
     kind = _known()[task.guard]
     explorer, began = Explorer(world, kind, task.budget, known=task.known), time.monotonic()
     count = Count(kind.name, kind.promise.value, task.budget.name, pauses=Fault.PAUSE in task.budget.kinds)
-    shown, verdict = began, explorer
+    shown = began
     try:
         for graph in explorer.explore():
             if time.monotonic() - shown > SHOW_S:
@@ -169,10 +171,10 @@ def _explored(world: World, task: _Task) -> Iterator[_Found]:
                 yield _Found(count)
                 shown = time.monotonic()
     except Unsettled as error:
-        count.no_verdict, verdict = error.message, None
+        count.no_verdict = error.message
     count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
-    graph = packed(explorer.graph, explorer.schedules, fault=task.budget.name)
-    yield _Found(count, graph, verdict, world.source(kind.name))
+    whole = packed(explorer.graph, explorer.schedules, fault=task.budget.name)
+    yield _Found(count, whole, None if count.no_verdict else explorer, world.source(kind.name))
 
 
 def _urgency(task: _Task) -> tuple[int, int]:

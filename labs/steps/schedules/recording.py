@@ -27,15 +27,19 @@ MOST_S = 1800.0  # of one guard: a recording is whole, or there is none
 def recorded(worlds: Worlds, chosen: Sequence[str], folder: Path, console: Console) -> None:
     """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, also if one is cut."""
     folder.mkdir(parents=True, exist_ok=True)
-    for _, found in worlds.each(record, [*chosen]):
+    for _, found in worlds.each(_recorded, [*chosen]):
         path = found.write(folder)
         console.print(
             f"{path}: {len(found.graphs[0]['states'])} states, {path.stat().st_size // 1024} KB", markup=False
         )
 
 
-def record(world: World, name: str) -> Iterator[Exploration]:
-    """The graph of one guard."""
+def _recorded(world: World, name: str) -> Iterator[Exploration]:
+    yield record(world, name)
+
+
+def record(world: World, name: str) -> Exploration:
+    """The graph of one guard; raises as `recorded` does."""
     is_mistake = name in mistakes()
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.grain = COMMANDS if is_mistake else POINTS
@@ -53,4 +57,4 @@ def record(world: World, name: str) -> Iterator[Exploration]:
     found.counts = [count]
     found.graphs = [packed(explorer.graph, explorer.schedules, fault=explorer.budget.name)]
     found.source = world.source(name)
-    yield found
+    return found

@@ -46,6 +46,7 @@ from typing import Any  # noqa: E402
 
 from app import create_app, services  # noqa: E402
 from app.config.settings import Settings  # noqa: E402
+from app.contract import labs  # noqa: E402
 from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
 from app.sales.purchase import Purchase  # noqa: E402
@@ -272,6 +273,9 @@ def main(path: str, *modules: str) -> None:
         guards().update({kind.name: kind, mended(kind).name: mended(kind)})
     for name in modules:
         import_module(name)
+    list(labs.modules("shop"))  # what `create_app` imports is not to be imported in each child
+    for name in ("access", "error_handlers", "health", "routes"):
+        import_module(f"app.web.{name}")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children need nobody to wait for them
     with socket.socket(socket.AF_UNIX) as listener:
         unfinished = f"{path}.unfinished"

@@ -257,7 +257,7 @@ class World(Resource):
         self._sale = self._open.enter_context(closing(sale))
         self._redis: Any = redis.Redis.from_url(self.redis.url, decode_responses=True)
         self._open.callback(self._redis.close)
-        self._watcher = self._redis.connection_pool.make_connection()
+        self._watcher: Any = self._redis.connection_pool.make_connection()
         self._open.callback(self._watcher.disconnect)
         self._forget_keys = self._redis.register_script(FORGET)
         for script in shop_scripts().values():

@@ -60,9 +60,7 @@ class Worlds(Resource):
             process.join(END_S)
             process.kill()
 
-    def each(
-        self, work: Callable[[World, Task], Iterator[Result]], tasks: list[Task]
-    ) -> Iterator[tuple[Task, Result]]:
+    def each(self, work: Callable[[World, Task], Iterator[Result]], tasks: list[Task]) -> Iterator[tuple[Task, Result]]:
         """What `work` yields of each task, as it comes; raises ServerError.
 
         The tasks are begun in their order, and taken from the list. Those that are added meanwhile are done as well.

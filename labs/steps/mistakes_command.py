@@ -19,9 +19,7 @@ from loadtest.results.comparison import NO_RESULT
 from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import console
 
-MOST_S = 300.0
 NOT_AS_EXPECTED = 1  # exit code
-
 
 Line = tuple[str, str]  # with its style
 
@@ -100,7 +98,7 @@ def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found]:
     kind: Any = mistakes()[name]
     world.buyers, world.items = kind.buyers, kind.items
     kind = mended(kind) if is_mended else kind
-    explorer = Explorer(world, kind, budget_of(kind), seconds=MOST_S, is_over_at_wrong=True)
+    explorer = Explorer(world, kind, budget_of(kind), is_over_at_wrong=True)
     began = time.monotonic()
     for _ in explorer.explore():
         pass

@@ -26,7 +26,7 @@ from loadtest.results.record import CriticalSection
 from loadtest.results.verdict import judge_rush
 
 MOST_MOVES = 200  # of one order
-MOST_S = 300.0  # of one guard with one kind of fault
+MOST_S = 600.0  # of one guard with one kind of fault
 
 
 class Unsteady(Unsettled):

@@ -10,6 +10,7 @@ process may bring a different file under such a common name.
 
 import ast
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ from google.protobuf.internal import builder
 
 _PACKAGE = "etcd3.etcdrpc"
 _MODULES = ("kv_pb2", "auth_pb2", "rpc_pb2")  # in the order of their imports
+_SCHEMA = re.compile(r"serialized_pb=_b\(('(?:[^'\\]|\\.)*')\)")
 
 
 def install() -> None:
@@ -40,12 +42,11 @@ def _build(pool: descriptor_pool.DescriptorPool, qualified: str, schema: bytes) 
 
 
 def _serialized_schema(name: str) -> bytes:
-    """The ``serialized_pb`` literal of one generated module, read from its source text."""
-    for node in ast.walk(ast.parse(_source(name))):
-        if isinstance(node, ast.keyword) and node.arg == "serialized_pb" and isinstance(node.value, ast.Call):
-            literal = ast.literal_eval(node.value.args[0])
-            return bytes(literal.encode("latin-1"))
-    raise ImportError(f"{_PACKAGE}.{name} carries no serialized schema: this bridge is written for etcd3 0.12")
+    """The ``serialized_pb`` literal of one generated module, found in its source text: parsing all of it takes long."""
+    found = _SCHEMA.search(_source(name))
+    if found is None:
+        raise ImportError(f"{_PACKAGE}.{name} carries no serialized schema: this bridge is written for etcd3 0.12")
+    return bytes(ast.literal_eval(found[1]).encode("latin-1"))
 
 
 def _source(name: str) -> str:

@@ -102,6 +102,7 @@ def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -
     assert looker.page.evaluate("() => neverReloaded") is True
 
 
+@pytest.mark.slow
 def test_holder_and_waiters_are_shown(look: Look, sales: Sales) -> None:
     """The holder is named with token and lease, waiters in order; an instance has one colour everywhere."""
     looker = look()

@@ -15,6 +15,8 @@ from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA, Look
 from tests.support.looking import Looker
 
+pytestmark = pytest.mark.slow
+
 MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
 
 
@@ -52,7 +54,6 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     assert asked == []
 
 
-@pytest.mark.slow
 def test_a_fault_and_buyers_that_gave_up(look: Look) -> None:
     """Buyers that gave up are in the sentence; events are drawn under the names of the lanes."""
     record = recorded("etcd")
@@ -75,7 +76,6 @@ def test_a_fault_and_buyers_that_gave_up(look: Look) -> None:
     assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
 
 
-@pytest.mark.slow
 def test_a_record_is_scrubbed_in_time(look: Look) -> None:
     """At each moment of the slider, by keyboard too: orders, sections and what ledger and counter tell so far."""
     record, lost, looker = Record.read(DATA / "rush-none.json"), recorded("none"), look()
@@ -103,7 +103,6 @@ def test_a_record_is_scrubbed_in_time(look: Look) -> None:
     assert looker.sections() == len(record.sections)
 
 
-@pytest.mark.slow
 def test_a_pause_is_shown_where_it_was(look: Look) -> None:
     """While the holder was frozen, its row and the holder's box say so; the bar tells what was left of its lease."""
     record, looker = recorded("etcd"), look()
@@ -125,7 +124,6 @@ def test_a_pause_is_shown_where_it_was(look: Look) -> None:
         assert looker("#holder .meter i").evaluate("bar => bar.style.width") == f"{100 * lease / 4:g}%"
 
 
-@pytest.mark.slow
 def test_an_exact_record_is_opened_again(look: Look) -> None:
     """Nothing is shaded under the mutex, and a bar tells its buyer; the same file can be opened again later."""
     looker = look()
@@ -162,7 +160,6 @@ def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None
         shutil.rmtree(newer)
 
 
-@pytest.mark.slow
 def test_each_attempt_of_an_order_is_described(look: Look) -> None:
     """The arrow keys go through all critical sections, also where a guard tried several times under one order."""
     record, looker = recorded("none"), look()
@@ -178,7 +175,6 @@ def test_each_attempt_of_an_order_is_described(look: Look) -> None:
     assert told == [section["buyer"] for section in record["sections"]]
 
 
-@pytest.mark.slow
 def test_what_is_no_record_is_refused_in_words(look: Look) -> None:
     """The page says what is wrong with a file, and shows the live sale."""
     looker = look()

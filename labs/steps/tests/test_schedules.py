@@ -106,7 +106,11 @@ def test_a_guard_that_is_wrong_in_a_single_order_is_found_out(world: World) -> N
     ("guard", "line"),
     [
         ("pipeline", "A GET stock · B GET stock · B DECRBY stock · B MULTI · A DECRBY stock · A MULTI"),
-        ("clock-queue", "B ZADD queue · B ZRANGE queue · B read.lua · A ZADD queue · A ZRANGE queue"),
+        pytest.param(
+            "clock-queue",
+            "B ZADD queue · B ZRANGE queue · B read.lua · A ZADD queue · A ZRANGE queue",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_comes_between_two_commands_is_found(world: World, guard: str, line: str) -> None:
@@ -117,6 +121,7 @@ def test_what_comes_between_two_commands_is_found(world: World, guard: str, line
     assert count.shortest.line.startswith(line)
 
 
+@pytest.mark.slow
 def test_a_purchase_that_waits_in_redis_is_a_waiter(world: World) -> None:
     """What blocks is sent once more when something has changed, and times out in no order."""
     count, explorer = explored(world, "baton")
@@ -156,6 +161,7 @@ def test_what_was_found_without_a_fault_is_not_tried_again(world: World) -> None
     assert steps[1] < steps[0]
 
 
+@pytest.mark.slow
 def test_a_pause_ends_a_lease_that_no_key_has(world: World) -> None:
     """Of two states that differ in nothing else, one can use it."""
     count, explorer = explored(world, "granted", PAUSE)

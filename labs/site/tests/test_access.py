@@ -16,7 +16,7 @@ from tests.support.legible import assert_legible, english, on_every_screen
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 Open = Callable[..., "Page"]
 READY = {  # what a page shows when all is there; it takes no network, but a moment
@@ -47,16 +47,23 @@ def opened(open_page: Open, site: Path, name: str, **context: str) -> Page:
     return page
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", READY)
-def test_every_page_is_legible_on_every_screen(open_page: Open, site: Path, name: str) -> None:
-    """In light and in dark, no text is too small or too faint, and nothing is beside the window."""
+def test_every_page_is_there_for_eyes_for_ears_and_without_a_mouse(open_page: Open, site: Path, name: str) -> None:
+    """Headings, main part and names are there; Tab comes to all and shows where it is; all can be read everywhere."""
     page = opened(open_page, site, name)
+    told = page.locator("body").aria_snapshot()
+    assert len(re.findall(r"heading .*\[level=1\]", told)) == 1, told
+    assert page.locator("main").count() == 1
+    assert re.findall(r"^\s*- (?:img|button|link|slider|combobox|group)(?: \[.*\])?:?$", told, re.MULTILINE) == [], told
+    number = page.evaluate(CAN_HAVE_FOCUS)
+    for _ in range(number + 1):  # once it leaves the page, to come in again
+        page.keyboard.press("Tab")
+        assert not page.evaluate(FOCUSED)
+    assert page.evaluate("reached.size") == number
     for _ in on_every_screen(page):
         assert_legible(page, least=20)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in READY if name != "libraries"])  # which quotes its sources
 def test_every_text_is_chinese(open_page: Open, site: Path, name: str) -> None:
     """But for names and commands, from the first step of a level to its end."""
@@ -70,27 +77,6 @@ def test_every_text_is_chinese(open_page: Open, site: Path, name: str) -> None:
             hand.press("step", buyer)
             found += english(page, *same)
     assert [text for text in found if re.search("[A-Za-z]{2,}", re.sub(COMMANDS, "", text))] == []
-
-
-@pytest.mark.parametrize("name", READY)
-def test_the_keyboard_reaches_everything_on(open_page: Open, site: Path, name: str) -> None:
-    """Tab comes to every link and every button, and shows where it is."""
-    page = opened(open_page, site, name)
-    number = page.evaluate(CAN_HAVE_FOCUS)
-    for _ in range(number + 1):  # once it leaves the page, to come in again
-        page.keyboard.press("Tab")
-        assert not page.evaluate(FOCUSED)
-    assert page.evaluate("reached.size") == number
-
-
-@pytest.mark.parametrize("name", READY)
-def test_a_page_has_a_structure_for_listeners(open_page: Open, site: Path, name: str) -> None:
-    """One heading, its main part, and a name for every picture, button and link."""
-    page = opened(open_page, site, name)
-    told = page.locator("body").aria_snapshot()
-    assert len(re.findall(r"heading .*\[level=1\]", told)) == 1, told
-    assert page.locator("main").count() == 1
-    assert re.findall(r"^\s*- (?:img|button|link|slider|combobox|group)(?: \[.*\])?:?$", told, re.MULTILINE) == [], told
 
 
 def test_a_listener_without_motion_hears_the_same_story(open_page: Open, site: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_whole_site_is_made(made: Made) -> None:
     assert (made.site / "docs/index.html").exists()
 
 
-@pytest.mark.parametrize("name", ["scheduler", "mistakes"])
+@pytest.mark.parametrize("name", ["scheduler", pytest.param("mistakes", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("by", "is_served", "width", "look"),
     [

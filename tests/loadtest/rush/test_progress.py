@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -23,19 +24,22 @@ from tests.support.terminal import Terminal, printed
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
 GUARDS = list(guards())
-# A rush in three acts, as the conductor tells it, and its end.
+# A rush in three acts, as the conductor tells it, and its end; the results are in a file.
 ACTS = """
+import sys
+from dataclasses import replace
+from pathlib import Path
 from loadtest.results.comparison import Comparison
 from loadtest.results.record import Sample
 from loadtest.rush.progress import Terminal
-from tests.loadtest.rush.test_progress import a_run
-comparison = Comparison(300, 500, "", {}, [])
+results = Comparison.read(Path(sys.argv[1]))
+comparison = replace(results, runs=[])
 terminal = Terminal()
 terminal.begins(comparison, ["none", "etcd"])
-for guard, stock, orders, waiters in (("none", 77, 223, 0), ("etcd", 123, 177, 245)):
-    terminal.round_begins(guard)
+for run, stock, orders, waiters in zip(results.runs, (77, 123), (223, 177), (0, 245)):
+    terminal.round_begins(run.guard)
     terminal.observed(Sample(1.0, stock, orders, None, waiters))
-    comparison.runs.append(a_run(guard))
+    comparison.runs.append(run)
     terminal.round_ends()
 terminal.show(comparison, complete=True)
 terminal.fail("no [more] buyers")
@@ -62,24 +66,32 @@ def shown(*runs: GuardRun, width: int = 200, plain: bool = True, running: Runnin
     return printed(table, width=width, **shown_as)
 
 
+@pytest.fixture
+def acts(tmp_path: Path) -> list[str]:
+    """The command that plays them."""
+    results = tmp_path / "comparison.json"
+    Comparison(300, 500, "", {}, [a_run("none"), a_run("etcd")]).write(results)
+    return [sys.executable, "-c", ACTS, str(results)]
+
+
 @pytest.mark.parametrize("settings", [{}, {"NO_COLOR": "1"}], ids=str)
-def test_a_terminal_is_shown_the_sale_as_it_goes(settings: dict[str, str]) -> None:
+def test_a_terminal_is_shown_the_sale_as_it_goes(acts: list[str], settings: dict[str, str]) -> None:
     """The row of the guard that runs has what is sold, left and waiting; in colour unless NO_COLOR is set."""
     env = {**os.environ, "COLUMNS": "80", **settings}
-    with Terminal([sys.executable, "-c", ACTS], env, term="xterm-256color") as acts:
-        assert not acts.shows("\0"), "it is closed before"
-        assert acts.process.wait(30) == 0, acts
-    assert bool(re.search(COLOUR, acts.screen)) is ("NO_COLOR" not in settings)
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", acts.screen)
+    with Terminal(acts, env, term="xterm-256color") as played:
+        assert not played.shows("\0"), "it is closed before"
+        assert played.process.wait(30) == 0, played
+    assert bool(re.search(COLOUR, played.screen)) is ("NO_COLOR" not in settings)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", played.screen)
     assert re.search(r"none +getting ready", plain)
     assert re.search(r"none +500 .*EXACT +none *\s+etcd +177 +[\d.]+ +245 wait +123 left", plain)
     assert re.search(r"etcd +500 .*EXACT +kept", plain)
     assert "Error: no [more] buyers" in plain
 
 
-def test_a_log_has_one_plain_table() -> None:
+def test_a_log_has_one_plain_table(acts: list[str]) -> None:
     """Where there is no terminal, nothing moves and nothing is coloured: a row for each result, when all are there."""
-    done = subprocess.run([sys.executable, "-c", ACTS], capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(acts, capture_output=True, text=True, timeout=100, check=True)
     assert "\x1b" not in done.stdout
     titles = ("500", "over-", "guard", "--", "none", "etcd", "Every", "Error:")
     found = [line.split()[0][:6] for line in done.stdout.splitlines() if line.strip()]

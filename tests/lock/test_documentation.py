@@ -147,6 +147,7 @@ def test_the_transaction_ends_inside_the_hold(tmp_path: Path, client: Client, se
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_the_example_for_django_runs_in_a_new_project(tmp_path: Path, etcd: Etcd, client: Client) -> None:
     """Under runserver, whose autoreload runs it in a child, and ATOMIC_REQUESTS, a rush sells each pen once.
 

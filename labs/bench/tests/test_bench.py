@@ -181,11 +181,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield bench
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
-        *(Case("rush", guard, 40, 30) for guard in ("etcd", "redis-lua")),
-        *(pytest.param(Case("rush", guard, 40, 30), marks=pytest.mark.slow) for guard in ("etcd-cohort", "etcd-batch")),
+        *(Case("rush", guard, 40, 30) for guard in ("etcd", "redis-lua", "etcd-cohort", "etcd-batch")),
         Case("open", "etcd-batch", 40, 100, rate=200.0),
     ],
     ids=lambda case: f"{case.part} {case.guard}",
@@ -206,6 +206,7 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     assert len(done.locked_ms()) >= expected.get(case.guard, 1), "each section under the lock has its time"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PINNED, reason="the system keeps no process on a CPU")
 def test_instances_are_placed_for_each_case(bench: Bench) -> None:
     """All threads of the second instance are on the second CPU for a pinned case, and on all for another."""
@@ -217,6 +218,7 @@ def test_instances_are_placed_for_each_case(bench: Bench) -> None:
         assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset(expected)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PINNED, reason="the system keeps no process on a CPU")
 def test_a_thread_that_has_ended_is_not_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Instances start and end threads all the time: one that was listed and is gone stops no benchmark."""
@@ -226,6 +228,7 @@ def test_a_thread_that_has_ended_is_not_placed(bench: Bench, monkeypatch: pytest
     bench.place(pinned=True)
 
 
+@pytest.mark.slow
 def test_buyers_pay_for_their_clicks_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Garbage collection, the making of clicks and the reading of counters are not CPU time of the buyers."""
 

@@ -65,9 +65,8 @@ def observed(row: LibraryRow) -> dict[str, str]:
     return {column: cell.observed for column, cell in row.cells.items()}
 
 
-@pytest.mark.parametrize(
-    ("library", "token"), [(LIBRARIES["ours"], "yes"), pytest.param(REDIS_PY, "not offered", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("library", "token"), [(LIBRARIES["ours"], "yes"), (REDIS_PY, "not offered")])
 def test_two_libraries_keep_what_a_lock_is_for(library: Library, token: str, tmp_path: Path) -> None:
     """Contenders are alone inside, a body never runs unlocked, and a wait that ends leaves nothing."""
     row = run(library, tmp_path, Exclusion(), Body(), Abandoned(), TokenRises())

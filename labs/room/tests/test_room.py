@@ -24,7 +24,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 PHONES, ROBOTS, STOCK, PIN = 30, 10, 15, "4711"
 NAMES = ["Ada", "<b>Bob</b>", "李伟", "Dora", "Emil"]
@@ -159,7 +159,6 @@ def test_half_requests_hold_up_nobody(network: Network, room: RoomServer) -> Non
         line.close()
 
 
-@pytest.mark.slow
 def test_clients_that_read_no_answer_hold_up_nobody(network: Network, room: RoomServer) -> None:
     """Hundreds of connections of one address that ask again and again and never read leave threads for others."""
     question = f"GET /static/phone.js HTTP/1.1\r\nHost: {ADDRESS}:{room.port}\r\n\r\n".encode()
@@ -282,7 +281,6 @@ def seen_on(page: Page) -> tuple[str, str, str]:
     return state, page.inner_text("#number") if state != "out" else "", page.inner_text("#more")
 
 
-@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("guard", ["none", "etcd"])
 def test_every_phone_is_told_the_truth(
@@ -325,7 +323,6 @@ def _numbers(orders: dict[str, tuple[str, int]], name: str) -> list[int]:
     return [number for buyer, number in orders.values() if buyer == f"phone: {name}"]
 
 
-@pytest.mark.slow
 @pytest.mark.browser
 def test_the_board_shows_code_bets_and_clashes(
     network: Network, stack: Stack, browser: Browser, pages: list[Page], room: RoomServer

@@ -87,6 +87,7 @@ def endings(show: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(each["guard"], each["text"], each["kind"]) for each in show["results"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", [scene for scene in SCENES if scene != "pause"])
 def test_a_scene_ends_with_its_sentence(stack: Stack, scene: str) -> None:
     """Everything that is said has its text, the results are the expected ones, and all processes run again."""
@@ -115,11 +116,9 @@ def keys_at(stack: Stack, revision: int) -> list[int]:
     return [each["create_revision"] for each in json.loads(done.stdout)["kvs"]]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(
-    "speaks_s",
-    [0, pytest.param(12, marks=pytest.mark.slow), pytest.param(60, marks=[pytest.mark.slow, pytest.mark.long])],
-)
+@pytest.mark.parametrize("speaks_s", [0, 12, pytest.param(60, marks=pytest.mark.long)])
 def test_the_third_act_says_what_section_log_ledger_and_etcd_show(stack: Stack, speaks_s: int) -> None:
     """However long the teacher speaks: tokens, their order, who bought, how long was waited, and each guard's lines."""
     tail = SectionTail(stack.section_log, from_now=True)
@@ -165,6 +164,7 @@ def assert_lines_are_shown(columns: list[dict[str, Any]]) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_scene_that_is_stopped_leaves_nothing_frozen(stack: Stack) -> None:
     """A second one, or a rush, has to wait for its end; then the frozen holder goes on, and nothing of it was sold."""
     ask(stack, "start", {"scene": "pause"})
@@ -182,6 +182,7 @@ def test_a_scene_that_is_stopped_leaves_nothing_frozen(stack: Stack) -> None:
         assert json.load(response)["orders"] == 1, "Bob's"
 
 
+@pytest.mark.slow
 def test_of_scenes_that_start_at_once_one_is_played(stack: Stack) -> None:
     """Whoever comes second is refused, and what plays can be stopped."""
 
@@ -200,6 +201,7 @@ def test_of_scenes_that_start_at_once_one_is_played(stack: Stack) -> None:
     wait_until(lambda: ask(stack, "state")["show"]["over"], timeout=60)
 
 
+@pytest.mark.slow
 def test_a_board_that_is_killed_in_a_scene_leaves_nothing_frozen(stack: Stack) -> None:
     """The instance goes on at once, its purchases give up, and the next board plays the scene."""
     assert stack.board is not None

@@ -173,7 +173,7 @@ STEPS = st.tuples(st.sampled_from(["begin", *["resume"] * 4, "sell", "unsent", "
 
 
 @pytest.mark.timeout(300)  # sixty examples of up to 120 steps, each a trip to Redis
-@pytest.mark.parametrize("nodes", ["a node each", pytest.param("one node", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.slow
 @pytest.mark.usefixtures("nodes")
 @examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=120), st.integers(0, 12))

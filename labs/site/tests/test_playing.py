@@ -17,13 +17,13 @@ from labs.site.tests.playing import GRAPH_ROBOT, ROBOT, levels_of, recorded, way
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 Open = Callable[..., "Page"]
 MB = 1_000_000
 ROOT = Path(__file__).parents[3]
 SAMPLE = 50
-LONG = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]
+LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 class Made(NamedTuple):
@@ -51,7 +51,6 @@ def played(request: pytest.FixtureRequest) -> Iterator[Made]:
         yield Made(request.getfixturevalue("site"), request.getfixturevalue("recordings"))
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_the_whole_site_is_made(made: Made) -> None:
@@ -63,14 +62,14 @@ def test_the_whole_site_is_made(made: Made) -> None:
     assert (made.site / "docs/index.html").exists()
 
 
-@pytest.mark.parametrize("name", ["scheduler", pytest.param("mistakes", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["scheduler", "mistakes"])
 @pytest.mark.parametrize(
     ("by", "is_served", "width", "look"),
     [
         ("mouse", False, 1280, {"locale": "en", "color_scheme": "light"}),
-        pytest.param("keys", True, 1024, {"locale": "zh", "color_scheme": "dark"}, marks=pytest.mark.slow),
-        pytest.param("touch", False, 390, {"locale": "zh", "color_scheme": "light"}, marks=pytest.mark.slow),
-        pytest.param("touch", True, 390, {"locale": "en", "color_scheme": "dark"}, marks=pytest.mark.slow),
+        ("keys", True, 1024, {"locale": "zh", "color_scheme": "dark"}),
+        ("touch", False, 390, {"locale": "zh", "color_scheme": "light"}),
+        ("touch", True, 390, {"locale": "en", "color_scheme": "dark"}),
     ],
     ids=["mouse", "keys", "touch-from-a-disk", "touch"],
 )
@@ -84,7 +83,6 @@ def test_every_level_is_won(
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scheduler", "mistakes"])
 def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, played: Made, name: str) -> None:
     """By clicks it comes to every state of every graph, whose moves, figures and lines are those of the recording."""
@@ -98,7 +96,6 @@ def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, played: Ma
         assert seen == len(recording["graphs"][0]["states"]), guard
 
 
-@pytest.mark.slow
 def test_each_state_of_each_graph_can_be_chosen(open_page: Open, played: Made) -> None:
     """A click on any box tells an order through it, and how that ends."""
     page = open_page((played.site / "schedules.html").as_uri())
@@ -110,7 +107,6 @@ def test_each_state_of_each_graph_can_be_chosen(open_page: Open, played: Made) -
         assert boxes == len(recorded(played.recordings, guard)["graphs"][0]["states"]), guard
 
 
-@pytest.mark.slow
 def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:
     """The moves to 50 of the states, made once more on real servers, lead to what the recording shows there."""
     from labs.steps.mistakes import mistakes

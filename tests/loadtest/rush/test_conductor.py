@@ -201,7 +201,12 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("hosts", "options", "advice"),
     [
-        (",", [], "',' are not addresses of shops: give each as http://HOST:PORT, separated by commas."),
+        pytest.param(
+            ",",
+            [],
+            "',' are not addresses of shops: give each as http://HOST:PORT, separated by commas.",
+            marks=pytest.mark.slow,
+        ),
         ("", ["--headful"], "Port {} is in use: stop the Locust that has it, or choose another by --web-port."),
     ],
 )

@@ -78,6 +78,7 @@ class SteppedPurchase(PurchaseListener):
         stands: whether it waits there to be told to go on.
         stops: how often it came to a point.
         section: its last critical section, if it came to one.
+        order: the id of the order, if it sells; empty before it has begun.
         receipt: what its buyer is told, once that is decided.
         failure: the error that has ended it, if it is none that guards are expected to raise.
         thread: in which it is made.
@@ -104,6 +105,7 @@ class SteppedPurchase(PurchaseListener):
         self.stops = 0
         self.section: Section | None = None
         self.receipt: Receipt | None = None
+        self.order = ""
         self.failure = ""
         self._is_noted = is_noted or grain == COMMANDS
         self.grain, self.command, self.writes, self.fate = grain, "", False, Fate.ANSWERED
@@ -270,6 +272,7 @@ class SteppedPurchase(PurchaseListener):
     def _buy(self) -> Receipt:
         patience = self._until - time.monotonic()
         purchase = Purchase(self._buyer, self._guard.name, instance=self._instance, listener=self)
+        self.order = purchase.order
         # A guard lets a purchase wait for `lock_timeout` seconds since it began. This one has its own limit.
         purchase.began += patience - self._guard.lock_timeout
         try:

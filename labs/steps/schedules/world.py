@@ -128,7 +128,8 @@ class Stepped:
     queued: bool = False
     token: Token | None = None
     outcome: str | None = None
-    order: str | None = None
+    order: str = ""
+    sold: str | None = None  # the order that its buyer was told of
     in_doubt: bool = False
     detail: str = ""
     failure: str = ""
@@ -168,7 +169,7 @@ class Stepped:
             self.buyer,
             outcome,
             self.instance.name,
-            self.order if outcome is Outcome.SOLD else None,
+            self.sold if outcome is Outcome.SOLD else None,
             self.in_doubt or outcome is Outcome.ERROR,
             self.sent_ms or 0.0,
             self.answered_ms,
@@ -359,7 +360,7 @@ class World(Resource):
                 pass
             else:
                 raise Unsettled(f"{buyer} sent no command, so it was not killed behind it")
-            self._note_owners(self.purchase(buyer))
+            self._note_change(self.purchase(buyer))
         for purchase in self.purchases:
             if purchase.instance is instance and not purchase.is_over:
                 purchase.is_dead, purchase.stands, purchase.answered_ms = True, False, time.time() * 1000
@@ -401,13 +402,7 @@ class World(Resource):
                     f"{moving[0].buyer} came to no point within {SETTLE_S:g} s and is in {self._where(moving[0])}. "
                     "A guard that waits by itself has to call self.sessions.check_open() several times a second."
                 )
-        before = self._keys
-        if moved:
-            self._note_owners(moved)
-        else:
-            self._keys = self._look_at_servers()
-        if self._keys != before:
-            self._disturbed |= {each.buyer for each in self.purchases if each is not moved}
+        self._note_change(moved)
         self._note_waits(moved, moving)
         if not any(each.can_step or each.instance.frozen for each in self.purchases) and self._let_time_pass():
             self._note_waits(None, moving)
@@ -517,13 +512,16 @@ class World(Resource):
         self._revision = found.revision
         return found.keys
 
-    def _note_owners(self, purchase: Stepped) -> None:
-        """Whose instance has written each key that ends by itself."""
-        keys = self._look_at_servers()
-        for name, value in keys.items():
-            if value != self._keys.get(name):
+    def _note_change(self, purchase: Stepped | None) -> None:
+        """Look at the servers: whom it disturbs, and whose instance has written each key that ends by itself."""
+        before, self._keys = self._keys, self._look_at_servers()
+        if self._keys != before:
+            self._disturbed |= {each.buyer for each in self.purchases if each is not purchase}
+        if purchase is None:
+            return
+        for name, value in self._keys.items():
+            if value != before.get(name):
                 self._owners[name] = purchase.instance
-        self._keys = keys
         for text in purchase.sent:
             if (granted := GRANTED.match(text)) and (lease := int(granted[1])) not in self._granted:
                 self._granted.add(lease)
@@ -582,7 +580,7 @@ class World(Resource):
         purchases = [
             (each.buyer, "dead", each.token)
             if each.is_dead
-            else (each.buyer, "over", each.token, each.outcome, each.order, each.in_doubt, each.instance.frozen)
+            else (each.buyer, "over", each.token, each.outcome, each.sold, each.in_doubt, each.instance.frozen)
             if each.is_over
             else (
                 each.buyer, each.point, each.stands and each.line, each.stands, each.waits, each.outcome,

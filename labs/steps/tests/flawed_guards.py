@@ -250,10 +250,30 @@ class KeyQueue(Guard):
         return receipt
 
 
+class TwoKeys(Guard):
+    """Right until a pause: an attempt is several commands, and gives back what it has if that is not all."""
+
+    name = "two-keys"
+    promise = Promise.EXACT_UNTIL_PAUSED
+    description = "SET NX of two keys, or of none."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        client, keys = self.shop.sale.client, [f"{self.shop.sale.keys.prefix}{name}" for name in ("one", "two")]
+        while len(mine := [key for key in keys if client.set(key, purchase.order, nx=True, ex=60)]) < len(keys):
+            client.delete(*mine or ["none"])
+            self.sessions.check_open()
+            time.sleep(0.01)
+        with purchase.critical_section() as section:
+            reading = self.stock(purchase.item).read(section)
+            receipt = reading.receipt or self.stock(purchase.item).write(section, reading)
+        client.delete(*keys)
+        return receipt
+
+
 CHANCE = cycle([False, False, True])  # of each instance, which is made anew for no schedule
 GUARDS = (
     WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard, PipelineGuard, ClockQueueGuard, Baton,
-    GrantedGuard, TicketGuard, BriefGuard, KeyQueue,
+    GrantedGuard, TicketGuard, BriefGuard, KeyQueue, TwoKeys,
 )  # fmt: skip
 FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}
 guards().update(FLAWED)

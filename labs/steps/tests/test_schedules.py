@@ -182,6 +182,20 @@ def test_a_lock_that_is_never_released_is_stuck(world: World) -> None:
     assert (count.stuck, count.wrong, count.kept) == (count.orders, count.orders, False)
 
 
+def test_what_the_last_command_of_the_dead_has_changed_is_worth_another_try(world: World) -> None:
+    """It came amid an attempt that was in vain: the purchase is not stuck, but tries once more."""
+    assert not replayed(world, "two-keys", "A.A.B.B.B.B.B.B.A.A-kill-sent.B").moves[-1].waits
+
+
+def test_whose_order_a_key_holds_is_in_the_picture(world: World) -> None:
+    """Before the purchase is over, too: the id may be compared."""
+    world.reset("two-keys")
+    for buyer in "AAB":
+        world.step(buyer)
+    assert "order A" in world.picture()
+    assert "order B" not in world.picture()
+
+
 def test_a_guard_that_depends_on_chance_has_no_verdict(world: World) -> None:
     """One state had two futures: both ways there are told."""
     with pytest.raises(Unsettled, match=r"chance depends on something that nobody sees.*lead from one state to two"):

@@ -13,8 +13,6 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +43,10 @@ def record(folder: Path, say: Callable[[str], None]) -> None:
             with scratch_directory() as scratch:
                 make(scratch, scratch / "made")
                 shutil.move(scratch / "made", folder / name)
-    shares = [[name for name in names if not (folder / graph_of(name)).exists()] for names in (LEVELS, mistakes())]
-    if any(shares) and (ROOT / "labs/steps").exists():
-        say(f"every order under {', '.join(chain(*shares))}")
-        with ThreadPoolExecutor() as pool:  # side by side, for they mostly wait
-            list(pool.map(lambda names: graphs(folder / "graphs", names), filter(None, shares)))
+    names = [name for name in (*LEVELS, *mistakes()) if not (folder / graph_of(name)).exists()]
+    if names and (ROOT / "labs/steps").exists():
+        say(f"every order under {', '.join(names)}")
+        graphs(folder / "graphs", names)
 
 
 def rushes(scratch: Path, target: Path) -> None:

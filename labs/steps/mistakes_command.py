@@ -106,10 +106,11 @@ def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found]:
     wrong = graph.shortest()
     judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
     faults = {"none": "no fault", "kill": "kill -9", "lost": "an answer lost"}
+    is_whole = not graph.way_from(graph.states[0])
     orders = "no shorter order is wrong" if wrong else f"{graph.orders()['all']:,} orders, none of them wrong"
     said = (
         f"{kind.name}: {judgement.value}. {world.buyers} purchases, {faults.get(kind.fault, kind.fault)}: "
-        f"{len(graph.states):,} states, {orders}; {time.monotonic() - began:.0f} s"
+        f"{len(graph.states):,} states, {orders if is_whole else 'and no further'}; {time.monotonic() - began:.0f} s"
     )
     lines = [(said, "bold")]
     if wrong:

@@ -27,7 +27,8 @@ MOST_S = 1800.0  # of one guard: a recording is whole, or there is none
 def recorded(worlds: Worlds, chosen: Sequence[str], folder: Path, console: Console) -> None:
     """Write ``FOLDER/schedules-GUARD.json`` for each guard; raises ServerError, also if one is cut."""
     folder.mkdir(parents=True, exist_ok=True)
-    for _, found in worlds.each(_recorded, [*chosen]):
+    largest_first = sorted(chosen, key=lambda name: getattr(mistakes().get(name), "buyers", 2), reverse=True)
+    for _, found in worlds.each(_recorded, largest_first):
         path = found.write(folder)
         console.print(
             f"{path}: {len(found.graphs[0]['states'])} states, {path.stat().st_size // 1024} KB", markup=False

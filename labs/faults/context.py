@@ -17,6 +17,7 @@ from loadtest.language import Message, Value
 from loadtest.results.answer import Answer
 from loadtest.results.record import FaultEvent, SectionReader
 from loadtest.shop_client.ledgers import UNREADABLE
+from loadtest.shop_client.shops import in_progress
 from loadtest.stack.process import ServerError
 from lock import LockError
 
@@ -114,10 +115,12 @@ class ScenarioContext:
     def start_holder(self, shop: int, *, think_ms: int, timeout: float = CLICK_TIMEOUT_S) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
 
-        The buyer asks elsewhere if the shop hangs up, with the same idempotency key. No other buyer is let in before: a
-        lock that is polled for may never be had in a rush.
+        The buyer asks elsewhere if the shop hangs up, with the same idempotency key. It comes when all others have been
+        served, and none is let in before it is inside: a lock that is polled for may never be had in a rush, and on a
+        busy machine a turn in the queue may come after the time for it.
         """
         self.buyers.admission.clear()
+        self.wait_for("the end of all purchases", lambda: not any(in_progress(each.url) for each in self.shops))
         answer = self.buyers.start_purchase(VICTIM, shop=shop, hold_ms=think_ms, timeout=timeout)
         self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM) or answer.done())
         self.buyers.admission.set()

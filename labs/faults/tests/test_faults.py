@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from app.contract.verdict import FINDINGS, Kind, Verdict
 from app.guards import guards
 from labs.faults import trial
+from labs.faults.buyers import Buyers
 from labs.faults.commands import DEFAULT_GUARDS, GUARDS, LOCKLESS, exit_code, faults
 from labs.faults.context import VICTIM, ScenarioContext, TrialListener
 from labs.faults.judgement import BREAKS_NOT, judge_trial
@@ -35,7 +37,7 @@ from loadtest.results.answer import Answer
 from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import Overlaps
 from loadtest.results.record import Expectation, Record
-from loadtest.shop_client.shops import SaleError
+from loadtest.shop_client.shops import SaleError, in_progress
 from loadtest.stack.proxy import Proxy
 from tests.support.commands import finished
 
@@ -255,13 +257,24 @@ def test_a_check_before_the_write_does_not_refuse_a_late_one(testbed: Testbed) -
     assert audit(record).sold > STOCK
 
 
-def test_only_the_fence_refuses_a_late_write(testbed: Testbed) -> None:
-    """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
+def test_only_the_fence_refuses_a_late_write(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order.
+
+    Nobody stood before that buyer, who might have waited too long.
+    """
+    start_purchase, ahead = Buyers.start_purchase, list[int]()
+
+    def count_and_start(buyers: Buyers, buyer: str, **options: Any) -> Future[Answer]:
+        ahead.append(sum(in_progress(shop.url) for shop in testbed.shops))
+        return start_purchase(buyers, buyer, **options)
+
+    monkeypatch.setattr(Buyers, "start_purchase", count_and_start)
     record = Trial(DelayedWrite(), "etcd", testbed, TrialListener(), stock=STOCK).run()
     assert record.as_expected, problems_of(record)
     assert record.expectation == Expectation("EXACT", True, [], fault=DelayedWrite.summary)
     first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]
     assert (first.outcome, first.in_doubt, last.outcome) == ("unavailable", True, "sold")
+    assert max(ahead) <= 1  # who was let in at that very moment
     assert len([row for row in record.ledger if row.buyer == VICTIM]) == 1
 
 

@@ -107,9 +107,7 @@ def test_a_guard_that_is_wrong_in_a_single_order_is_found_out(world: World) -> N
     [
         ("pipeline", "A GET stock · B GET stock · B DECRBY stock · B MULTI · A DECRBY stock · A MULTI"),
         pytest.param(
-            "clock-queue",
-            "B ZADD queue · B ZRANGE queue · B read.lua · A ZADD queue · A ZRANGE queue",
-            marks=pytest.mark.slow,
+            "clock-queue", "B ZADD queue · B ZRANGE queue · B read.lua · A ZADD queue", marks=pytest.mark.slow
         ),
     ],
 )

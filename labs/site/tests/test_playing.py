@@ -68,7 +68,7 @@ def test_the_whole_site_is_made(made: Made) -> None:
     [
         ("mouse", False, 1280, {"locale": "en", "color_scheme": "light"}),
         ("keys", True, 1024, {"locale": "zh", "color_scheme": "dark"}),
-        ("touch", False, 390, {"locale": "zh", "color_scheme": "light"}),
+        pytest.param("touch", False, 390, {"locale": "zh", "color_scheme": "light"}, marks=pytest.mark.long),
         ("touch", True, 390, {"locale": "en", "color_scheme": "dark"}),
     ],
     ids=["mouse", "keys", "touch-from-a-disk", "touch"],

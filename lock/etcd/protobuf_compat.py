@@ -51,7 +51,6 @@ def _serialized_schema(name: str) -> bytes:
 
 def _source(name: str) -> str:
     spec = importlib.util.find_spec("etcd3")  # finds the package without importing it
-    if spec is None or not spec.submodule_search_locations:
+    if spec is None or not spec.origin:
         raise ImportError("etcd3 is not installed: pip install etcd3==0.12.0")
-    directory = Path(next(iter(spec.submodule_search_locations)))
-    return (directory / "etcdrpc" / f"{name}.py").read_text(encoding="utf-8")
+    return (Path(spec.origin).parent / "etcdrpc" / f"{name}.py").read_text(encoding="utf-8")

@@ -65,16 +65,13 @@ def test_keys_go_in_groups_one_group_at_a_time() -> None:
     core.is_early = False
     released(core, "late", may_wait=True)
     assert (deletions.poll(9.0), core.is_early, core.commands) == (math.inf, False, [])
-    core.is_early = True
     released(core, "later")
-    assert core.is_early  # by something else
-    core.is_early = False
-    deletions.answered(first, there(first), 1.0)
+    deletions.answered(first, there(first, revision=999), 1.0)
     assert (len(first.keys), core.is_early) == (MOST, True)
     (second,) = commands_of(core, Delete, 1.0)
     assert [key for key, _ in second.keys] == ["100/a-1", "late/a-1", "later/a-1"]
     core.is_early = False
-    deletions.answered(second, there(second), 2.0)
+    deletions.answered(second, there(second, revision=999), 2.0)
     assert (deletions.poll(9.0), core.is_early, core.tickets) == (math.inf, False, {})
     released(core, "next")
     assert (core.is_early, deletions.poll(0.0), len(core.commands)) == (True, math.inf, 1)
@@ -95,8 +92,12 @@ def test_a_key_that_blocks_nobody_waits_a_moment_for_others() -> None:
     released(core, "d", may_wait=True)
     deletions.answered(mine, there(mine), 0.0)
     (group,) = commands_of(core, Delete, 0.0)
+    core.is_early = True
     released(core, "e", may_wait=True)
+    assert core.is_early  # by something else
+    core.is_early = False
     released(core, "f")
+    assert not core.is_early  # the answer takes it along
     deletions.answered(group, there(group), 0.001)
     assert (names_of(group), names_of(*commands_of(core, Delete, 0.001))) == ("d", "ef")
 

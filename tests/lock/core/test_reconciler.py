@@ -152,6 +152,9 @@ def test_a_list_that_is_denied_is_replaced_by_reads(caplog: pytest.LogCaptureFix
     doubtful = [Ticket(ticket.queue, 0, f"n/a-{number:x}", ticket.rule, 0, None) for number in range(1002)]
     for each in doubtful:
         core.reconciler.remember(each)
+    doubtful.append(written(core, "o/"))
+    doubtful[-1].in_doubt, doubtful[-1].stage = True, Stage.RELEASING
+    core.gone(doubtful[-1], was_there=True)
     (request,) = commands_of(core, ListLease, PERIOD_S)
     core.failed(request, AWAY, PERIOD_S)
     assert core.reconciler.poll(PERIOD_S) == 2 * PERIOD_S
@@ -162,7 +165,7 @@ def test_a_list_that_is_denied_is_replaced_by_reads(caplog: pytest.LogCaptureFix
     wanted: dict[str, Any] = {}
     for read in reads:
         wanted |= read.tickets
-    assert wanted == {**dict.fromkeys(each.key for each in doubtful[2:]), ticket.key: ticket}
+    assert wanted == {**dict.fromkeys(each.key for each in doubtful[3:]), ticket.key: ticket}
     for read in reads:
         core.failed(read, DENIED, 4.5)
     assert (core.reconciler.poll(4.5), caplog.messages[-1:]) == (

@@ -56,6 +56,9 @@ def test_the_driver_is_called_for_the_hold_that_ends_first() -> None:
     expiry.expire_in(later, 4.0, "", 0.0)
     assert (early, core.is_early) == ([True, False, False, True], True)
     assert core.poll(0.5) == 1.0
+    core.leave(first, 0.5)
+    core.poll(1.0)
+    assert first.failure is None
 
 
 @pytest.mark.parametrize("is_held", [False, True])

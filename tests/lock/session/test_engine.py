@@ -220,6 +220,24 @@ class StrictEtcd(Etcd):
         return [*super().command(), "--max-txn-ops=2"]
 
 
+def test_a_key_whose_write_was_interrupted_is_deleted(
+    client: Client, session: Session, name: str, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody knows whether etcd has done it: the key is deleted at once, and not found as a stray one later."""
+    send = session._engine._send
+
+    def interrupted(*args: object) -> None:
+        monkeypatch.undo()
+        send(*args)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session._engine, "_send", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Mutex(session, name).acquire(timeout=WAIT_S)
+    wait_until(lambda: keys(client, name) == [])
+    assert "belongs to no acquisition" not in caplog.text
+
+
 def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Where the keys cannot go together, each goes by itself, without a complaint."""
     caplog.set_level("INFO", logger="lock")

@@ -3,20 +3,132 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+import redis
 
 from app.contract.outcomes import Outcome
 from app.sales.commit_queue import CommitQueue, QueuedPurchase
 from app.sales.purchase import Purchase, Receipt, Section
+from app.sales.refusals import InDoubt
+from lock import LockTimeout
 from tests.support.shops import WAIT_S
 from tests.support.waiting import wait_until
+
+Lead = Callable[[QueuedPurchase], None]
 
 
 def sold(section: Section) -> Receipt:
     return Receipt(Outcome.SOLD, section.purchase.guard, order=section.purchase.order)
+
+
+def sell_all(group: Sequence[Section]) -> list[Receipt]:
+    return [sold(section) for section in group]
+
+
+def queue_up(crowd: ThreadPoolExecutor, queue: CommitQueue, lead: Lead, *times: float) -> list[Future[Receipt]]:
+    """A purchase for each of these times, in this order; each leads in this way."""
+    waiting = list[Future[Receipt]]()
+    for number, seconds in enumerate(times, 1):
+        purchase = Purchase(str(number), "etcd-batch")
+        waiting.append(crowd.submit(queue.buy, purchase, lambda _, left=seconds: left, lead))
+        wait_until(lambda: len(queue) >= number)  # noqa: B023
+    return waiting
+
+
+def test_a_leader_that_fails_leaves_and_the_next_one_leads(crowd: ThreadPoolExecutor) -> None:
+    """Its error is its own: those behind it are served, and it is not."""
+    queue, served, leaders = CommitQueue(), list[str](), list[QueuedPurchase]()
+
+    def sell(group: Sequence[Section]) -> list[Receipt]:
+        served.extend(section.purchase.buyer for section in group)
+        return sell_all(group)
+
+    def lead(leader: QueuedPurchase) -> None:
+        leaders.append(leader)
+        wait_until(lambda: len(queue) == 4 - len(leaders))
+        if len(leaders) == 1:
+            raise LockTimeout("not in time")
+        queue.serve(sell)
+
+    first, *others = queue_up(crowd, queue, lead, WAIT_S, WAIT_S, WAIT_S)
+    with pytest.raises(LockTimeout, match="not in time"):
+        first.result(WAIT_S)
+    assert [each.result(WAIT_S).outcome for each in others] == [Outcome.SOLD] * 2
+    assert served == ["2", "3"]
+
+
+def test_who_waits_in_vain_leaves_and_is_not_served(crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is up before the leader decides; nobody buys for it later."""
+    monkeypatch.setattr("app.sales.commit_queue._RESULT_S", 0.01)
+    queue, late = CommitQueue(), threading.Event()
+
+    def lead(leader: QueuedPurchase) -> None:
+        late.wait(WAIT_S)
+        queue.serve(sell_all)
+
+    first, second = queue_up(crowd, queue, lead, WAIT_S, 0.05)
+    with pytest.raises(LockTimeout, match="others of this instance"):
+        second.result(WAIT_S)
+    assert len(queue) == 1
+    late.set()
+    assert first.result(WAIT_S).outcome is Outcome.SOLD
+
+
+def test_one_leads_at_a_time(crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes while the leader decides is the first in the queue, and waits all the same."""
+    monkeypatch.setattr("app.sales.commit_queue._RESULT_S", 0.01)
+    queue, ada, bob = CommitQueue(), Purchase("ada", "etcd-batch"), Purchase("bob", "etcd-batch")
+
+    def sell(group: Sequence[Section]) -> list[Receipt]:
+        newcomer = crowd.submit(queue.buy, bob, lambda _: 0.05, lambda _: queue.serve(sell_all))
+        assert isinstance(newcomer.exception(WAIT_S), LockTimeout)
+        return sell_all(group)
+
+    assert queue.buy(ada, lambda _: WAIT_S, lambda _: queue.serve(sell)).outcome is Outcome.SOLD
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [(redis.ConnectionError("gone"), redis.ConnectionError), (KeyboardInterrupt(), InDoubt)],
+    ids=["an error", "an interrupt"],
+)
+def test_what_ends_a_sale_is_told_to_the_whole_group(
+    crowd: ThreadPoolExecutor, fault: BaseException, told: type[Exception]
+) -> None:
+    """To each a copy of the error; after an interrupt, which the leader alone gets, that nobody knows."""
+    queue = CommitQueue()
+
+    def lead(leader: QueuedPurchase) -> None:
+        wait_until(lambda: len(queue) == 3)
+        queue.serve(fail)
+
+    def fail(group: Sequence[Section]) -> list[Receipt]:
+        raise fault
+
+    first, *others = queue_up(crowd, queue, lead, WAIT_S, WAIT_S, WAIT_S)
+    assert isinstance(first.exception(WAIT_S), type(fault))
+    errors = [each.exception(WAIT_S) for each in others]
+    assert [type(error) for error in errors] == [told, told]
+    assert errors[0] is not errors[1]
+    later = queue.buy(Purchase("4", "etcd-batch"), lambda _: WAIT_S, lambda _: queue.serve(sell_all))
+    assert later.outcome is Outcome.SOLD
+
+
+def test_a_failure_of_all_is_told_to_all_that_wait(crowd: ThreadPoolExecutor) -> None:
+    """Each would meet it as well: nobody leads after it, and the queue is empty."""
+    queue, leaders = CommitQueue(), list[QueuedPurchase]()
+
+    def lead(leader: QueuedPurchase) -> None:
+        leaders.append(leader)
+        wait_until(lambda: len(queue) == 3)
+        queue.fail(LockTimeout("nobody in time"))
+
+    waiting = queue_up(crowd, queue, lead, WAIT_S, WAIT_S, WAIT_S)
+    assert [type(each.exception(WAIT_S)) for each in waiting] == [LockTimeout] * 3
+    assert (len(queue), len(leaders)) == (0, 1)
 
 
 def test_a_purchase_without_a_result_keeps_its_place(crowd: ThreadPoolExecutor) -> None:

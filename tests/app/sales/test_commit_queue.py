@@ -28,13 +28,12 @@ def sell_all(group: Sequence[Section]) -> list[Receipt]:
     return [sold(section) for section in group]
 
 
-def queue_up(crowd: ThreadPoolExecutor, queue: CommitQueue, lead: Lead, *times: float) -> list[Future[Receipt]]:
-    """A purchase for each of these times, in this order; each leads in this way."""
+def queue_up(crowd: ThreadPoolExecutor, queue: CommitQueue, lead: Lead, number: int) -> list[Future[Receipt]]:
+    """So many purchases, one after the other; each leads in this way."""
     waiting = list[Future[Receipt]]()
-    for number, seconds in enumerate(times, 1):
-        purchase = Purchase(str(number), "etcd-batch")
-        waiting.append(crowd.submit(queue.buy, purchase, lambda _, left=seconds: left, lead))
-        wait_until(lambda: len(queue) >= number)  # noqa: B023
+    for place in range(1, number + 1):
+        waiting.append(crowd.submit(queue.buy, Purchase(str(place), "etcd-batch"), lambda _: WAIT_S, lead))
+        wait_until(lambda: len(queue) == place or place == number)  # noqa: B023  (the last one may be served already)
     return waiting
 
 
@@ -53,7 +52,7 @@ def test_a_leader_that_fails_leaves_and_the_next_one_leads(crowd: ThreadPoolExec
             raise LockTimeout("not in time")
         queue.serve(sell)
 
-    first, *others = queue_up(crowd, queue, lead, WAIT_S, WAIT_S, WAIT_S)
+    first, *others = queue_up(crowd, queue, lead, 3)
     with pytest.raises(LockTimeout, match="not in time"):
         first.result(WAIT_S)
     assert [each.result(WAIT_S).outcome for each in others] == [Outcome.SOLD] * 2
@@ -69,7 +68,9 @@ def test_who_waits_in_vain_leaves_and_is_not_served(crowd: ThreadPoolExecutor, m
         late.wait(WAIT_S)
         queue.serve(sell_all)
 
-    first, second = queue_up(crowd, queue, lead, WAIT_S, 0.05)
+    [first] = queue_up(crowd, queue, lead, 1)
+    wait_until(lambda: len(queue) == 1)
+    second = crowd.submit(queue.buy, Purchase("2", "etcd-batch"), lambda _: 0.05, lead)
     with pytest.raises(LockTimeout, match="others of this instance"):
         second.result(WAIT_S)
     assert len(queue) == 1
@@ -108,7 +109,7 @@ def test_what_ends_a_sale_is_told_to_the_whole_group(
     def fail(group: Sequence[Section]) -> list[Receipt]:
         raise fault
 
-    first, *others = queue_up(crowd, queue, lead, WAIT_S, WAIT_S, WAIT_S)
+    first, *others = queue_up(crowd, queue, lead, 3)
     assert isinstance(first.exception(WAIT_S), type(fault))
     errors = [each.exception(WAIT_S) for each in others]
     assert [type(error) for error in errors] == [told, told]
@@ -126,7 +127,7 @@ def test_a_failure_of_all_is_told_to_all_that_wait(crowd: ThreadPoolExecutor) ->
         wait_until(lambda: len(queue) == 3)
         queue.fail(LockTimeout("nobody in time"))
 
-    waiting = queue_up(crowd, queue, lead, WAIT_S, WAIT_S, WAIT_S)
+    waiting = queue_up(crowd, queue, lead, 3)
     assert [type(each.exception(WAIT_S)) for each in waiting] == [LockTimeout] * 3
     assert (len(queue), len(leaders)) == (0, 1)
 

@@ -272,6 +272,7 @@ def test_a_path_is_read_as_it_is_written() -> None:
         moves_of("A-freeze")
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table_and_keeps_the_schedules(tmp_path: Path) -> None:
     """Its exit code is 0, for no guard broke its promise; the file has the graph, and the film of each end."""
     done = finished(tmp_path, "schedules", "--guard", "redis-lua", "--faults", "0", "--language", "zh")

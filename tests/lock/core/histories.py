@@ -1,4 +1,7 @@
-"""`make histories`: tries every history of the small worlds, and prints what was found; `--replay` goes through one."""
+"""`make histories`: tries every history of the small worlds, and prints what was found; `--replay` goes through one.
+
+With one fault each kind of it is explored by itself: that is the same, and what was cut is only that kind.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from multiprocessing import Pool
 from typing import Any
 
@@ -57,9 +62,23 @@ def explain(world: str, count: int, found: Found) -> str:
     return "\n".join([f"{world}: {found.violation}", *steps, again])
 
 
-def _explore(job: tuple[str, int, float]) -> tuple[str, int, Found]:
-    world, count, seconds = job
-    return world, count, Explorer(WORLDS[world], count, seconds=seconds).run()
+Job = tuple[str, int, tuple[str, ...], float]
+
+
+def _jobs(worlds: list[str], counts: list[int], seconds: float) -> Iterator[Job]:
+    for count in counts:
+        for world in worlds:
+            kinds = WORLDS[world].kinds
+            if count == 1:
+                single = [kind for kind in faults.KINDS if kind in (kinds or faults.KINDS)]
+                yield from ((world, 1, ("back_up", kind) if kind == "restore" else (kind,), seconds) for kind in single)
+            elif count == 0 or kinds:
+                yield world, count, kinds, seconds
+
+
+def _explore(job: Job) -> tuple[Job, Found]:
+    world, count, kinds, seconds = job
+    return job, Explorer(replace(WORLDS[world], kinds=kinds), count, seconds=seconds).run()
 
 
 def _replay(world: str, count: int, text: str) -> int:
@@ -75,30 +94,43 @@ def _replay(world: str, count: int, text: str) -> int:
     return 0
 
 
+def _row(world: str, count: int, done: Sequence[tuple[Job, Found]]) -> str:
+    """What one world has, over all kinds of faults."""
+    found = [each for _, each in done]
+    histories = sum(each.histories for each in found) if all(each.histories for each in found) else 0
+    cut = [kinds[-1] if count == 1 else "" for (_, _, kinds, _), each in done if not each.is_complete]
+    end = "complete" if not cut else f"cut {', '.join(cut)}"
+    end = "BROKEN" if any(each.violation for each in found) else end
+    numbers = sum(each.states for each in found), f"{histories:.3g}" if histories else "-"
+    return _ROW.format(world, count, *numbers, f"{sum(each.seconds for each in found):.1f}", end.rstrip())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if no rule was broken, 1 if one was, 2 if none was and something was not tried to its end."""
     logging.disable(logging.CRITICAL)
     parser = argparse.ArgumentParser(prog="make histories", description=__doc__)
     parser.add_argument("--world", action="append", choices=list(WORLDS), help="repeatable; default: all")
     parser.add_argument("--faults", action="append", type=int, help="of each history, at most; default: 0 and 1")
-    parser.add_argument("--seconds", type=float, default=100.0, help="of the CPU, for each world; default: 100")
+    parser.add_argument("--seconds", type=float, default=100.0, help="of the CPU, for each row and kind; default: 100")
     parser.add_argument("--replay", metavar="HISTORY", help="the steps of one history of one world")
     options: Any = parser.parse_args(arguments)
     worlds, counts = options.world or list(WORLDS), options.faults or [0, 1]
     if options.replay:
         return _replay(worlds[0], counts[0], options.replay)
     print(_ROW.format("world", "faults", "states", "histories", "seconds", ""))
-    jobs = [(world, count, options.seconds) for count in counts for world in worlds if count < 2 or WORLDS[world].kinds]
-    is_broken = is_cut = False
+    jobs = list(_jobs(worlds, counts, options.seconds))
+    all_found: list[Found] = []
     with Pool(min(len(jobs), os.cpu_count() or 1)) as pool:
-        for world, count, found in pool.imap(_explore, jobs):
-            histories = f"{found.histories:.3g}" if found.histories else "-"
-            end = "BROKEN" if found.violation else "complete" if found.is_complete else "cut"
-            print(_ROW.format(world, count, found.states, histories, f"{found.seconds:.1f}", end), flush=True)
-            if found.violation:
-                print(explain(world, count, found))
-            is_broken, is_cut = is_broken or bool(found.violation), is_cut or not found.is_complete
-    return 1 if is_broken else 2 if is_cut else 0
+        for (world, count), group in groupby(pool.imap(_explore, jobs), key=lambda done: done[0][:2]):
+            done = list(group)
+            print(_row(world, count, done), flush=True)
+            all_found += [found for _, found in done]
+            for found in all_found[-len(done) :]:
+                if found.violation:
+                    print(explain(world, count, found))
+    if any(found.violation for found in all_found):
+        return 1
+    return 0 if all(found.is_complete for found in all_found) else 2
 
 
 if __name__ == "__main__":

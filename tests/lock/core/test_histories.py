@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from lock.core.cohort import Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.queue import Queue
 from lock.core.reconciler import Reconciler
+from tests.lock.core import faults
 from tests.lock.core.explorer import Explorer
 from tests.lock.core.histories import explain, from_text, main
 from tests.lock.core.worlds import WORLDS
@@ -40,6 +42,19 @@ def test_two_explorations_find_the_same() -> None:
     """States and histories are counted alike, whatever the order of sets and the addresses of objects."""
     first, again = (Explorer(WORLDS["two"], 0).run() for _ in range(2))
     assert (first.states, first.histories, first.ends) == (again.states, again.histories, again.ends)
+
+
+def test_one_fault_of_every_kind_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command explores each kind by itself, and adds up what it has found."""
+    functions = {each for each in vars(faults).values() if inspect.isfunction(each)}
+    names = {each.__name__ for each in functions if each.__module__ == faults.__name__} - {"faults_of", "meddle_with"}
+    assert {name for name in names if not name.startswith("_")} == {*faults.KINDS, "back_up"}
+    assert main(["--world", "alone", "--faults", "1"]) == 0
+    row = capsys.readouterr().out.splitlines()[-1].split()
+    found = [Explorer(replace(WORLDS["alone"], kinds=(kind,)), 1).run() for kind in faults.KINDS if kind != "restore"]
+    assert row[:2] == ["alone", "1"]
+    assert row[-1] == "complete"
+    assert int(row[2]) > sum(each.states for each in found) > 500
 
 
 MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {

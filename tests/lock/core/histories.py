@@ -9,9 +9,8 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import groupby
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from multiprocessing import Pool
 from typing import Any
 
@@ -62,23 +61,35 @@ def explain(world: str, count: int, found: Found) -> str:
     return "\n".join([f"{world}: {found.violation}", *steps, again])
 
 
-Job = tuple[str, int, tuple[str, ...], float]
+@dataclass
+class Row:
+    """What one world has with so many faults: by the kind of the fault where there is one, else once."""
+
+    world: str
+    count: int
+    found: dict[str, Found] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        found = self.found.values()
+        histories = sum(each.histories for each in found) if all(each.histories for each in found) else 0
+        cut = [kind for kind, each in self.found.items() if not each.is_complete]
+        end = "complete" if not cut else "cut" if len(cut) == len(found) else f"cut: {', '.join(cut)}"
+        end = "BROKEN" if any(each.violation for each in found) else end
+        states, seconds = sum(each.states for each in found), sum(each.seconds for each in found)
+        return _ROW.format(
+            self.world, self.count, states, f"{histories:.3g}" if histories else "-", f"{seconds:.1f}", end
+        )
 
 
-def _jobs(worlds: list[str], counts: list[int], seconds: float) -> Iterator[Job]:
-    for count in counts:
-        for world in worlds:
-            kinds = WORLDS[world].kinds
-            if count == 1:
-                single = [kind for kind in faults.KINDS if kind in (kinds or faults.KINDS)]
-                yield from ((world, 1, ("back_up", kind) if kind == "restore" else (kind,), seconds) for kind in single)
-            elif count == 0 or kinds:
-                yield world, count, kinds, seconds
-
-
-def _explore(job: Job) -> tuple[Job, Found]:
-    world, count, kinds, seconds = job
-    return job, Explorer(replace(WORLDS[world], kinds=kinds), count, seconds=seconds).run()
+def _explore(job: tuple[str, int, float]) -> Row:
+    world, count, left = job
+    plan, row = WORLDS[world], Row(world, count)
+    kinds = [kind for kind in faults.KINDS if kind in (plan.kinds or faults.KINDS)] if count == 1 else [""]
+    for place, kind in enumerate(kinds):
+        one = plan if not kind else replace(plan, kinds=("back_up", kind) if kind == "restore" else (kind,))
+        row.found[kind] = Explorer(one, count, seconds=left / (len(kinds) - place)).run()
+        left -= row.found[kind].seconds
+    return row
 
 
 def _replay(world: str, count: int, text: str) -> int:
@@ -94,43 +105,29 @@ def _replay(world: str, count: int, text: str) -> int:
     return 0
 
 
-def _row(world: str, count: int, done: Sequence[tuple[Job, Found]]) -> str:
-    """What one world has, over all kinds of faults."""
-    found = [each for _, each in done]
-    histories = sum(each.histories for each in found) if all(each.histories for each in found) else 0
-    cut = [kinds[-1] if count == 1 else "" for (_, _, kinds, _), each in done if not each.is_complete]
-    end = "complete" if not cut else f"cut {', '.join(cut)}"
-    end = "BROKEN" if any(each.violation for each in found) else end
-    numbers = sum(each.states for each in found), f"{histories:.3g}" if histories else "-"
-    return _ROW.format(world, count, *numbers, f"{sum(each.seconds for each in found):.1f}", end.rstrip())
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if no rule was broken, 1 if one was, 2 if none was and something was not tried to its end."""
     logging.disable(logging.CRITICAL)
     parser = argparse.ArgumentParser(prog="make histories", description=__doc__)
     parser.add_argument("--world", action="append", choices=list(WORLDS), help="repeatable; default: all")
     parser.add_argument("--faults", action="append", type=int, help="of each history, at most; default: 0 and 1")
-    parser.add_argument("--seconds", type=float, default=100.0, help="of the CPU, for each row and kind; default: 100")
+    parser.add_argument("--seconds", type=float, default=100.0, help="of the CPU, for each world; default: 100")
     parser.add_argument("--replay", metavar="HISTORY", help="the steps of one history of one world")
     options: Any = parser.parse_args(arguments)
     worlds, counts = options.world or list(WORLDS), options.faults or [0, 1]
     if options.replay:
         return _replay(worlds[0], counts[0], options.replay)
     print(_ROW.format("world", "faults", "states", "histories", "seconds", ""))
-    jobs = list(_jobs(worlds, counts, options.seconds))
-    all_found: list[Found] = []
+    jobs = [(world, count, options.seconds) for count in counts for world in worlds if count < 2 or WORLDS[world].kinds]
+    is_broken = is_cut = False
     with Pool(min(len(jobs), os.cpu_count() or 1)) as pool:
-        for (world, count), group in groupby(pool.imap(_explore, jobs), key=lambda done: done[0][:2]):
-            done = list(group)
-            print(_row(world, count, done), flush=True)
-            all_found += [found for _, found in done]
-            for found in all_found[-len(done) :]:
+        for row in pool.imap(_explore, jobs):
+            print(row, flush=True)
+            for found in row.found.values():
                 if found.violation:
-                    print(explain(world, count, found))
-    if any(found.violation for found in all_found):
-        return 1
-    return 0 if all(found.is_complete for found in all_found) else 2
+                    print(explain(row.world, row.count, found))
+                is_broken, is_cut = is_broken or bool(found.violation), is_cut or not found.is_complete
+    return 1 if is_broken else 2 if is_cut else 0
 
 
 if __name__ == "__main__":

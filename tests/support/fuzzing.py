@@ -119,6 +119,7 @@ class Fuzz:
         self._running: dict[int, tuple[float, str]] = {}
         self._places = itertools.count()
         self._handles = False
+        self.client.status(timeout=CALL_S)  # a busy machine may take longer for the first answer than for any later one
         self.renew()
 
     def renew(self) -> None:

@@ -58,6 +58,7 @@ from labs.steps.shop import COMMANDS, ETCD_REQUEST, SteppedPurchase, know_the_sa
 from lock import CohortMutex, LockError  # noqa: E402
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
+START_S = 15.0
 END_S = 2.0
 POLL_S = 0.005  # the longest sleep of a purchase that polls
 CHECKS = 4  # that a purchase may make without having tried in vain: acquiring makes two, and two more after a cancel
@@ -84,6 +85,16 @@ class SteppedWorker:
         self._shop = services.of(create_app(settings))
         self._shop.sessions.check_open = self._counted_check(self._shop.sessions.check_open)  # type: ignore[method-assign]
         self._shop.warm_up()
+        self._await_session(time.monotonic() + START_S)  # on a busy machine etcd may not have answered
+
+    def _await_session(self, until: float) -> bool:
+        """Whether it has a session by then: purchases begin with one."""
+        while time.monotonic() < until:
+            with contextlib.suppress(LockError):
+                self._shop.sessions.session().ensure()
+                return True
+            time.sleep(0.002)
+        return False
 
     def _counted_sleep(self, sleep: Callable[[Any], None]) -> Callable[[Any], None]:
         def counted(seconds: Any) -> None:
@@ -196,12 +207,7 @@ class SteppedWorker:
         with contextlib.suppress(LockError):  # what it has learned of other runs would show in the next one
             if has_used_etcd or sessions.session()._engine.core.queues:
                 sessions.session().close()
-        while time.monotonic() < until:
-            with contextlib.suppress(LockError):
-                sessions.session().ensure()
-                return True
-            time.sleep(0.002)
-        return False
+        return self._await_session(until)
 
     def _show(self, purchase: SteppedPurchase) -> dict[str, Any]:
         receipt, section, thread = purchase.receipt, purchase.section, purchase.thread

@@ -19,6 +19,7 @@ from labs.steps.schedules.results import Count
 from labs.steps.schedules.schedule import Ending, Fault, Move, Schedule, moves_of
 from labs.steps.schedules.world import Unsettled, World
 from tests.support.commands import finished, leaving_nothing, running
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 LATE_WRITE = "A.A.A.A.A-pause.B.B.B.B.B.B.A"
@@ -58,6 +59,21 @@ def test_without_a_lock_most_orders_sell_twice(world: World) -> None:
     assert count.shortest.line == "A read.lua · B read.lua · B write.lua · A write.lua"
     assert replayed(world, "none", count.shortest.path).ending == count.shortest.ending
     assert all(state.shown.purchases for state in explorer.graph.states)
+
+
+@pytest.mark.slow
+def test_an_instance_begins_with_a_session(world: World) -> None:
+    """Also where etcd did not answer it in time at first: each purchase of a state begins alike."""
+    log = world.directory / "instances.log"
+    before = log.read_text()
+    world.etcd.pause()
+    try:
+        instance = world._instance()
+        wait_until(lambda: "not ready yet" in log.read_text().removeprefix(before), timeout=20)
+    finally:
+        world.etcd.resume()
+    assert instance.ready().ask("lease") != 0
+    instance.kill()
 
 
 def test_a_lock_without_a_fence_needs_a_pause_to_break(world: World) -> None:

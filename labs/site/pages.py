@@ -123,6 +123,9 @@ class Site:
         if STYLE not in html:
             html = html.replace("</head>", f"{STYLE}</head>")
         scripts = [f"{OWN}{before}"] if before else []
+        if card := data.get("card"):  # the title is there before any script runs: a slow phone shows it at once
+            [title] = re.findall(rf'^  {card}: \["([^"]+)"', self.read(f"{OWN}texts.js"), re.MULTILINE)
+            html = re.sub(r"(<title>|<h1 data-text=\"title\">)[^<]*", rf"\g<1>{title}", html)
         made = self._records()[0]["started"]
         shown = {"pages": FILES, "mistakes": mistakes(), "made": made, **data}
         return standalone(html, self.read, data=shown, before=scripts, after=[f"{OWN}links.js"])

@@ -291,7 +291,7 @@ def test_workers_end_with_their_master(stack: Stack, is_selling: bool) -> None:
     """Whether or not they have met it, they do not wait for it as long as Locust would, a minute or five."""
     ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]
     with subprocess.Popen(
-        [*LOCUST, "--guards=etcd", "--hold-ms=30", *SMALL, *ports, "--processes=2"], cwd=REPOSITORY,
+        [*LOCUST, "--guards=etcd", "--hold-ms=500", *SMALL, *ports, "--processes=2"], cwd=REPOSITORY,
         env=environment(stack), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as locust:  # fmt: skip
         wait_until(lambda: len(psutil.Process(locust.pid).children()) == 2)

@@ -64,7 +64,7 @@ class Explorer:
                 number, state = waiting.popleft()
                 world = load(state)
                 moves = world.moves()
-                if not [each for each in moves if each[0] not in ("time", "release") and not is_fault(each)]:
+                if not [each for each in moves if each[0] not in ("time", "release", "leave") and not is_fault(each)]:
                     move = ("settle",)
                     load(state).settle()
                     found.ends += 1

@@ -23,6 +23,7 @@ _WORDS = {
     "begin": "thread {1} of session {0} begins to acquire",
     "go": "thread {1} of session {0} wakes and goes on",
     "release": "thread {1} of session {0} releases",
+    "leave": "thread {1} of session {0} has waited for as long as it would",
     "arrive": "etcd does request {0} of those on their way",
     "answer": "the answer to request {0} of those on their way is told",
     "hear": "session {0} hears what the watch of {1} tells next",

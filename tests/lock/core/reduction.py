@@ -34,7 +34,7 @@ def needed(world: World, moves: list[Move]) -> list[Move]:
         for process in world.processes:
             if _knows_all(world, process):
                 own = [move for move in moves if session_of(world, move) == process.number]
-                if own:
+                if any(move[0] != "leave" for move in own):  # for none has to leave
                     return own
     return moves
 

@@ -107,6 +107,7 @@ class Want:
         turn: whether it is a turn of the session's cohort.
         fence: whether a transaction relies on the hold.
         max_hold: seconds after which the hold is given up, 0 for never.
+        leaves: whether its time in the queue may be over at any moment of its wait.
     """
 
     names: tuple[str, ...] = ("m/",)
@@ -118,6 +119,7 @@ class Want:
     fence: bool = False
     waits: bool = True
     max_hold: float = 0.0
+    leaves: bool = False
 
     @property
     def value(self) -> bytes:
@@ -622,6 +624,9 @@ class World:
         may_wait = self.times or (not found and self.free_times < FREE_TIMES)
         if may_wait and not self.is_over() and self.next_time() < math.inf:
             found.append(("time",))
+        for actor in (each for process in self.processes if process.state == "runs" for each in process.actors):
+            if actor.state == "waits" and actor.want.leaves:
+                found.append(("leave", actor.process.number, actor.number))
         if self.faults:
             from tests.lock.core.faults import faults_of
 
@@ -687,6 +692,13 @@ class World:
     def _release(self, number: int, actor: int) -> None:
         self.process(number).release(self.actor(number, actor))
         self.process(number).flush()
+
+    def _leave(self, number: int, actor: int) -> None:
+        """The time that it had in the queue is over."""
+        one = self.actor(number, actor)
+        assert one.current is not None
+        one.current.deadline = one.until = self.now
+        one.wake()
 
     def _hear(self, number: int, prefix: str) -> None:
         """What a watch tells next."""
@@ -797,7 +809,7 @@ class World:
         until = self.now + seconds
         for _ in range(MOST):
             self.free_times = 0
-            moves = [move for move in self.moves() if releases or move[0] != "release"]
+            moves = [move for move in self.moves() if move[0] != "leave" and (releases or move[0] != "release")]
             if not moves and not releases and self.next_time() < until:
                 moves = [("time",)]
             if not moves or self.now >= until:

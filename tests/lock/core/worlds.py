@@ -11,7 +11,7 @@ from tests.lock.core.small_world import Plan, Want
 LOCK, TURN = Want(), Want(turn=True)
 FENCED = Want(fence=True)
 FENCED_TURN = Want(turn=True, fence=True)
-LEAVER = Want(timeout=0.5)
+LEAVER = Want(leaves=True)
 TRY, SHORT = Want(tries=True), Want(max_hold=0.5)
 READ = Want(("rw/",), Terms(ReadersTogether(), Declaration("read"), "read/"))
 WRITE = Want(("rw/",), Terms(ReadersTogether(), Declaration("write"), "write/"))
@@ -42,7 +42,7 @@ WORLDS: dict[str, Plan] = {
     "again": Plan((((LOCK, LOCK),),)),
     "threads": Plan((((LOCK,), (FENCED,)),)),
     "beside": Plan((((LOCK,), (LOCK,)), ((LOCK,),))),
-    "leaver": Plan((((LOCK,),), ((LEAVER,),), ((LOCK,),)), times=1),
+    "leaver": Plan((((LOCK,),), ((LEAVER,),), ((LOCK,),))),
     "turns": Plan((((TURN,), (TURN,)),), linger=0.1),
     "cohort": Plan((((TURN,), (TURN,)), ((LOCK,),)), linger=0.1),
     "ended": Plan((((TURN,), (TURN,)),), kinds=("meddle_with_turn", "cancel", "abandon")),

@@ -26,7 +26,7 @@ _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that i
 
 
 class LeaseThread(threading.Thread):
-    """Renews the lease of a session until it is lost or `stop` is called."""
+    """Renews the lease of a session until it is lost, and then gives it back, unless `stop` is called."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(name="lock-lease", daemon=True)
@@ -39,7 +39,7 @@ class LeaseThread(threading.Thread):
         self._wake.set()
 
     def stop(self) -> None:
-        """Renew it no more; does not wait."""
+        """Leave it as it is, once its session is lost; does not wait."""
         self._stopping.set()
         self._wake.set()
 
@@ -55,11 +55,11 @@ class LeaseThread(threading.Thread):
         """Renew it after each third of its TTL."""
         core = self._engine.core
         due = core.deadline - core.ttl * 2 / 3
-        while core.failure is None and not self._stopping.is_set():
+        while core.failure is None:
             if self._wake.wait(max(min(_SLEEP_S, due - now(), core.deadline - now()), 0.0)):
                 self._wake.clear()
                 due = now()
-            if now() >= min(due, core.deadline) and core.failure is None and not self._stopping.is_set():
+            if now() >= min(due, core.deadline) and core.failure is None:
                 due = now() + self.renew()
         self._give_back()
 

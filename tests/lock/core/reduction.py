@@ -30,7 +30,7 @@ def needed(world: World, moves: list[Move]) -> list[Move]:
         first = alike.setdefault(_looks(world, process), process.number)
         doubles |= {process.number} if first != process.number else set()
     moves = [move for move in moves if session_of(world, move) not in doubles and not _is_second_thread(world, move)]
-    if not world.faults and not world.times and all(process.renews for process in world.processes):
+    if not world.faults and not world.times and not any(move[0] == "lapse" for move in moves):
         for process in world.processes:
             if _knows_all(world, process):
                 own = [move for move in moves if session_of(world, move) == process.number]

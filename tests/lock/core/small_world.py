@@ -625,7 +625,7 @@ class World:
         if may_wait and not self.is_over() and self.next_time() < math.inf:
             found.append(("time",))
         for actor in (each for process in self.processes if process.state == "runs" for each in process.actors):
-            if actor.state == "waits" and actor.want.leaves:
+            if actor.state == "waits" and actor.want.leaves and actor.current and actor.current.deadline > self.now:
                 found.append(("leave", actor.process.number, actor.number))
         if self.faults:
             from tests.lock.core.faults import faults_of

@@ -119,7 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.replay:
         return _replay(worlds[0], counts[0], options.replay)
     print(_ROW.format("world", "faults", "states", "histories", "seconds", ""))
-    jobs = [(world, count, options.seconds) for count in counts for world in worlds if count < 2 or WORLDS[world].kinds]
+    jobs = [
+        (world, count, options.seconds)
+        for count in counts for world in worlds if count < 2 or options.world or WORLDS[world].kinds
+    ]  # fmt: skip
     is_broken = is_cut = False
     with Pool(min(len(jobs), os.cpu_count() or 1)) as pool:
         for row in pool.imap(_explore, jobs):

@@ -57,6 +57,12 @@ def test_one_fault_of_every_kind_is_tried(capsys: pytest.CaptureFixture[str]) ->
     assert int(row[2]) > sum(each.states for each in found) > 500
 
 
+def test_what_was_cut_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two faults where the time is over first: neither green nor red, in the row and in the exit code."""
+    assert main(["--world", "alone", "--faults", "2", "--seconds", "0.1"]) == 2
+    assert capsys.readouterr().out.splitlines()[-1].split()[-1] == "cut"
+
+
 MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {
     "a renewal that comes too late does not count": ("again", 1, Core, "renewed", "now < self.deadline", "True"),
     "a turn that was ended is no hold": ("ended", 1, CohortTurn, "next", "self.check_turn()", "pass"),

@@ -73,16 +73,22 @@ def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Proces
     assert (buys(sale), process().snapshot()) == (3, SaleSnapshot(initial=4, stock=3, lucky=1, orders=1))
 
 
-def test_a_late_write_is_no_sale(process: Process) -> None:
-    """A purchase that was thinking while Redis lost its data is refused and leaves no key."""
+@pytest.mark.parametrize("lost", ["everything", "what came after an old copy"])
+def test_a_late_write_is_no_sale(process: Process, lost: str) -> None:
+    """A purchase that was thinking while Redis lost its data is refused as lost, not as reset, and writes nothing."""
     sale = process()
+    sale.reset()
+    old_copy = {key: str(sale.client.get(key)) for key in (sale.keys.stock, sale.keys.generation)}
+    sale.reset()
     stock = Stock(sale)
     section = section_of(Purchase("ada", "none"))
     reading = stock.read(section)
     wipe(sale)
+    if lost == "what came after an old copy":
+        sale.client.mset(old_copy)
     with pytest.raises(SaleLost):
         stock.write(section, reading)
-    assert not sale.client.exists(*vars(sale.keys).values())
+    assert sale.client.exists(*vars(sale.keys).values()) == (0 if lost == "everything" else len(old_copy))
 
 
 def test_no_click_asks_etcd(process: Process, etcd_calls: Mock) -> None:

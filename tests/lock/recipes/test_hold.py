@@ -12,7 +12,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, Hold, HoldExpired, LockLost, LockTimeout, Mutex, NotHeld, Session
+from lock import Client, Hold, HoldExpired, LockLost, LockTimeout, Mutex, NotHeld, Session, SessionLost, connect
 from lock.core import deletions
 from tests.support.lock import AT_ONCE_S, WAIT_S, await_followed, await_keys, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
@@ -55,6 +55,16 @@ def test_a_release_whose_first_answer_was_lost_is_no_loss(both: Client, proxy: P
         hold.release()
         proxy.resume()
         assert keys(both, name) == []
+
+
+def test_a_release_that_outlasts_the_lease_raises(proxy: Proxy, name: str) -> None:
+    """etcd is silent from before the release until the lease is over: whoever came next may hold since."""
+    with connect(proxy.endpoint, timeout=4.0) as far, Session(far, ttl=2) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        proxy.stall()
+        assert_raises(SessionLost, hold.release)
+        assert hold.released
+        proxy.resume()
 
 
 def test_a_holder_is_told_of_a_waiter(session: Session, theirs: Mutex, name: str) -> None:

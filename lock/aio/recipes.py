@@ -170,12 +170,12 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
 
     async def __aenter__(self) -> AsyncHoldT:
         hold = await self.acquire()
-        hold._held._is_entered = True
+        hold._held._keep_in(self._recipe._entered)
         return hold
 
     async def __aexit__(self, *exc_info: object) -> None:
         with contextlib.suppress(*[sync.NotHeld] if exc_info[0] else []):  # the error of the body matters more
-            held = self._recipe._last_of(driver.calling_task(), entered=True)
+            held = self._recipe._left_by(driver.calling_task())
             await self._wrap(held).__aexit__(*exc_info)
 
     async def _release(self, owner: Any) -> None:

@@ -58,7 +58,6 @@ class Releasable(Leaving):
     """What is held, until it is released or lost."""
 
     released = False
-    _is_entered = False  # by ``with`` of the lock itself, which ends it
     _kept_in: tuple[list[Any], ...] = ()
 
     def __init__(self, session: Session) -> None:

@@ -44,6 +44,7 @@ class Acquirable(Leaving, Generic[HeldT]):
         self.session = session
         self._label = label
         self._held: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
+        self._entered: list[HeldT] = []  # by ``with`` of this object, in any thread or task
 
     def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
         """Wait for the lock; use the result in ``with``, or release it, or the lock: see `release`.
@@ -114,23 +115,37 @@ class Acquirable(Leaving, Generic[HeldT]):
 
     def _enter(self) -> HeldT:
         held = self.acquire()
-        held._is_entered = True
+        held._keep_in(self._entered)
         return held
 
     def _leave(self) -> None:
-        self._last_of(threading.current_thread(), entered=True)._leave()
+        self._left_by(threading.current_thread())._leave()
 
     def _held_by(self, owner: object) -> list[HeldT]:
         """What a thread or task has acquired and not released. They live as long as it does, and no longer."""
         return self._held.setdefault(owner, [])
 
-    def _last_of(self, owner: object, *, entered: bool = False) -> HeldT:
-        """Its last hold; that ``with`` has acquired, where it was `entered`: its body may have acquired more."""
-        holds = [held for held in self._held_by(owner) if held._is_entered or not entered]
+    def _last_of(self, owner: object) -> HeldT:
+        holds = self._held_by(owner)
         if not holds:
-            who = "thread" if isinstance(owner, threading.Thread) else "task"
-            raise NotHeld(f"this {who} holds {self._label} by no acquisition of this object")
+            raise NotHeld(f"this {_kind(owner)} holds {self._label} by no acquisition of this object")
         return holds[-1]
+
+    def _left_by(self, owner: object) -> HeldT:
+        """The hold that this thread or task leaves: the last one that its ``with`` has entered.
+
+        Where it has entered none, it closes what another one has entered: a generator, or a fixture.
+        """
+        mine = [held for held in self._entered if held in self._held_by(owner)]
+        if mine:
+            return mine[-1]
+        if len(self._entered) != 1:
+            number = f"{len(self._entered)} are" if self._entered else "none is"
+            raise NotHeld(
+                f"this {_kind(owner)} has not entered {self._label}, and of the holds of others {number} entered: "
+                "use `with x.acquire() as hold`, which leaves this very hold"
+            )
+        return self._entered[0]
 
 
 class QueuedLock(Acquirable[HoldT]):
@@ -300,6 +315,10 @@ def in_order(keys: list[KeyValue], rule: Admission, ttls: dict[int, int]) -> lis
     frontier = Frontier(rule, keys)
     frontier.advance()
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
+
+
+def _kind(owner: object) -> str:
+    return "thread" if isinstance(owner, threading.Thread) else "task"
 
 
 def deadline(timeout: float | None) -> float:

@@ -58,6 +58,9 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
         hold.entries += 1
         return hold
 
+    def _left_by(self, owner: object) -> ReentrantHold:
+        return self._last_of(owner)  # it belongs to its owner
+
     def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
         hold = super()._finish(acquisition, owner, holds)
         hold.owner = ref(owner)

@@ -24,14 +24,14 @@ class Keys:
         stock: items left; a read-modify-write guard without a lock loses updates here.
         lucky: items sold, counted by ``INCR``.
         orders: the ledger: a list of JSON entries, see `app.contract.orders`.
-        fence: the highest fencing token that was seen.
+        fence: the highest fencing token that was seen, behind the name of the guard that numbers it if etcd does not.
         generation: tells one sale from the next, see `app.sales.sale`; shared by all items.
         answers: a hash from Idempotency-Key to the first answer, shared by all items. An answer without an outcome
             belongs to a purchase under way; its entry names the guard.
         places: a hash from the key prefix of a further place of the item to the generation in which the sale noted that
             place, see `app.contract.places`.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
-        lock: the key of redis-py's Lock.
+        lock: the key of a lock in Redis; ``tokens`` counts its holders, if they have tokens.
         nothing: a key that never exists.
     """
 
@@ -49,4 +49,5 @@ class Keys:
         self.previous = own + "previous"
         self.previous_orders = own + "previous-orders"
         self.lock = own + "lock"
+        self.tokens = own + "tokens"
         self.nothing = self.prefix + "nothing"

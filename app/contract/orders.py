@@ -13,6 +13,15 @@ Token = int | list[int]  # a create revision; under a `CohortMutex` [create revi
 encode = msgspec.json.Encoder().encode  # an order as Redis keeps it, in bytes
 
 
+def token_in(fence: str | None) -> str | None:
+    """The token of a fence as people read it, such as "7" or "7.2"; None if no token was seen yet.
+
+    Without the zeros by which Redis compares it, and without the name of the guard that numbers it.
+    """
+    parts = [int(part) for part in (fence or "0").rpartition(":")[2].split(".")]
+    return ".".join(map(str, parts)) if parts[0] else None
+
+
 @dataclass(frozen=True)
 class Order:
     """One entry of the ledger.

@@ -113,15 +113,16 @@ class Purchase:
     section: Section | None = None
     loss: LossCause | None = None
 
-    def critical_section(self, hold: Held | None = None) -> Section:
+    def critical_section(self, hold: Held | None = None, *, token: Token | None = None) -> Section:
         """Begin the critical section; the time before it counts as waiting.
 
         Use it in a `with` statement that ends before the lock is released, or call `Section.leave`.
 
         Args:
             hold: the hold of the etcd lock, if there is one; the section takes its token.
+            token: the fencing token of any other lock, which the guard numbers itself.
         """
-        self.section = section = Section(self, hold, None if hold is None else hold.token)
+        self.section = section = Section(self, hold, token if hold is None else hold.token)
         self.listener.locked(section)
         return section
 
@@ -142,7 +143,7 @@ class Section:
 
     Attributes:
         hold: the hold of the etcd lock; None under a guard without one.
-        token: the fencing token of `hold`; None under a guard without one.
+        token: the fencing token of `hold`, or one that the guard gave; None under a guard without one.
         entered, left: seconds of `time.monotonic`; `left` is None until the section ends.
         stock: items left when the stock was read; None until then.
         read_s, commit_s: duration of read and write, in seconds.
@@ -172,6 +173,11 @@ class Section:
     def leave(self, error: BaseException | None = None) -> None:
         """End the section; `error` is the cause, or None."""
         self.__exit__(None, error, None)
+
+    @property
+    def numbering(self) -> str:
+        """Who numbers the tokens: etcd ("") those of its holds, a guard all others, by its name."""
+        return "" if self.hold is not None else self.purchase.guard
 
     def ensure(self) -> None:
         """Raise `lock.LockLost` if this process knows that the lock is lost; asks no server."""

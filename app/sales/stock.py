@@ -30,6 +30,7 @@ from redis.client import Pipeline
 
 from app.contract.clock import now_ns
 from app.contract.keys import DEFAULT_ITEM
+from app.contract.orders import token_in
 from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase, Receipt, Section, Token
 from app.sales.redis_client import LUA, NotSent, Script
@@ -82,7 +83,7 @@ class Stock:
         """
         began, section.read_at = time.monotonic(), now_ns()
         try:
-            status, value, generation = self._look(section.purchase, fence, pipe)
+            status, value, generation = self._look(section.purchase, fence, pipe, numbering=section.numbering)
         finally:
             section.read_s = time.monotonic() - began
         if status == "open":
@@ -105,7 +106,7 @@ class Stock:
         """
         purchase = section.purchase
         purchase.listener.write(section)
-        args: list[str | int] = [reading.generation, fence_text(fence), purchase.key or ""]
+        args: list[str | int] = [reading.generation, fence_text(fence, section.numbering), purchase.key or ""]
         args += [purchase.entry(section.token), reading.stock - 1]
         began, section.commit_at = time.monotonic(), now_ns()
         try:
@@ -156,7 +157,7 @@ class Stock:
             section.purchase.listener.write(section)
         while True:
             generation, begun_at = self._sale.generation, self._sale.begun_at
-            args = [generation, fence_text(fence)]
+            args = [generation, fence_text(fence, sections[0].numbering)]
             current = [each for each in sections if each.purchase.began >= begun_at]
             args += [text for each in current for text in (each.purchase.key or "", each.purchase.entry(each.token))]
             began, at = time.monotonic(), now_ns()
@@ -196,7 +197,7 @@ class Stock:
         return receipt
 
     def _look(
-        self, purchase: Purchase, fence: Token | None = None, pipe: Pipeline | None = None
+        self, purchase: Purchase, fence: Token | None = None, pipe: Pipeline | None = None, *, numbering: str = ""
     ) -> tuple[str, str, str]:
         """The status and value that ``read.lua`` returns, and the generation in which it ran."""
         key = purchase.key or ""
@@ -204,7 +205,7 @@ class Stock:
             generation, sent = self._sale.generation, time.monotonic()
             if purchase.began < self._sale.begun_at:
                 raise SaleReset(STALE)
-            args = [generation, fence_text(fence), key, purchase.entry() if key else ""]
+            args = [generation, fence_text(fence, numbering), key, purchase.entry() if key else ""]
             status, *values = READ.run(pipe or self._client, self._keys, args)
             if status in REFUSED:
                 raise refusal(status, values[0], fence)
@@ -263,15 +264,18 @@ def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
 # Fencing tokens rise from holder to holder, so that Redis can refuse a late holder. A token is the create revision of
 # the holder's key in etcd, or the pair (create revision, turn) if a process hands one hold to many turns. Holds of one
 # name never share a create revision. In JSON a pair is a list, and compares like a tuple: [7, 2] < [7, 10] < [8, 1].
+# A guard whose lock is not etcd's numbers its tokens itself. Its fence says so, and is compared with no token of etcd.
 
 
-def fence_text(token: Token | None) -> str:
-    """A token as the text that Redis compares, because Lua's numbers are exact only up to 2^53; empty for None."""
+def fence_text(token: Token | None, numbering: str = "") -> str:
+    """A token as the text that Redis compares, because Lua's numbers are exact only up to 2^53; empty for None.
+
+    A `numbering` other than etcd's stands before it: ``redis-fenced:00000000000000000007``.
+    """
     if token is None:
         return ""
-    if isinstance(token, CohortToken):
-        return f"{token.create_revision:020d}.{token.turn:010d}"
-    return f"{token:020d}"
+    number = f"{token.create_revision:020d}.{token.turn:010d}" if isinstance(token, CohortToken) else f"{token:020d}"
+    return f"{numbering}:{number}" if numbering else number
 
 
 def refusal(status: str, value: str, fence: Token | None) -> PurchaseError:
@@ -281,8 +285,8 @@ def refusal(status: str, value: str, fence: Token | None) -> PurchaseError:
 
 def fenced_off(token: Token | None, fence: str) -> FencedOff:
     """The error for a token that is lower than `fence`."""
-    ours, theirs = (".".join(str(int(number)) for number in text.split(".")) for text in (fence_text(token), fence))
-    return FencedOff(f"token {ours} is fenced off, {theirs} was here before; if etcd was wiped, reset the sale")
+    advice = "" if ":" in fence else "; if etcd was wiped, reset the sale"
+    return FencedOff(f"token {token_in(fence_text(token))} is fenced off, {token_in(fence)} was here before{advice}")
 
 
 @contextmanager

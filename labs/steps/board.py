@@ -28,6 +28,7 @@ from app.board.sources.stack_client import StackClient
 from app.board.web.security import authorize
 from app.config.etcd import connect_etcd
 from app.contract.access import is_own_page
+from app.contract.orders import token_in
 from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
@@ -126,7 +127,7 @@ class Scheduler:
             pipe.llen(keys.orders)
             pipe.get(keys.fence)
             items, stock, orders, fence = pipe.execute()
-        return {"items": items, "stock": stock, "orders": orders, "fence": _token_in(fence)}
+        return {"items": items, "stock": stock, "orders": orders, "fence": token_in(fence)}
 
     def _states(self) -> dict[str, str]:
         """Of the local stack, by the name of the instance."""
@@ -164,11 +165,6 @@ class Scheduler:
         except UNREACHABLE as error:
             message = f"{url} does not answer ({error}): thaw or start it."
             raise StepsRefused(HTTPStatus.SERVICE_UNAVAILABLE, message) from error
-
-
-def _token_in(fence: str | None) -> str | None:
-    """A fencing token as people read it: without the zeros by which Redis compares it."""
-    return ".".join(str(int(part)) for part in fence.split(".")) if fence and int(fence.split(".")[0]) else None
 
 
 def known_guards() -> list[str]:

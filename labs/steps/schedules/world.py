@@ -26,7 +26,7 @@ import redis
 
 from app.contract.clock import Start
 from app.contract.keys import Keys, queue_name
-from app.contract.orders import Token
+from app.contract.orders import Token, token_in
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
 from app.guards import Guard, guards
@@ -612,7 +612,6 @@ class World(Resource):
         stock, orders, fence = (
             str(self._keys.get(f"redis {name}", ("", 0))[0]) for name in (KEYS.stock, KEYS.orders, KEYS.fence)
         )
-        fence = ".".join(str(int(part)) for part in fence.split(".") if part)
         return Shown(
             purchases=[
                 (
@@ -624,7 +623,7 @@ class World(Resource):
             ],
             stock=stock,
             orders=orders.count("'") // 2 if orders else 0,
-            fence=told(fence) if fence.strip("0.") else None,
+            fence=told(token_in(fence)),
             queue=[(_buyer_of(each, self.purchases), told(each.token)) for each in self._contenders],
         )  # fmt: skip
 

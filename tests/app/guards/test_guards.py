@@ -45,15 +45,15 @@ def test_without_a_shared_lock_two_instances_lose_updates(
     assert (sale.snapshot().judge().sentence == "EXACT") == exact
 
 
-@pytest.mark.parametrize("guard", ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", "thread", "redis-lock"])
+@pytest.mark.parametrize("guard", [*UNDER_ETCD, "thread", "redis-lock", "redis-fenced"])
 def test_locks_of_different_items_do_not_wait_for_each_other(
     make: Make, crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, guard: str
 ) -> None:
     """While the locks of items 1 and 3 are held, item 2 is bought; so the names do not nest either."""
     app, inside, go_on, enter = make(items=3), threading.Semaphore(0), threading.Event(), Purchase.critical_section
 
-    def enter_and_stay(purchase: Purchase, hold: Any = None) -> Section:
-        section = enter(purchase, hold)
+    def enter_and_stay(purchase: Purchase, hold: Any = None, **token: Any) -> Section:
+        section = enter(purchase, hold, **token)
         if purchase.item != "2":
             inside.release()
             go_on.wait(WAIT_S)
@@ -68,7 +68,7 @@ def test_locks_of_different_items_do_not_wait_for_each_other(
     assert [purchase.result(WAIT_S)["status"] for purchase in slow] == [200, 200]
 
 
-@pytest.mark.parametrize("guard", [*UNDER_ETCD, "thread", "redis-lock", "redis-watch"])
+@pytest.mark.parametrize("guard", [*UNDER_ETCD, "thread", "redis-lock", "redis-fenced", "redis-watch"])
 def test_a_purchase_that_waits_too_long_times_out(
     make: Make, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str
 ) -> None:
@@ -173,6 +173,7 @@ def test_a_lost_lock_writes_nothing(
         ("etcd-checked", Section, "ensure"),
         ("etcd-unfenced", Section, "think"),
         ("redis-lock", Section, "think"),
+        ("redis-fenced", Stock, "write"),
     ],
 )
 def test_what_is_written_without_the_lock_is_a_sale(
@@ -185,7 +186,7 @@ def test_what_is_written_without_the_lock_is_a_sale(
         done = original(*args, **options)
         for holder in stranger.contenders():
             delete(stranger.session.client, holder.key)
-        assert sale.client.delete(sale.keys.lock) == (guard == "redis-lock")
+        assert sale.client.delete(sale.keys.lock) == guard.startswith("redis-")
         return done
 
     buy(app, "none", key="first")  # now the process knows the sale
@@ -197,6 +198,25 @@ def test_what_is_written_without_the_lock_is_a_sale(
     monkeypatch.undo()
     again = buy(app, guard, key="k")
     assert (again["order"], sale.snapshot().orders) == (answer["order"], 2)
+
+
+def test_a_late_holder_of_a_lock_in_redis_is_fenced_off(
+    app: Flask, other: Flask, sale: Sale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By tokens that Redis numbers; they are compared with none of etcd's, and etcd is not taken for lost."""
+
+    def expire(_: Section) -> None:
+        monkeypatch.undo()
+        sale.client.delete(sale.keys.lock)
+        assert buy(other, "redis-fenced")["outcome"] == "sold"
+
+    sale.client.set(sale.keys.tokens, 2**52)
+    monkeypatch.setattr(Section, "think", expire)
+    answer = buy(app, "redis-fenced")
+    assert (answer["outcome"], answer["token"], sale.snapshot().orders) == ("lock_lost", 2**52 + 1, 1)
+    assert f"{2**52 + 2} was here before. Nothing was written" in answer["detail"]
+    sale.check()
+    assert [buy(app, guard)["outcome"] for guard in ("etcd", "redis-fenced")] == ["sold", "sold"]
 
 
 def become_read_only(server: Redis) -> None:

@@ -40,12 +40,11 @@ if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
 
 # A worker that runs out of file descriptors dies, so it accepts fewer connections than it has descriptors. Each thread
-# has a connection to Redis, or to each node of a cluster.
+# has a connection to Redis.
 _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 files = 16384 if most_files == resource.RLIM_INFINITY else min(16384, most_files)
 resource.setrlimit(resource.RLIMIT_NOFILE, (files, most_files))
-nodes = settings.redis_url.count(",") + 1
-worker_connections = max(files - (threads + 1) * nodes - 128, threads + 1)
+worker_connections = max(files - (threads + 1) - 128, threads + 1)
 
 # Seconds that a thread keeps the interpreter while others wait for it. With hundreds of waiting threads, the default of
 # 5 ms makes a rush up to a fifth longer.

@@ -22,7 +22,6 @@ from app.guards import guards  # noqa: E402
 README = ROOT / "README.md"
 GUARDS_PAGE = ROOT / "docs/guards.md"
 WORKSHOP = ROOT / "docs/workshop.md"
-SHARDS = ROOT / "labs/shards/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
 PROMISES = {
     Promise.NONE: "nothing",
@@ -63,7 +62,6 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
         "opening": partial(run, "faults", "opening-late", "opening-twice", "--guard", "etcd"),
     },
-    SHARDS: {"sharded": partial(run, "shards")},
 }
 
 

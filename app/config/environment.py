@@ -156,15 +156,13 @@ REDIS_TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ss
 
 
 def _redis_url(text: str) -> str:
-    """The address of Redis or of some nodes of a cluster, without options that change deadlines or retries."""
-    advice = "give a URL such as redis://127.0.0.1:6379/0, or redis+cluster://HOST:PORT,HOST:PORT"
+    """The address of Redis, without options that change deadlines or retries."""
+    advice = "give a URL such as redis://127.0.0.1:6379/0"
     try:
         url = MultiHostUrl(text)
     except ValueError:
         raise ValueError(advice) from None  # pydantic's own error has the password
-    hosts, path = len(url.hosts()), url.path or ""
-    is_one = re.fullmatch(r"rediss?", url.scheme) and hosts == 1 and re.fullmatch(r"(/\d*)?", path)
-    if not is_one and not (re.fullmatch(r"rediss?\+[a-z]+", url.scheme) and hosts and not path):
+    if url.scheme not in ("redis", "rediss") or len(url.hosts()) != 1 or not re.fullmatch(r"(/\d*)?", url.path or ""):
         raise ValueError(advice)
     options = dict(parse_qsl(url.query or "", keep_blank_values=True))
     for option in options:

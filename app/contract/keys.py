@@ -6,7 +6,7 @@ DEFAULT_ITEM = "1"
 
 
 def key_prefix(sale: str) -> str:
-    """The prefix of a sale's Redis keys; the braces keep them in one hash slot of a cluster."""
+    """The prefix of a sale's Redis keys; the braces keep them in one hash slot of a Redis Cluster."""
     return f"sale:{{{sale}}}:"
 
 
@@ -26,10 +26,7 @@ class Keys:
         orders: the ledger: a list of JSON entries, see `app.contract.orders`.
         fence: the highest fencing token that was seen, behind the name of the guard that numbers it if etcd does not.
         generation: tells one sale from the next, see `app.sales.sale`; shared by all items.
-        answers: a hash from Idempotency-Key to the first answer, shared by all items. An answer without an outcome
-            belongs to a purchase under way; its entry names the guard.
-        places: a hash from the key prefix of a further place of the item to the generation in which the sale noted that
-            place, see `app.contract.places`.
+        answers: a hash from Idempotency-Key to the first answer, shared by all items.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
         lock: the key of a lock in Redis; ``tokens`` counts its holders, if they have tokens.
         nothing: a key that never exists.
@@ -45,7 +42,6 @@ class Keys:
         self.fence = own + "fence"
         self.generation = self.prefix + "generation"
         self.answers = self.prefix + "answers"
-        self.places = own + "places"
         self.previous = own + "previous"
         self.previous_orders = own + "previous-orders"
         self.lock = own + "lock"

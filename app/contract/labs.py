@@ -8,8 +8,6 @@ A lab has any of these files:
 - ``up.py``: ``OPTIONS`` of the command `up`, and `init_stack(stack, options)` with the values of all options
 - ``commands.py``: click commands; ``scenarios.py``: faults; ``targets.mk``: targets of `make`
 - ``texts.json``: the Chinese for the texts of its scenarios, see `loadtest.language`
-- ``redis_client.py``: other clients of Redis, `connect(url, *, connections, timeout)` for shop and board and
-  `reader(url, timeout)` for the rush
 """
 
 from __future__ import annotations

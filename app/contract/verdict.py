@@ -146,8 +146,8 @@ def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int =
 
     Args:
         stock: items at the beginning.
-        stock_left: the sum of the counters, with items that are on their way between two places.
-        sold: orders in all ledgers.
+        stock_left: the counter.
+        sold: orders in the ledger.
         wanted: buyers who bought or would have bought; items beyond that number are not undersold.
         gave_up: see `Verdict`.
         more: the other members of `Verdict`, which need answers or the section log.

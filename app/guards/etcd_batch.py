@@ -55,7 +55,7 @@ class EtcdBatchGuard(Guard):
         finally:
             release(turn, leader.purchase)
 
-    def _commit(self, turn: Turn, resign: Callable[[], None], group: Sequence[Section]) -> Sequence[Result | None]:
+    def _commit(self, turn: Turn, resign: Callable[[], None], group: Sequence[Section]) -> Sequence[Result]:
         resign()  # so that the next one waits for the lock already
         stock = self.stock(group[0].purchase.item)
         think_for(max(section.purchase.hold_s for section in group))

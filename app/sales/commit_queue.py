@@ -21,7 +21,7 @@ MOST_AT_ONCE = 128
 _RESULT_S = 3.0  # a purchase waits so much longer than its own time for its leader, which may have to ask etcd again
 
 Result = Receipt | Exception
-Sell = Callable[[Sequence[Section]], Sequence[Result | None]]
+Sell = Callable[[Sequence[Section]], Sequence[Result]]
 
 
 @dataclass(eq=False)
@@ -97,14 +97,13 @@ class CommitQueue:
     def serve(self, sell: Sell, hold: Held | None = None) -> None:
         """Take the first `MOST_AT_ONCE` entries, the leader included, and settle each in its own critical section.
 
-        Entries without a result of `sell` return to the head of the queue. If `sell` is interrupted, all are in doubt.
-        `hold` is the hold of the etcd lock, if there is one.
+        If `sell` is interrupted, all are in doubt. `hold` is the hold of the etcd lock, if there is one.
         """
         with self._lock:
             group = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
         sections = [entry.purchase.critical_section(hold) for entry in group]
         interrupted = InDoubt("the thread that committed this purchase was interrupted")
-        results: Sequence[Result | None] = [interrupted] * len(group)
+        results: Sequence[Result] = [interrupted] * len(group)
         try:
             results = sell(sections)
         except Exception as error:
@@ -112,10 +111,7 @@ class CommitQueue:
         finally:
             for entry, section, result in zip(group, sections, results, strict=True):
                 section.leave(result if isinstance(result, Exception) else None)
-                if result is not None:
-                    entry.settle(result)
-            with self._lock:
-                self._waiting.extendleft(entry for entry in reversed(group) if entry.result is None)
+                entry.settle(result)
 
     def fail(self, error: Exception) -> None:
         """Settle all waiting entries with `error`: each of them would fail in the same way."""

@@ -26,15 +26,13 @@ from redis.connection import DefaultParser
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
-from app.contract import labs
-
 LUA = Path(__file__).parent / "lua"
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
 SHORTEST = 0.5  # minimum reply timeout, even past the deadline
 REFUSAL = re.compile(
     r"(?:EXECABORT .*: )?"
-    r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
+    r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) .*?)(?: script: .*)?"
 )
 
 
@@ -57,7 +55,7 @@ class NotSent(redis.ConnectionError):
 
 
 class Refused(redis.ResponseError):
-    """Redis is read-only, full or busy, cannot save, or does not have the slot now, and has written nothing.
+    """Redis is read-only, full or busy, or cannot save, and has written nothing.
 
     A script is refused at its first write or not at all, and of a transaction either everything is executed or nothing.
     """
@@ -149,28 +147,11 @@ class Pool(redis.BlockingConnectionPool):
 def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Redis:
     """A client of Redis; nothing is sent before its first command.
 
-    A lab may have another client for some addresses: its ``redis_client.py`` has `connect` with the same parameters,
-    which returns None for those that it leaves to others.
-
     Args:
         url: the address, see `app.config.settings.Settings.redis_url`.
         connections: most connections at once; one for each thread that uses the client.
         timeout: seconds until a command without a reply fails.
-
-    Raises:
-        ValueError: the URL has a scheme that no lab here connects to.
     """
-    for lab in labs.modules("redis_client"):
-        client: redis.Redis | None = lab.connect(url, connections=connections, timeout=timeout)
-        if client is not None:
-            return client
-    if "+" in url.partition("://")[0]:
-        raise ValueError(f"no lab here connects to {url.partition('://')[0]}: give a URL such as redis://HOST:PORT")
-    return redis.Redis(connection_pool=make_pool(url, connections=connections, timeout=timeout))
-
-
-def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
-    """The connections to one Redis; see `connect`."""
     pool = Pool.from_url(
         url,
         max_connections=connections,
@@ -186,7 +167,7 @@ def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
         driver_info=None,
     )
     pool.connection_class = SecureConnection if url.startswith("rediss:") else RedisConnection
-    return pool
+    return redis.Redis(connection_pool=pool)
 
 
 def warm_up(client: redis.Redis) -> None:

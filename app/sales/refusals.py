@@ -59,17 +59,6 @@ class InDoubt(PurchaseError):
     """The write was sent, but its answer was lost; a retry with the same idempotency key tells."""
 
 
-class Unfinished(InDoubt):
-    """A purchase with this idempotency key is under way under another guard, and may already have bought."""
-
-    def __init__(self, guard: str) -> None:
-        super().__init__(guard)
-        self._guard = guard
-
-    def __str__(self) -> str:
-        return f"A purchase with this Idempotency-Key is unfinished under {self._guard}; retry it there"
-
-
 class ShuttingDown(PurchaseError):
     """This instance takes no more purchases; nothing was written."""
 

@@ -27,7 +27,7 @@ from app.contract.clock import utc_now
 from app.contract.keys import DEFAULT_ITEM, Keys
 from app.sales.redis_client import LUA, Script
 from app.sales.refusals import EtcdLost, SaleLost
-from app.sales.snapshot import ItemReader, SaleSnapshot
+from app.sales.snapshot import SaleSnapshot, read_item
 from lock import Client as EtcdClient
 from lock import EtcdError
 
@@ -65,7 +65,6 @@ class Sale:
         self.name = name
         self.keys_of = {item: Keys(name, item) for item in map(str, range(1, items + 1))}
         self.keys = self.keys_of[DEFAULT_ITEM]
-        self._readers = {item: ItemReader(client, keys) for item, keys in self.keys_of.items()}
         self.etcd = etcd
         self.opened_key = f"sale/{name}/opened"  # not below flash-sale/SALE/, the queue of the mutex
         self.generation = ""
@@ -177,10 +176,10 @@ class Sale:
         return revision, bool(keys)
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> SaleSnapshot:
-        """An item's counters and ledgers; opens a sale that never was. Raises as `follow` and `ItemReader.read`."""
+        """An item's counters and ledger; opens a sale that never was. Raises as `follow` and `read_item`."""
         while True:
             expected, sent = self.generation, time.monotonic()
-            reading = self._readers[item].read()
+            reading = read_item(self.client, self.keys_of[item])
             if reading.generation and reading.generation == expected:
                 return reading.snapshot
             self.follow(expected, reading.generation, self.now_us(), sent)

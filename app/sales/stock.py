@@ -34,16 +34,7 @@ from app.contract.orders import token_in
 from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase, Receipt, Section, Token
 from app.sales.redis_client import LUA, NotSent, Script
-from app.sales.refusals import (
-    FencedOff,
-    InDoubt,
-    KeyReused,
-    PurchaseError,
-    SaleDamaged,
-    SaleLost,
-    SaleReset,
-    Unfinished,
-)
+from app.sales.refusals import FencedOff, InDoubt, KeyReused, PurchaseError, SaleDamaged, SaleLost, SaleReset
 from app.sales.sale import Sale
 from lock import CohortToken
 
@@ -237,25 +228,22 @@ def receipt_of(purchase: Purchase, status: str, value: str, *, token: Token | No
         KeyReused: the answer of the idempotency key belongs to another purchase.
     """
     if status == "replay":
-        return replayed(purchase, value, item=purchase.item)
+        return replayed(purchase, value)
     outcome = Outcome(status)
     order = purchase.order if outcome is Outcome.SOLD else None
     return Receipt(outcome, purchase.guard, order=order, stock=int(value), token=token)
 
 
-def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
+def replayed(purchase: Purchase, answer: str) -> Receipt:
     """The receipt from the first answer to the idempotency key.
 
     Raises:
         KeyReused: the answer belongs to another buyer or item.
-        Unfinished: the answer has no outcome yet.
     """
     first = json.loads(answer)
     entry = first["entry"]
-    if (entry["buyer"], entry["item"]) != (purchase.buyer, item):
+    if (entry["buyer"], entry["item"]) != (purchase.buyer, purchase.item):
         raise KeyReused("this Idempotency-Key belongs to another purchase")
-    if "outcome" not in first:
-        raise Unfinished(entry["guard"])
     outcome = Outcome(first["outcome"])
     order = entry["order"] if outcome is Outcome.SOLD else None
     return Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)

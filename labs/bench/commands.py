@@ -111,12 +111,10 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
 
 def _stack_of(part: Part, directory: Path) -> Stack:
     instances = max(case.instances for case in part.cases)
-    env = {**STACK_SETTINGS, **part.env}
+    env = {**STACK_SETTINGS}
     if part.observed:
         del env["FLASHSALE_SECTION_LOG"]  # the stack's
-    stack = Stack(directory, ports="free", instances=instances, env=env, board=part.observed)
-    part.prepare(stack)
-    return stack
+    return Stack(directory, ports="free", instances=instances, env=env, board=part.observed)
 
 
 def _case_name(case: Case) -> str:

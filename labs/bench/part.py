@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from labs.bench.result import Case
-from loadtest.stack.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -15,15 +14,11 @@ class Part:
 
     Attributes:
         rounds: of each case.
-        env: FLASHSALE_* settings of the instances, beyond the usual ones.
-        prepare: changes the stack before its start.
         warm_up: whether there is one more round before them, which is not counted.
     """
 
     cases: Sequence[Case]
     rounds: int
-    env: Mapping[str, str] = field(default_factory=dict)
-    prepare: Callable[[Stack], None] = lambda stack: None
     warm_up: bool = True
 
     @property

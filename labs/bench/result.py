@@ -32,7 +32,6 @@ class Case:
         connections: of a closed loop, in which each connection clicks again once it is answered; 0 for a burst.
         observed: with section log and board, as users run it.
         pinned: each instance on a CPU of its own, as the local stack has them; else on all of them.
-        setting: what else differs among the cases of its part.
     """
 
     part: str
@@ -45,7 +44,6 @@ class Case:
     connections: int = 0
     observed: bool = False
     pinned: bool = False
-    setting: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,23 +53,23 @@ class ResourceUsage:
     Attributes:
         cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers".
         etcd_calls: RPCs that etcd was asked.
-        redis_trips: requests that each node of Redis has read from connections; a pipeline is one.
+        redis_trips: requests that Redis has read from connections; a pipeline is one.
         etcd_puts: keys that were written; an acquisition of a lock is one.
         others_cpus: in a difference, how many CPUs all other programs on the machine kept busy.
     """
 
     cpu_s: dict[str, float]
     etcd_calls: float
-    redis_trips: list[float]
+    redis_trips: float
     etcd_puts: float = 0.0
     others_cpus: float = 0.0
 
     def since(self, before: ResourceUsage) -> ResourceUsage:
-        """What was used in between; reading the counter of a node costs it one trip."""
+        """What was used in between; reading Redis's counter costs one trip."""
         return ResourceUsage(
             {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
             self.etcd_calls - before.etcd_calls,
-            [now - then - 1 for now, then in zip(self.redis_trips, before.redis_trips, strict=True)],
+            self.redis_trips - before.redis_trips - 1,
             self.etcd_puts - before.etcd_puts,
         )
 
@@ -104,7 +102,6 @@ class Row:
         verdicts: how often each occurred.
         purchase_ms: from click to answer, over all rounds.
         cpu_ms: CPU milliseconds by process.
-        redis_trips, node_trips: requests to all nodes of Redis, and to the node that has most of them.
         locked_ms: milliseconds in critical sections under a fencing token, each as long as the shortest tenth of them:
             the others have waited for a CPU.
         others_cpus: how many CPUs other programs kept busy meanwhile.
@@ -119,7 +116,6 @@ class Row:
     cpu_ms: dict[str, float]
     etcd_calls: float
     redis_trips: float
-    node_trips: float = 0.0
     etcd_puts: float = 0.0
     locked_ms: float = 0.0
     others_cpus: float = 0.0
@@ -135,7 +131,6 @@ class Row:
         def per_click(numbers: Iterable[float]) -> float:
             return round(sum(numbers) / len(answers), 3)
 
-        trips = [per_click(node) for node in zip(*(each.redis_trips for each in used), strict=True)]
         return cls(
             case,
             [round(run.wall_s, 4) for run in runs],
@@ -144,8 +139,7 @@ class Row:
             Percentiles.of(answer.purchase_ms for answer in answers),
             {name: per_click(1000 * each.cpu_s[name] for each in used) for name in used[0].cpu_s},
             per_click(each.etcd_calls for each in used),
-            per_click(sum(each.redis_trips) for each in used),
-            max(trips),
+            per_click(each.redis_trips for each in used),
             per_click(each.etcd_puts for each in used),
             per_click([len(sections) * sections[len(sections) // 10]] if sections else []),
             round(statistics.fmean(each.others_cpus for each in used), 3),

@@ -1,7 +1,4 @@
-"""The parts of `bench`: which cases, on what stack, how often.
-
-Another lab adds parts by ``bench_parts.py`` with `PARTS`, and for each the `COLUMNS` of its table.
-"""
+"""The parts of `bench`: which cases, on what stack, how often."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from app.contract import labs
 from labs.bench.part import Part
 from labs.bench.result import Case
 
@@ -68,7 +64,6 @@ PARTS: dict[str, Callable[[Sequence[str]], Iterator[Part]]] = {
     "open": _open,
     "instances": _instances,
     "hold": _hold,
-    **{name: part for lab in labs.modules("bench_parts") for name, part in lab.PARTS.items()},
 }
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from app.contract import labs
 from labs.bench.ceilings import MEASURED_WITH, TOLERANCE, Demands, demands, forecasts
 from labs.bench.profile import PARTS as SHARED
 from labs.bench.result import BenchResult, Case, Row
@@ -27,7 +26,6 @@ COLUMNS = {
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "instances": ("guard", "setting", "runs on", "wall s", "min-max", "x none", "clicks/s", "verdict"),
     "hold": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
-    **{name: columns for lab in labs.modules("bench_parts") for name, columns in lab.COLUMNS.items()},
 }
 
 
@@ -110,7 +108,7 @@ def setting(case: Case) -> str:
         "hold": f"{case.hold_ms} ms",
         "click": "with log and board" if case.observed else "neither",
     }
-    return shown.get(case.part, case.setting)
+    return shown.get(case.part, "")
 
 
 def full_setting(case: Case) -> str:
@@ -136,9 +134,7 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
         "p99 ms": f"{row.purchase_ms.p99:.0f}",
         "served": f"{100 * row.share('sold', 'sold_out'):.1f} %",
         "etcd RPCs": f"{row.etcd_calls:.2f}",
-        "locks": f"{row.etcd_puts:.2f}",
         "Redis trips": f"{row.redis_trips:.2f}",
-        "busiest node": f"{row.node_trips:.2f}",
         **{f"CPU ms {name}": f"{ms:.2f}" for name, ms in row.cpu_ms.items()},
         "verdict": worst if len(row.verdicts) == 1 else f"{worst}, ...",
     }

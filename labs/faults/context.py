@@ -16,7 +16,7 @@ from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.language import Message, Value
 from loadtest.results.answer import Answer
 from loadtest.results.record import FaultEvent, SectionReader
-from loadtest.shop_client.ledgers import UNREADABLE
+from loadtest.shop_client.ledger import UNREADABLE
 from loadtest.shop_client.shops import in_progress
 from loadtest.stack.process import ServerError
 from lock import LockError

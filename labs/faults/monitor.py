@@ -13,7 +13,7 @@ from labs.faults.shops import SALE, Shop
 from labs.faults.testbed import Testbed
 from labs.faults.threads import TrialThreads
 from loadtest.results.record import Sample
-from loadtest.shop_client.ledgers import UNREADABLE, Ledgers
+from loadtest.shop_client.ledger import UNREADABLE, Ledger
 from lock import Contender, EtcdError, connect
 
 PERIOD_S = 0.1
@@ -118,7 +118,7 @@ class Monitor:
         self._start = start
         self._total = total
         self._listen = listen
-        self._ledgers = Ledgers(testbed.redis.url, SALE, timeout=TIMEOUT_S)
+        self._ledger = Ledger(testbed.redis.url, SALE, timeout=TIMEOUT_S)
         self._etcd = connect(testbed.etcd.endpoints, timeout=TIMEOUT_S)
         self._stop = threading.Event()
         self._threads = threads
@@ -131,7 +131,7 @@ class Monitor:
         self._stop.set()
         self._thread.join()
         self._etcd.close()
-        self._ledgers.close()
+        self._ledger.close()
 
     def _watch(self) -> None:
         while not self._stop.wait(PERIOD_S):
@@ -151,7 +151,7 @@ class Monitor:
     def _read_sale(self) -> tuple[int | None, int | None, int]:
         """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
         try:
-            reading, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
+            reading, held_ms = self._ledger.read(), int(self._ledger.client.pttl(REDIS_LOCK))
         except UNREADABLE:
             return None, None, 0
         self.orders = reading.orders

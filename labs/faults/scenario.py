@@ -37,7 +37,6 @@ class Scenario(ABC):
         setup: what it needs of its testbed.
         needs_lock: whether it breaks a lock, so that a guard without one has nothing to show.
         only: the guards under which it is played, whichever are asked for; empty: any.
-        without: guards that have nothing to show in it.
         fenced: what has to come of it under a guard that promises exactness.
         unfenced: the same for a guard that is exact only until a holder outlives its lease.
         exceptions: what has to come of it under single guards instead, by name.
@@ -53,7 +52,6 @@ class Scenario(ABC):
     exceptions: ClassVar[Mapping[str, Expected]] = {}
     needs_lock: ClassVar[bool] = True
     only: ClassVar[Sequence[str]] = ()
-    without: ClassVar[Sequence[str]] = ()
 
     def __init_subclass__(cls) -> None:
         line = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
@@ -64,8 +62,7 @@ class Scenario(ABC):
         """Those of the guards under which it can be played, or those that it is made for."""
         if cls.only:
             return cls.only
-        fit = [guard for guard in guards if all_guards()[guard].loses_lock or not cls.needs_lock]
-        return [guard for guard in fit if guard not in cls.without]
+        return [guard for guard in guards if all_guards()[guard].loses_lock or not cls.needs_lock]
 
     @classmethod
     def expected(cls, guard: str) -> Expected:

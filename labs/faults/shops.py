@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 
 from app.contract.keys import queue_name
 from loadtest.stack.apps import Instance
 from loadtest.stack.proxy import Lines
-from loadtest.stack.servers import Etcd, EtcdCluster, Redis, RedisServer
+from loadtest.stack.servers import Etcd, EtcdCluster
 
 SALE = "demo"
 CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock
 TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
 NO_LINES = Lines()
-DURABLE_REDIS = partial(Redis, appendonly=True)
 THREADS = 24  # a connection to Redis each, and each a burden for the line
 
 
@@ -30,13 +27,11 @@ class Setup:
         members: of etcd.
         ttl_s: how long a lease lives.
         settings: of the instances, beyond the usual ones.
-        redis: makes its Redis, which has every write on disk, in a directory.
     """
 
     members: int = 1
     ttl_s: int = TTL_S
     settings: Mapping[str, str] = field(default_factory=dict)
-    redis: Callable[[Path], RedisServer] = DURABLE_REDIS
 
 
 def leader_of(etcd: EtcdCluster) -> Etcd | None:
@@ -58,7 +53,7 @@ class Shop:
 
     Attributes:
         url: where buyers find it.
-        front, to_redis, to_etcd: the line between buyers and instance, those to the nodes of Redis and those to the
+        front, to_redis, to_etcd: the line between buyers and instance, that to Redis and those to the
             members of etcd.
     """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from labs.faults.shops import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
@@ -10,7 +9,7 @@ from loadtest.ports import LOOPBACK
 from loadtest.stack.apps import Instance, cpu_of
 from loadtest.stack.process import ManagedProcess, Resource
 from loadtest.stack.proxy import Lines, Proxy
-from loadtest.stack.servers import EtcdCluster
+from loadtest.stack.servers import EtcdCluster, Redis
 
 
 class Testbed(Resource):
@@ -22,22 +21,18 @@ class Testbed(Resource):
         self.section_log = directory / "section-log"
         self.setup = setup
         self.etcd = EtcdCluster(directory, size=setup.members)
-        self.redis = setup.redis(directory)
+        self.redis = Redis(directory, appendonly=True)
         self._directory = directory
-        self._processes: list[ManagedProcess] = [*self.etcd.members, *self.redis.members]
+        self._processes: list[ManagedProcess] = [*self.etcd.members, self.redis]
         self.shops = [self._shop(name, cpu_of(number)) for number, name in enumerate(("shop-a", "shop-b"))]
 
     def _shop(self, name: str, cpu: dict[str, str]) -> Shop:
-        nodes = self.redis.members
-        to_redis = Lines(Proxy(f"{LOOPBACK}:{node.port}") for node in nodes)
-        for line in to_redis:
-            line.ports = {node.port: each.port for node, each in zip(nodes, to_redis, strict=True)}
-        redis_url = re.sub(r":(\d+)", lambda port: f":{to_redis[0].ports[int(port[1])]}", self.redis.url)
+        to_redis = Proxy(f"{LOOPBACK}:{self.redis.port}")
         to_etcd = Lines(Proxy(member.endpoint) for member in self.etcd.members)
         settings = {
             "FLASHSALE_INSTANCE": name,
             "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in to_etcd),
-            "FLASHSALE_REDIS_URL": redis_url,
+            "FLASHSALE_REDIS_URL": f"redis://{to_redis.endpoint}/0",
             "FLASHSALE_SALE": SALE,
             "FLASHSALE_ADMIN_TOKEN": "",
             "FLASHSALE_ADMIN_TOKEN_FILE": "",
@@ -51,7 +46,7 @@ class Testbed(Resource):
         instance = Instance(self._directory, env=settings)
         self._processes.append(instance)
         front = Proxy(f"{LOOPBACK}:{instance.port}")
-        return Shop(name, f"http://{front.endpoint}", instance, Lines([front]), to_redis, to_etcd)
+        return Shop(name, f"http://{front.endpoint}", instance, Lines([front]), Lines([to_redis]), to_etcd)
 
     def heal(self) -> None:
         """Undo every fault: thaw what is frozen, mend the lines, start what is dead; raises ServerError."""

@@ -72,8 +72,7 @@ class Opening(Scenario):
             *dropwhile(lambda stock: not stock, (sample.stock for sample in record.samples if sample.stock is not None))
         ]
         falls = all(later <= earlier for earlier, later in pairwise(stocks))
-        # Shards are not read at one moment: items that move meanwhile are seen twice, or not at all.
-        context.require(falls or context.guard == "etcd-sharded", "the sale was opened twice")
+        context.require(falls, "the sale was opened twice")
 
     def _leader(self, context: ScenarioContext) -> Shop | None:
         """The shop that leads; None while there is none, or the shop that is asked does not answer."""

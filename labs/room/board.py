@@ -28,11 +28,12 @@ from app.board.sources.locust import DIRECT, UNREACHABLE, RushClient
 from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.config.settings import MOST_ITEMS
+from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from app.web.routes import LONGEST_HOLD_MS
 from labs.room.crowd import MOST_ROBOTS, PHONE
-from labs.room.server import END_S, room_guards
+from labs.room.server import END_S
 from labs.room.settings import RoomSettings
 
 # Only where there is a room.
@@ -158,7 +159,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
                 "url": room.url if room else None,
                 "address": room.address if room else None,
                 "pin": room.pin if room else None,
-                "guards": room_guards(),
+                "guards": [*guards()],
                 "stock": settings.shop.stock,
                 "can_schedule": importlib.util.find_spec("labs.opening") is not None,
                 "token_needed": not settings.on_loopback or settings.shop.admin_token is not None,
@@ -188,7 +189,7 @@ def init_app(app: Flask, settings: BoardSettings) -> None:
         authorize(settings)
         asked = Parameters(request, "guard", "hold_ms", "stock", "opens_in_s", "buyers")
         the_stage().begin(
-            guard=asked.choice("guard", "none", room_guards()),
+            guard=asked.choice("guard", "none", [*guards()]),
             hold_ms=asked.whole("hold_ms", HOLD_MS, most=LONGEST_HOLD_MS),
             stock=asked.whole("stock", settings.shop.stock, most=MOST_ITEMS),
             opens_in_s=asked.whole("opens_in_s", 0, most=LONGEST_COUNTDOWN_S),

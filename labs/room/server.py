@@ -20,13 +20,7 @@ from labs.room.settings import RoomSettings
 
 END_S = 15.0
 LONGEST_WAIT_MS = 600_000
-WITHOUT_NUMBERS = ("etcd-sharded",)  # each shard counts by itself, so a number names several items
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
-
-def room_guards() -> list[str]:
-    """The guards under which the number that a purchase has read names one item."""
-    return [name for name in guards() if name not in WITHOUT_NUMBERS]
 
 
 def create_room(settings: RoomSettings | None = None) -> WSGI:
@@ -69,7 +63,7 @@ def create_stage(crowd: Crowd, buying: Buying) -> Flask:
         """Begin the sale that the shop has scheduled or opened."""
         asked = Parameters(request, "guard", "hold_ms", "stock", "opens_in_ms", "buyers")
         sale = crowd.begin_sale(
-            guard=asked.choice("guard", "none", room_guards()),
+            guard=asked.choice("guard", "none", [*guards()]),
             hold_ms=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS),
             stock=asked.whole("stock", 300, most=MOST_ITEMS),
             opens_in_s=asked.whole("opens_in_ms", 0, most=LONGEST_WAIT_MS) / 1000,

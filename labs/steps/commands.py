@@ -26,7 +26,7 @@ from labs.steps.schedules.explorer import Budget, Explorer, budgets_of
 from labs.steps.schedules.recording import recorded
 from labs.steps.schedules.results import Count, Exploration, guards_in, packed
 from labs.steps.schedules.schedule import Fault
-from labs.steps.schedules.world import BUYERS, Unsettled, World, settings_for
+from labs.steps.schedules.world import BUYERS, Unsettled, World
 from labs.steps.schedules.worlds import Worlds
 from labs.steps.shop import COMMANDS
 from loadtest.cli.options import language
@@ -217,11 +217,6 @@ class _Screen:
         def show(found: Exploration) -> None:
             done.extend(found.counts)
             self.console.print(self.table(found.counts))
-            if settings := settings_for(_known()[found.guard]):
-                told = " ".join(f"{name}={value}" for name, value in settings.items())
-                sold = getattr(_known()[found.guard], "sold_before", 0)
-                said = self.say("settings", guard=found.guard, settings=told, n=sold)
-                self.console.print(said, style="dim", markup=False)
             self.shortest(found)
 
         if not self.console.is_terminal:

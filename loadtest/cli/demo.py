@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -35,20 +35,16 @@ def demo(**options: Any) -> None:
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
-    run_demo(lambda stack: None, **options)
+    _demo(**options)
 
 
-def run_demo(
-    prepare: Callable[[Stack], None], *, keep: bool, guards: Sequence[str], every: bool, language: str, **options: Any
-) -> NoReturn:
-    """Run `demo` with these options on a stack that `prepare` may change before its start; exit as it does."""
+def _demo(*, keep: bool, guards: Sequence[str], every: bool, language: str, **options: Any) -> NoReturn:
     screen, say = console(), partial(text_in, language)
     if BASELINE not in guards:
         guards = [BASELINE, *guards]
     with report_under_way() as report, scratch_directory() as directory:
         make = Stack.interactive if keep else Stack  # which is not durable: the disk is not compared
         stack = make(directory, ports="free")
-        prepare(stack)
         names = ", ".join(process.name for process in stack.processes)
         try:
             with screen.status(say("demo.starting", names=names)):

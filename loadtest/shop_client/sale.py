@@ -19,7 +19,7 @@ from app.contract.credentials import read_secret, with_password
 from app.contract.keys import queue_name
 from loadtest.results.entry import Entry
 from loadtest.results.record import Sample
-from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, SaleReading
+from loadtest.shop_client.ledger import UNREADABLE, Ledger, SaleReading
 from loadtest.shop_client.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
@@ -31,7 +31,7 @@ class SaleClient:
 
     Args:
         hosts: base URLs of the instances; the first that answers resets the sale.
-        redis_url: where its ledgers are.
+        redis_url: where its ledger is.
         etcd: HOST:PORT of an etcd member, for its version and for the waiters of a queue.
         name: its id.
         admin_token, trusted: as `Shops` takes them.
@@ -53,7 +53,7 @@ class SaleClient:
     ) -> None:
         self.shops = Shops(hosts, admin_token=admin_token, trusted=trusted)
         self._etcd = etcd
-        self._ledgers = Ledgers(redis_url, name, timeout=TIMEOUT_S)
+        self._ledger = Ledger(redis_url, name, timeout=TIMEOUT_S)
         self._queue = f"{queue_name(name)}/".encode()
         self.generation: str | None = None
 
@@ -70,7 +70,7 @@ class SaleClient:
         )
 
     def close(self) -> None:
-        self._ledgers.close()
+        self._ledger.close()
 
     def reset(self, stock: int) -> None:
         """Begin again with `stock` items and an empty ledger; raises SaleError."""
@@ -78,7 +78,7 @@ class SaleClient:
         self.generation = self._read().generation
 
     def ledger(self) -> tuple[list[Entry], int]:
-        """The orders, in each ledger as they were written, and how many items are left by all counters.
+        """The orders as they were written, and how many items are left by the counter.
 
         Raises:
             SaleError: they cannot be read, or the sale was reset again since `reset`.
@@ -93,7 +93,7 @@ class SaleClient:
     def _read(self, *, whole: bool = False) -> SaleReading:
         """The sale, which has to be there."""
         try:
-            found = self._ledgers.read(whole=whole)
+            found = self._ledger.read(whole=whole)
         except UNREADABLE as error:
             why = str(error).rstrip(".")
             raise SaleError(
@@ -109,7 +109,7 @@ class SaleClient:
         """How it stands at this moment; cheap enough to be asked several times a second."""
         stock = orders = waiters = None
         with contextlib.suppress(*UNREADABLE):
-            found = self._ledgers.read()
+            found = self._ledger.read()
             stock, orders = found.left if found.generation else None, found.orders
         with contextlib.suppress(*UNANSWERED):
             waiters = max(int(get_json(self._count_queue()).get("count", 0)) - 1, 0)
@@ -129,7 +129,7 @@ class SaleClient:
             with contextlib.suppress(PackageNotFoundError):  # a machine that only sends the rush needs no gunicorn
                 found[package] = version(package)
         with contextlib.suppress(*UNREADABLE):
-            about: Any = self._ledgers.client.info("server")
+            about: Any = self._ledger.client.info("server")
             found[about.get("server_name", "redis") + "-server"] = about.get("valkey_version") or about["redis_version"]
         with contextlib.suppress(*UNANSWERED, KeyError):
             found["etcd"] = get_json(f"http://{self._etcd}/version")["etcdserver"]

@@ -20,7 +20,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
@@ -45,7 +45,6 @@ class Proxy(Resource):
         self.delay_s = 0.0  # how long each piece of data is kept back
         self.jitter_s = 0.0  # and how much longer at most
         self.random = Random()  # not the common one, which tests seed to repeat something else
-        self.ports: Mapping[int, int] = {}  # of a Redis Cluster: where an answer names a port, what it says instead
         self._stalled: set[str] = set()
         self._held_request: bytes | None = None
         self._pipes: list[_Pipe] = []
@@ -133,12 +132,6 @@ class Proxy(Resource):
         matches = direction == REQUESTS and self._held_request is not None and self._held_request in data
         return matches or direction in self._stalled
 
-    def translated(self, answer: bytes) -> bytes:
-        """With the ports of `ports`, as they stand in CLUSTER SLOTS and MOVED."""
-        for port, other in self.ports.items():
-            answer = answer.replace(b":%d\r\n" % port, b":%d\r\n" % other)
-        return answer
-
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
@@ -222,8 +215,6 @@ class _Pipe:
                 data = self._source.recv(_CHUNK)
             except OSError:
                 data = b""
-            if self.direction == ANSWERS:
-                data = self._proxy.translated(data)
             delay = self._proxy.delay_s + self._proxy.random.uniform(0, self._proxy.jitter_s)
             with self._proxy.lock:
                 self.held.append(_Piece(data, time.monotonic() + delay))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
 
 import redis
 
@@ -71,31 +70,7 @@ class Etcd(ManagedProcess):
         return answers_ok(f"http://{self.endpoint}/health")
 
 
-M = TypeVar("M", bound=ManagedProcess)
-
-
-class Cluster(Resource, Generic[M]):
-    """Several processes that only together are a server: `members`."""
-
-    members: Sequence[M]
-
-    def start(self) -> None:
-        """Start all members and wait until each is ready; raises ServerError."""
-        for member in self.members:
-            member.launch()
-        for member in self.members:
-            member.wait_ready()
-
-    def kill(self) -> None:
-        for member in self.members:
-            member.kill()
-
-    def stop(self) -> None:
-        """Kill all members: asked to end, each would spend seconds on handing over to another that ends too."""
-        self.kill()
-
-
-class EtcdCluster(Cluster[Etcd]):
+class EtcdCluster(Resource):
     """Several etcd members that form one cluster, each on its own ports."""
 
     def __init__(self, directory: Path, *, size: int = 3) -> None:
@@ -109,21 +84,17 @@ class EtcdCluster(Cluster[Etcd]):
         """Comma-separated, as `lock.connect` takes them."""
         return ",".join(member.endpoint for member in self.members)
 
+    def start(self) -> None:
+        """Start all members and wait until each is ready; raises ServerError."""
+        for member in self.members:
+            member.launch()
+        for member in self.members:
+            member.wait_ready()
 
-class RedisServer(Protocol):
-    """One Redis, or several that are one to their clients."""
-
-    @property
-    def url(self) -> str:
-        """As FLASHSALE_REDIS_URL takes it."""
-
-    @property
-    def members(self) -> Sequence[Redis]:
-        """All processes that it consists of."""
-
-    def start(self) -> None: ...
-
-    def kill(self) -> None: ...
+    def stop(self) -> None:
+        """Kill all members: asked to end, each would spend seconds on handing over to another that ends too."""
+        for member in self.members:
+            member.kill()
 
 
 class Redis(ManagedProcess):
@@ -139,11 +110,6 @@ class Redis(ManagedProcess):
     @property
     def url(self) -> str:
         return f"redis://{LOOPBACK}:{self.port}/0"
-
-    @property
-    def members(self) -> Sequence[Redis]:
-        """All processes that it consists of."""
-        return [self]
 
     def flags(self) -> dict[str, str]:
         return {

@@ -13,7 +13,7 @@ from loadtest.results.folders import REPORTS
 from loadtest.stack.apps import App, Board, Instance, LocustPage, cpu_of
 from loadtest.stack.control import Control
 from loadtest.stack.process import ManagedProcess, Resource, require_free_ports
-from loadtest.stack.servers import Etcd, Redis, RedisServer
+from loadtest.stack.servers import Etcd, Redis
 
 ETCD_PORT = 2379
 REDIS_PORT = 6379
@@ -51,7 +51,7 @@ class Stack(Resource):
             return 0 if ports == "free" else default
 
         self.etcd = Etcd(directory, port(ETCD_PORT))
-        self.redis: RedisServer = Redis(directory, port(REDIS_PORT), appendonly=durable)
+        self.redis = Redis(directory, port(REDIS_PORT), appendonly=durable)
         self.section_log = Path(os.environ.get("FLASHSALE_SECTION_LOG") or directory / "section-log")
         sale = {**os.environ, **(env or {})}.get("FLASHSALE_SALE")
         self._services = {
@@ -77,7 +77,7 @@ class Stack(Resource):
         self.locust = LocustPage(directory, self.locust_port, env=buying) if locust else None
         self._control: Control | None = None
         self.pages: list[App] = [page for page in (self.board, self.locust) if page]
-        self.processes: list[ManagedProcess] = [self.etcd, *self.redis.members, *self.instances, *self.pages]
+        self.processes: list[ManagedProcess] = [self.etcd, self.redis, *self.instances, *self.pages]
 
     @classmethod
     def interactive(cls, directory: Path, *, ports: Literal["default", "free"] = "default") -> Stack:
@@ -86,14 +86,6 @@ class Stack(Resource):
         env = {"FLASHSALE_LEASE_TTL": lease}
         pages = {"board": True, "locust": True}
         return cls(directory, ports=ports, env=env, durable=True, **pages)
-
-    def use_redis(self, redis: RedisServer) -> None:
-        """Take this Redis instead of the usual one; before the start."""
-        place = self.processes.index(self.redis.members[0])
-        self.processes[place : place + len(self.redis.members)] = redis.members
-        self.redis = redis
-        for env in (self._services, *(app.env for app in [*self.instances, *self.pages])):
-            env["FLASHSALE_REDIS_URL"] = redis.url
 
     @property
     def urls(self) -> list[str]:
@@ -113,7 +105,7 @@ class Stack(Resource):
         """
         require_free_ports(self.processes)
         if self.board:
-            self._control = self._control or Control([*self.instances, self.etcd, *self.redis.members], self.board)
+            self._control = self._control or Control([*self.instances, self.etcd, self.redis], self.board)
             self.board.env["FLASHSALE_STACK"] = str(self._control.path)
         for process in self.processes:
             process.launch()
@@ -128,7 +120,7 @@ class Stack(Resource):
             self._control.close()
             self._control = None
         _stop_all(self.instances)
-        _stop_all(self.redis.members)
+        self.redis.stop()
         self.etcd.stop()
 
 

@@ -11,19 +11,9 @@ ROOT = Path(__file__).parents[2]
 KINDS = {".py", ".lua", ".js", ".css", ".html", ".json", ".toml", ".md"}
 FILES = sorted(path for package in ("app", "lock", "loadtest") for path in (ROOT / package).rglob("*"))
 WORDS = {
-    "shard": "shard",
-    "treasury": "treasur(y|ies)",
-    "transit": "transit(?!ion)",  # CSS has transitions
-    "transfer": "transfer",
     "cart": r"(?<![a-z])carts?(?![a-z])",
-    "replica": "replica",
     "not open": "not[ _-]?open(?!e)",
     "opens in": "opens?[ _-]in(?![a-z])",
-}
-# Where a word has another meaning.
-EXCEPTIONS = {
-    ("transfer", "app/web/access.py"): "a header of HTTP",
-    ("replica", "app/sales/redis_client.py"): "a refusal of Redis",
 }
 
 
@@ -36,5 +26,5 @@ def files_with(pattern: str) -> set[str]:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_the_core_has_no_word_of_a_lab(word: str) -> None:
-    """In `app`, `lock` and `loadtest` it stands in the excepted files alone; an exception that is not needed goes."""
-    assert files_with(WORDS[word]) == {file for excepted, file in EXCEPTIONS if excepted == word}
+    """No file of `app`, `lock` and `loadtest` has it."""
+    assert not files_with(WORDS[word])

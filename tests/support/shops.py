@@ -15,7 +15,7 @@ from flask import Flask
 from app.guards import guards
 from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
-from app.sales.snapshot import ItemReader, SaleSnapshot
+from app.sales.snapshot import SaleSnapshot
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
 from tests.support.waiting import wait_until
@@ -75,9 +75,8 @@ def queue_behind(mutex: Mutex, crowd: ThreadPoolExecutor, shop: Flask, guard: st
 
 
 def ledger(sale: Sale, item: str = "1") -> list[dict[str, Any]]:
-    """The entries of an item's ledgers, in the sale's own place and in those of labs."""
-    reading = ItemReader(sale.client, sale.keys_of[item]).read(most=1_000_000)
-    return [json.loads(entry) for place in reading.places.values() for entry in place.entries]
+    """The entries of an item's ledger."""
+    return [json.loads(entry) for entry in sale.client.lrange(sale.keys_of[item].orders, 0, -1)]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def rush_of(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> Measur
         for n in range(clicks)
     ]
     cpu_s = {"instances": 0.004, "etcd": 0.002, "redis": 0.001, "buyers": 0.001}
-    return MeasuredRush(wall_s, answers, verdict, ResourceUsage(cpu_s, 8, [3, 1], 2, others_cpus=1.0))
+    return MeasuredRush(wall_s, answers, verdict, ResourceUsage(cpu_s, 8, 4, 2, others_cpus=1.0))
 
 
 def benchmark() -> BenchResult:

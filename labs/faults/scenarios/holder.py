@@ -16,7 +16,6 @@ from loadtest.stack.proxy import REQUESTS
 SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
 FROZEN_TIMEOUT_S = 60.0  # the buyer of the frozen holder asks nowhere else
 THINK_MS = 1000
-THINKING_FIRST = ("etcd-sharded",)  # guards under which a buyer thinks before the lock
 
 
 class KillHolder(Scenario):
@@ -27,7 +26,6 @@ class KillHolder(Scenario):
 
     name = "kill-holder"
     order = 10
-    without = THINKING_FIRST
 
     def play(self, context: ScenarioContext) -> None:
         answer = context.start_holder(0, think_ms=1000)
@@ -53,7 +51,6 @@ class PauseHolder(Scenario):
 
     name = "pause-holder"
     order = 20
-    without = THINKING_FIRST
     unfenced = Expected.BREAKS
     exceptions: ClassVar = {"etcd-checked": Expected.EXACT}  # the check comes after the pause, and notices
 
@@ -88,7 +85,6 @@ class DelayedWrite(Scenario):
 
     name = "delayed-write"
     order = 30
-    without = THINKING_FIRST
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:

@@ -62,7 +62,6 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
     def of_shop(text: str) -> Message:
         return Message.of(text, shop=name)
 
-    redis = testbed.redis.members[testbed.shops.index(shop) % len(testbed.redis.members)]
     stranger = _Stranger(testbed.etcd.endpoints)
 
     def kill_leader() -> None:
@@ -105,7 +104,7 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
         ),
         Injection("etcd", Message("etcd is unavailable"), testbed.etcd.stop, testbed.etcd.start),
         Injection("etcd", Message("etcd's leader is dead"), kill_leader, testbed.etcd.start),
-        Injection("Redis", Message("a node of Redis is dead"), redis.kill, testbed.redis.start),
+        Injection("Redis", Message("Redis is dead"), testbed.redis.kill, testbed.redis.start),
         Injection("name", Message("a stranger locks a name below the sale's"), stranger.acquire, stranger.release),
     ]
 

@@ -110,14 +110,13 @@ class Explorer:
         self._withheld: dict[str, list[tuple[State, Move]]] = {}  # lost answers of scripts that were not
         self.graph = Graph()
         self.schedules: dict[int, Schedule] = {}  # of each end, by the number of its state
-        self._sold = getattr(guard, "sold_before", 0) if budget.kinds else 0
         for each in known:
-            if set(each.budget.kinds) <= set(budget.kinds) and each._sold == self._sold:
+            if set(each.budget.kinds) <= set(budget.kinds):
                 self._take_over(each)
 
     def __getstate__(self) -> dict[str, Any]:
         """What explorers of other worlds take over."""
-        return {name: vars(self)[name] for name in ("budget", "graph", "schedules", "_sold", "_writers")}
+        return {name: vars(self)[name] for name in ("budget", "graph", "schedules", "_writers")}
 
     def explore(self) -> Iterator[Graph]:
         """The graph, after each run; complete at the end, or cut. Raises ServerError or SaleError."""
@@ -158,7 +157,7 @@ class Explorer:
                 self._world.step(purchase.buyer)
 
     def _begin(self) -> None:
-        self._world.reset(self._guard.name, sold=self._sold)
+        self._world.reset(self._guard.name)
         self._done = []
 
     def _start(self) -> State:

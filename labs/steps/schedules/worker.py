@@ -49,7 +49,6 @@ from app.config.settings import Settings  # noqa: E402
 from app.contract import labs  # noqa: E402
 from app.guards import base, guards  # noqa: E402
 from app.sales.commit_queue import CommitQueue  # noqa: E402
-from app.sales.purchase import Purchase  # noqa: E402
 from app.server.cpu import run_on  # noqa: E402
 from labs.steps import wire  # noqa: E402
 from labs.steps.mistakes import mended, mistakes  # noqa: E402
@@ -130,11 +129,6 @@ class SteppedWorker:
 
     def reset(self, stock: int) -> None:
         self._shop.sale.reset(stock)
-
-    def sell(self, guard: str, buyer: str) -> None:
-        """A purchase that nothing stops."""
-        know_the_sale(self._shop)
-        self._shop.guards[guard].serve(Purchase(buyer, guard))
 
     def add(self, guard: str, buyer: str, grain: str) -> dict[str, Any]:
         """A purchase that stands before the guard."""

@@ -12,7 +12,6 @@ guessed by a sleep. A purchase waits if
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +28,6 @@ from app.contract.keys import Keys, queue_name
 from app.contract.orders import Token, token_in
 from app.contract.outcomes import Outcome
 from app.contract.section_log import GuardSource, SectionTail
-from app.guards import Guard, guards
 from labs.steps.schedules.instances import TTL_S, Hatchery, SteppedInstance, ask_together
 from labs.steps.schedules.picture import Namer, Part
 from labs.steps.shop import COMMANDS, POINTS
@@ -49,7 +47,6 @@ PREVIOUS = {KEYS.previous, KEYS.previous_orders}
 OF_THE_SALE = {KEYS.initial, KEYS.stock, KEYS.lucky, KEYS.orders, KEYS.fence, KEYS.generation, KEYS.answers, *PREVIOUS}
 OPENED = f"sale/{SALE}/opened"
 BUYERS = "ABCD"
-EARLIER = "earlier"  # the buyer of what was sold before
 INSTANCES = 2
 THREADS = 8  # of an instance, each with a connection to Redis
 SETTLE_S = 5.0
@@ -226,8 +223,6 @@ class World(Resource):
             "FLASHSALE_HOST": "127.0.0.1",
             "FLASHSALE_THREADS": str(THREADS),
         }
-        for guard in guards().values():
-            self._environment |= settings_for(guard)
         self._hatchery = Hatchery(self.directory, self._environment, self.modules)
         self._instances: list[SteppedInstance] = []
         self._spare: SteppedInstance | None = None
@@ -286,11 +281,8 @@ class World(Resource):
             self._spare.kill()
             self._spare = None
 
-    def reset(self, guard: str, *, sold: int = 0) -> None:
-        """Nothing on the servers but a new sale, and purchases that stand before the guard; raises ServerError.
-
-        So many items more were `sold` before, under the same guard.
-        """
+    def reset(self, guard: str) -> None:
+        """Nothing on the servers but a new sale, and purchases that stand before the guard; raises ServerError."""
         dead = [each.instance for each in self.purchases if each.is_dead]
         self._etcd_writes = None
         for instance in self._instances:
@@ -308,11 +300,9 @@ class World(Resource):
         for kv in self._in_etcd():
             if kv.key != OPENED:
                 self._etcd.delete(kv.key)
-        self._instances[0].ask("reset", self.items + sold)
+        self._instances[0].ask("reset", self.items)
         self._look_at_servers()
         self._first_revision = self._begin_revisions()
-        for _ in range(sold):
-            self._instances[0].ask("sell", guard, EARLIER)
         self._leases.clear()
         self._lock_values.clear()
         self._in_vain.clear()
@@ -373,8 +363,7 @@ class World(Resource):
 
     def ledger(self) -> tuple[list[Entry], int]:
         """The orders of these purchases, and what the counter says; raises SaleError."""
-        entries, left = self._sale.ledger()
-        return [entry for entry in entries if entry.buyer != EARLIER], left
+        return self._sale.ledger()
 
     def sections(self) -> list[CriticalSection]:
         """Those since `reset`, or since the last call."""
@@ -635,11 +624,6 @@ class World(Resource):
     def _next_instance(self) -> SteppedInstance:
         spare, self._spare = self._spare, self._instance()
         return (spare or self._instance()).ready()
-
-
-def settings_for(guard: type[Guard]) -> dict[str, str]:
-    """Its ``smallest``: settings of a sale in which it still takes all its steps; the environment goes before."""
-    return {name: os.environ.get(name, value) for name, value in getattr(guard, "smallest", {}).items()}
 
 
 def _buyer_of(contender: Contender, purchases: Sequence[Stepped]) -> str:

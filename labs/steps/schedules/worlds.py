@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from labs.steps.schedules.world import World
-from loadtest.shop_client.ledgers import UNREADABLE
+from loadtest.shop_client.ledger import UNREADABLE
 from loadtest.shop_client.shops import SaleError
 from loadtest.stack.process import Resource, ServerError
 from lock import LockError

@@ -91,9 +91,9 @@ BAD = {
     "PEM file with the authority's": ["ETCD_CA=/nowhere", f"ETCD_CA={__file__}"],
     "the PEM file of the authority": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
     "redis://": [
-        f"REDIS_URL={value}" for value in ("http://cache", "redis://a:99999/0", "redis://cache/zero", "redis:")
+        f"REDIS_URL={value}"
+        for value in ("http://cache", "redis://a:99999/0", "redis://cache/zero", "redis:", "redis://a:1,b:2")
     ],
-    "cluster://HOST:PORT": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
     "leave out 'retry_on_timeout='": ["REDIS_URL=redis://cache?retry_on_timeout=1"],
     "leave out 'socket_timeout='": ["REDIS_URL=redis://cache?socket_timeout="],
     "leave out 'ssl_": ["REDIS_URL=redis://cache?ssl_ciphers=x", "REDIS_URL=rediss://cache?ssl_nonsense=1"],
@@ -137,7 +137,7 @@ def test_the_password_of_redis_may_be_in_a_file(tmp_path: Path) -> None:
     """It goes into the URL with the signs that a URL has no place for; a second password in the URL is a mistake."""
     (file := tmp_path / "password").write_text("p@ss/1\n", encoding="utf-8")
     given = {"FLASHSALE_REDIS_PASSWORD_FILE": str(file)}
-    for url in ("redis://{}@cache/1", "rediss://shop{}@cache", "redis+cluster://shop{}@a:1,b:2"):
+    for url in ("redis://{}@cache/1", "rediss://shop{}@cache"):
         asked, expected = url.format("").replace("//@", "//"), url.format(":p%40ss%2F1")
         assert read({**given, "FLASHSALE_REDIS_URL": asked}).redis_url == expected
     with pytest.raises(SettingsError, match="REDIS_URL: has a password, and FLASHSALE_REDIS_PASSWORD gives another"):
@@ -146,7 +146,7 @@ def test_the_password_of_redis_may_be_in_a_file(tmp_path: Path) -> None:
 
 def test_every_usable_way_to_write_an_address_is_taken() -> None:
     """Port and database may be left out."""
-    urls = "redis://cache", "rediss://:secret@[::1]:6380/15", "redis+cluster://user:secret@a:6379,b,[::1]:6380"
+    urls = "redis://cache", "rediss://:secret@[::1]:6380/15"
     assert [read({"FLASHSALE_REDIS_URL": url}).redis_url for url in urls] == [*urls]
     endpoints = "http://a:1/, [::1]:65535"
     assert read({"FLASHSALE_ETCD_ENDPOINTS": endpoints}).etcd_endpoints == endpoints

@@ -20,8 +20,7 @@ from app.sales.sale import Sale
 from tests.support.shops import buy, ledger
 
 each_guard = pytest.mark.parametrize("guard", [guard.name for guard in guards().values()])
-WITHOUT_LOCK = ("redis-lua", "etcd-sharded")  # which think before their script
-IN_ONE_SCRIPT = (*WITHOUT_LOCK, "etcd-batch")  # which read and write at once
+IN_ONE_SCRIPT = ("redis-lua", "etcd-batch")  # which read and write at once
 PAIRS = ("etcd-cohort", "etcd-batch")  # whose tokens are pairs: hold and turn
 
 
@@ -58,12 +57,11 @@ def test_a_purchase_is_answered_in_full(shop: Flask, guard: str) -> None:
     body = answer.get_json()
     assert answer.status_code == 200
     assert set(body) == {"outcome", "item", "order", "stock", "instance", "guard", "token", "waited_ms", "held_ms"}
-    left = 1 if guard == "etcd-sharded" else 9  # in the shard, which got two
-    assert (body["outcome"], body["stock"], body["instance"], body["guard"]) == ("sold", left, "shop/a", guard)
+    assert (body["outcome"], body["stock"], body["instance"], body["guard"]) == ("sold", 9, "shop/a", guard)
     assert re.fullmatch("[0-9a-f]{32}", body["order"])
-    has_token = guard == "redis-fenced" or (guard.startswith("etcd") and guard not in WITHOUT_LOCK)
+    has_token = guard == "redis-fenced" or guard.startswith("etcd")
     assert isinstance(body["token"], list if guard in PAIRS else int) is has_token
-    assert body["held_ms"] >= 20 or (guard in WITHOUT_LOCK and body["held_ms"] > 0)
+    assert body["held_ms"] >= 20 or (guard == "redis-lua" and body["held_ms"] > 0)
     assert answer.headers["Cache-Control"] == "no-store"
     timing = re.fullmatch(r"wait;dur=([\d.]+), read;dur=([\d.]+), commit;dur=([\d.]+)", answer.headers["Server-Timing"])
     assert timing is not None
@@ -80,7 +78,7 @@ def test_a_key_buys_once_and_the_log_tells_why(shop: Flask, sale: Sale, tmp_path
     first, again = (buy(shop, guard, item=2, key="k", buyer="ada", hold_ms=2) for _ in range(2))
     enter, leave, _, replay = logged(tmp_path)
     told = [[answer[name] for name in ("status", "order", "token", "stock", "item")] for answer in (first, again)]
-    assert told[0] == told[1] == [200, first["order"], first["token"], 1 if guard == "etcd-sharded" else 9, "2"]
+    assert told[0] == told[1] == [200, first["order"], first["token"], 9, "2"]
     assert (first["replayed"], again["replayed"]) == (None, "true")
     for other in ({"buyer": "bob", "item": 2}, {"buyer": "ada", "item": 1}):
         refused = buy(shop, guard, key="k", **other)

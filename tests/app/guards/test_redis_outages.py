@@ -97,7 +97,6 @@ def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: 
 
 
 IN_ONE = ("etcd-batch", "redis-lua")  # which read and write in one script
-SELF_TESTED = ("etcd-sharded",)  # whose lab loses the answers of its own scripts
 
 
 def sent(way: str, script: Script) -> bytes:
@@ -127,10 +126,9 @@ def test_only_a_lost_write_is_in_doubt_and_the_key_resolves_it(app: Flask) -> No
 def warmed(app: Flask) -> Iterator[str]:
     """Each way to buy, in a new sale whose scripts Redis knows already."""
     app.test_client().post("/stock/reset", json={"stock": 100})
-    ways = [way for way in WAYS if way not in SELF_TESTED]
-    for guard in ways:
+    for guard in WAYS:
         assert buy(app, guard)["status"] == 200
-    for guard in ways:
+    for guard in WAYS:
         app.test_client().post("/stock/reset")
         yield guard
 
@@ -166,9 +164,7 @@ def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:
 
 STOCK = 40
 EXACT = {name: guard.promise is not Promise.NONE for name, guard in guards().items()}
-RUSHES = [
-    way for way in ("none", "redis-watch", "etcd-batch", "etcd-sharded") if way in WAYS
-]  # the others read and write as one of these
+RUSHES = ["none", "redis-watch", "etcd-batch"]  # the others read and write as one of these
 
 
 @pytest.fixture

@@ -132,26 +132,6 @@ def test_a_failure_of_all_is_told_to_all_that_wait(crowd: ThreadPoolExecutor) ->
     assert (len(queue), len(leaders)) == (0, 1)
 
 
-def test_a_purchase_without_a_result_keeps_its_place(crowd: ThreadPoolExecutor) -> None:
-    """A leader that has its own answer serves no more; the next one serves those that found nothing, in their order."""
-    queue, groups = CommitQueue(), list[list[str]]()
-
-    def lead(leader: QueuedPurchase) -> None:
-        wait_until(lambda: len(queue) >= 4 - 2 * len(groups))
-        queue.serve(two_of_them)
-
-    def two_of_them(group: Sequence[Section]) -> list[Receipt | None]:
-        groups.append([section.purchase.buyer for section in group])
-        return [sold(section) if place < 2 else None for place, section in enumerate(group)]
-
-    buyers = []
-    for number in range(4):
-        buyers.append(crowd.submit(queue.buy, Purchase(str(number), "etcd-sharded"), lambda _: WAIT_S, lead))
-        wait_until(lambda: len(queue) > number or groups)  # noqa: B023
-    assert [buyer.result(WAIT_S).outcome for buyer in buyers] == [Outcome.SOLD] * 4
-    assert groups == [["0", "1", "2", "3"], ["2", "3"]]
-
-
 def test_a_purchase_whose_time_is_up_is_not_given_up_while_it_is_decided(
     crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

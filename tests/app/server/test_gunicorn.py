@@ -57,7 +57,7 @@ def workers(instance: Instance) -> set[int]:
 
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
     """On SIGTERM waiters are refused under every guard while the holder's purchase goes on; its lease is revoked."""
-    names = [name for name in known_guards() if name not in {"none", "redis-lua", "etcd-sharded"}]
+    names = [name for name in known_guards() if name not in {"none", "redis-lua"}]
     guards = {str(item): name for item, name in enumerate(names, 1)}
     env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": str(len(guards))}
     env |= {"FLASHSALE_THREADS": "64", "GUNICORN_CMD_ARGS": "--graceful-timeout 20"}
@@ -179,16 +179,16 @@ def test_a_bad_setting_stops_the_start_with_one_line() -> None:
 
 
 def test_the_configuration() -> None:
-    """Each node of a Redis Cluster takes descriptors from buyers; no worker is too slow; the master loads no gRPC."""
+    """Redis takes descriptors from buyers; no worker is too slow; the master loads no gRPC."""
     code = f"""
 import resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
 config = runpy.run_path("{CONFIG}")
 print(config["worker_connections"], config["timeout"], "grpc" in sys.modules)
 """
-    nodes = {"FLASHSALE_REDIS_URL": "redis+cluster://a:1,b:1,c:1", "FLASHSALE_THREADS": "16"}
-    told = subprocess.check_output([sys.executable, "-c", code], env={**os.environ, **nodes}, text=True, timeout=60)
+    env = {**os.environ, "FLASHSALE_THREADS": "16"}
+    told = subprocess.check_output([sys.executable, "-c", code], env=env, text=True, timeout=60)
     connections, timeout, has_grpc = told.split()
-    assert int(connections) == 1000 - 3 * (16 + 1) - 128  # at each node one for each thread, and one more
+    assert int(connections) == 1000 - (16 + 1) - 128  # one for each thread, and one more
     assert timeout == "0"  # or the master would kill a worker that was frozen, with its purchases
     assert has_grpc == "False"  # it does not survive a fork

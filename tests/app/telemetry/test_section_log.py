@@ -25,7 +25,7 @@ from app.telemetry.section_log import SectionLog
 from tests.support.shops import WAYS, buy
 
 REPOSITORY = Path(__file__).parents[3]
-IN_ONE_SCRIPT = {"redis-lua", "etcd-batch", "etcd-sharded"}  # what they read does not leave Redis
+IN_ONE_SCRIPT = {"redis-lua", "etcd-batch"}  # what they read does not leave Redis
 
 
 def bought(make: Callable[..., Flask], log: Path, way: str) -> LoggedSection:

@@ -33,7 +33,7 @@ def test_the_schemas_are_those_of_the_classes() -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_section_log_fits_its_schema(make: Callable[..., Flask], sale: Sale, tmp_path: Path, way: str) -> None:
-    """Every line of a purchase, and of moving items to a shard, under every guard and every lab's way of selling."""
+    """Every line of a purchase, under every guard and every lab's way of selling."""
     assert buy(make(section_log=tmp_path), way)["outcome"] == "sold"
     lines: list[dict[str, Any]] = [
         json.loads(line)

@@ -14,7 +14,7 @@ from app.contract.orders import Order
 from loadtest.ports import free_port
 from loadtest.results.entry import Entry
 from loadtest.results.record import Sample
-from loadtest.shop_client.ledgers import connect
+from loadtest.shop_client.ledger import connect
 from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import SaleError
 from loadtest.stack.servers import Redis
@@ -36,32 +36,19 @@ def sale(redis_server: Redis, stock: Any) -> Iterator[SaleClient]:
         yield client
 
 
-def put(stock: Any, prefix: str, *, left: int, orders: Sequence[Order] = (), **counters: int) -> None:
-    """Have a place contain this."""
-    stock.mset({prefix + "stock": left, prefix + "generation": 1} | {prefix + key: n for key, n in counters.items()})
+def put(stock: Any, *, left: int, orders: Sequence[Order] = ()) -> None:
+    """Have the sale contain this."""
+    stock.mset({"sale:{t}:stock": left, "sale:{t}:generation": 1})
     for order in orders:
-        stock.rpush(prefix + "orders", json.dumps(asdict(order)))
+        stock.rpush("sale:{t}:orders", json.dumps(asdict(order)))
 
 
-def test_all_ledgers_are_read(sale: SaleClient, stock: Any) -> None:
-    """Those of all places that the sale has noted, each in the order of writing; what is on its way is left."""
-    orders = [Order(f"order-{number}", f"buyer-{number}", "shop", "etcd", number, 2) for number in range(4)]
-    put(stock, "sale:{t}:", left=7, orders=orders[:2])
-    for name, generation, items in (("a", 1, {"sent": 6}), ("b", 1, {"arrived": 4}), ("old", 0, {"sent": 50})):
-        put(stock, f"sale:{{t}}:{name}:", left=8, orders=orders[2:3] if name == "a" else (), **items)
-        stock.hset("sale:{t}:places", f"sale:{{t}}:{name}:", generation)
-    ledgers = ["sale:{t}:orders", "sale:{t}:orders", "sale:{t}:a:orders"]
-    entries = [Entry(**vars(order), ledger=ledger) for order, ledger in zip(orders[:3], ledgers, strict=True)]
-    assert sale.ledger() == (entries, 7 + 8 + 8 + 6 - 4)
-    assert sale.sample(1.0) == Sample(1.0, 25, 3, None, None)
-
-
-def test_a_place_that_has_lost_its_data_gives_no_ledger(sale: SaleClient, stock: Any) -> None:
-    """What was sold there is not known, so nothing can be judged."""
-    put(stock, "sale:{t}:", left=7)
-    stock.hset("sale:{t}:places", "sale:{t}:a:", 1)
-    with pytest.raises(SaleError, match="a part of the sale has lost its data: reset it"):
-        sale.ledger()
+def test_the_ledger_is_read_with_the_counter(sale: SaleClient, stock: Any) -> None:
+    """The orders are in the order of writing; a sample has their number alone."""
+    orders = [Order(f"order-{number}", f"buyer-{number}", "shop", "etcd", number, 2) for number in range(2)]
+    put(stock, left=7, orders=orders)
+    assert sale.ledger() == ([Entry(**vars(order)) for order in orders], 7)
+    assert sale.sample(1.0) == Sample(1.0, 7, 2, None, None)
 
 
 def test_no_sale_is_told_from_an_empty_one(sale: SaleClient, stock: Any) -> None:
@@ -69,7 +56,7 @@ def test_no_sale_is_told_from_an_empty_one(sale: SaleClient, stock: Any) -> None
     with pytest.raises(SaleError, match="There is no such sale in Redis"):
         sale.ledger()
     assert sale.sample(1.0) == Sample(1.0, None, 0, None, None)
-    put(stock, "sale:{t}:", left=0)
+    put(stock, left=0)
     assert sale.ledger() == ([], 0)
 
 

@@ -61,14 +61,6 @@ def test_a_trap_keeps_one_request_back(proxy: Proxy, echo: Echo) -> None:
         assert trapped.recv(100) == b"too late"
 
 
-def test_ports_of_a_cluster_lead_back_to_the_proxies(proxy: Proxy) -> None:
-    """As CLUSTER SLOTS and MOVED name them; other numbers and addresses stay, and so do requests."""
-    proxy.ports = {7001: 17001}
-    with dial(proxy) as connection:
-        answer = b":7001\r\n:7002\r\n-MOVED 5 127.0.0.1:7001\r\n:70011\r\n"
-        assert ask(connection, answer) == b":17001\r\n:7002\r\n-MOVED 5 127.0.0.1:17001\r\n:70011\r\n"
-
-
 def test_a_forgotten_connection_stays_silent(proxy: Proxy) -> None:
     """Old connections are dead and do not know it; new ones work."""
     with dial(proxy) as old:

@@ -15,11 +15,9 @@ from app.board.sources.ledger import LedgerReader
 from app.config.settings import Settings
 from app.contract import section_log
 from app.contract.orders import Order
-from app.contract.places import PlaceKeys
 from app.contract.section_log import SectionTail
 from app.sales.purchase import Purchase, Section
 from app.sales.redis_client import connect
-from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
 from app.sales.snapshot import SaleSnapshot
 from app.sales.stock import Stock
@@ -126,33 +124,3 @@ def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: p
     }
     append(path, *({**leave, "order": order} for order in "abc"))
     assert [each.order for each in tail.poll()] == ["b", "c"]
-
-
-def test_further_places_are_read_with_the_own_one(reader: LedgerReader, sale: Sale) -> None:
-    """Orders of all ledgers, each once; what is on its way is left; also after a reset, unknown to the place."""
-    place = PlaceKeys(f"{sale.keys.prefix}other:")
-    sale.client.mset({place.generation: sale.generation, place.stock: 3, place.arrived: 4, sale.keys.stock: 5})
-    sale.client.set(place.sent, 2)
-    assert read(reader).snapshot == SaleSnapshot(initial=10, stock=5, lucky=0, orders=0)
-    sale.client.hset(sale.keys.places, place.prefix, sale.generation)
-    sale.client.rpush(place.orders, Order("1", "ada", "shop-a").encode())
-    first = read(reader)
-    assert (sellers(first.new), first.snapshot) == (["shop-a"], SaleSnapshot(initial=10, stock=6, lucky=0, orders=1))
-    sale.client.rpush(place.orders, Order("2", "bob", "shop-b").encode())
-    for initial in (6, 5):
-        sale.reset(initial)
-    after = read(reader)
-    assert after.ended is not None
-    assert sellers(after.ended.new) == ["shop-b"]
-    assert after.ended.snapshot == SaleSnapshot(initial=10, stock=6, lucky=0, orders=2)
-    assert after.snapshot == SaleSnapshot(initial=5, stock=5, lucky=0, orders=0)
-
-
-def test_a_place_that_the_sale_has_noted_and_that_is_not_there_is_lost(reader: LedgerReader, sale: Sale) -> None:
-    """Whoever adds up the places says so, until a reset: what was sold there is not known."""
-    sale.client.hset(sale.keys.places, f"{sale.keys.prefix}other:", sale.generation)
-    for look in (reader.read, sale.snapshot):
-        with pytest.raises(SaleLost):
-            look()
-    sale.reset(1)
-    assert read(reader).snapshot == sale.snapshot() == SaleSnapshot(initial=1, stock=1, lucky=0, orders=0)

@@ -1,1 +1,0 @@
-"""The stock of an item on several shards, the transfers that move items between them, and Redis as a cluster."""

@@ -1,1 +1,0 @@
-"""The guards of this lab."""

@@ -320,14 +320,12 @@ def test_a_group_is_exact_but_for_what_has_to_break(
 
 
 def test_what_is_expected_is_part_of_the_scenario() -> None:
-    """An exact guard is exact in every scenario but two; --help says what each is, in their order."""
+    """An exact guard is exact in every scenario but one; --help says what each is, in their order."""
     shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
     listed = [shown.index(f" {name} {scenario.summary}") for name, scenario in scenarios().items()]
     assert listed == sorted(listed)
     for name, scenario in scenarios().items():
-        assert (scenario.fenced is Expected.EXACT) == (name not in ("opening-twice", "failover-lossy")), (
-            "no guard can help if Redis sells twice"
-        )
+        assert (scenario.fenced is Expected.EXACT) == (name != "opening-twice")
     breaking = {name for name, each in scenarios().items() if each.unfenced is Expected.BREAKS is not each.fenced}
     assert breaking == {"pause-holder", "delayed-write"}
     checked = {name for name in breaking if scenarios()[name].expected("etcd-checked") is Expected.BREAKS}
@@ -335,11 +333,10 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
 
 
 def test_a_scenario_takes_the_guards_that_suit_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A holder needs a guard whose buyers think inside a lock; some are made for one guard; the rest takes any."""
+    """A holder needs a guard with a lock; some are made for one guard; the rest takes any."""
     asked = ["etcd", "etcd-batch"]
     holder, random = (scenarios()[name] for name in ("kill-holder", "random"))
-    monkeypatch.setattr(holder, "without", ("etcd-batch",))
-    assert (holder.suitable(asked), holder.suitable(asked[1:]), random.suitable(asked)) == (asked[:1], [], asked)
+    assert holder.suitable(asked) == random.suitable(asked) == asked
     assert (holder.suitable(LOCKLESS), random.suitable(LOCKLESS)) == ([], LOCKLESS)
     monkeypatch.setattr(holder, "only", ("redis-lua",))
     assert holder.suitable(asked) == ("redis-lua",)

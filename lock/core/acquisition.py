@@ -156,7 +156,7 @@ class Acquisition:
 
     def leave(self, now: float) -> None:
         """It is over: no key and no hold is left behind."""
-        self.core.leave(self.ticket, now)
+        self.core.endings.leave(self.ticket, now)
 
     def holder(self) -> KeyValue | None:
         """The key that holds, as far as is known."""

@@ -16,6 +16,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
 from typing import Any
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
@@ -97,7 +98,7 @@ class Cohort(Observer):
     def wake_first(self) -> None:
         """The first in line may have something to do."""
         if self.waits and self.turn is None:
-            self.core.changes.append(self.waits[0])
+            self.core.outbox.changes.append(self.waits[0])
 
     def end(self, turn: CohortTurn, now: float) -> Ticket | None:
         """The turn is over: the ticket to release, None where the hold goes on. `NotHeld` where it was over before."""
@@ -112,7 +113,7 @@ class Cohort(Observer):
             is_spent = self._taken >= self._bounds.batch or now >= self.slice_ends
             if self.waits and not (self.is_contended and is_spent):
                 ticket.loss = None  # what comes now is not the loss of this turn
-                self.core.changes.append(self.waits[0])
+                self.core.outbox.changes.append(self.waits[0])
                 self._start(self.waits.popleft(), ticket)
                 return None
             if is_alone:
@@ -126,7 +127,7 @@ class Cohort(Observer):
         if self.turn is turn:
             ticket = self.end(turn, now)
             if ticket is not None:
-                self.core.leave(ticket, now)
+                self.core.endings.leave(ticket, now)
             return
         if turn in self.waits:
             self.waits.remove(turn)
@@ -140,7 +141,7 @@ class Cohort(Observer):
     def _end_waits(self, failure: LockError) -> None:
         for turn in self.waits:
             turn.failure = failure
-        self.core.changes += self.waits
+        self.core.outbox.changes += self.waits
         self.waits.clear()
 
     def lose(self, failure: LockError) -> None:
@@ -190,14 +191,14 @@ class Cohort(Observer):
     def stop_lingering(self, now: float) -> None:
         """A hold that nobody uses ends."""
         ticket = self._stop_lingering()
-        self.core.leave(ticket, now)
+        self.core.endings.leave(ticket, now)
         self._give_up()
 
     def _linger(self, ticket: Ticket, now: float) -> None:
         self._lingering, ticket.queue.observers[self] = ticket, None
         self._lingers_until = min(now + self._bounds.linger, self._ends)
         if self._lingers_until < self._due:
-            self._due, self.core.is_early = self._lingers_until, True
+            self._due, self.core.outbox.is_early = self._lingers_until, True
 
     def _take_lingering(self, turn: CohortTurn, now: float) -> bool:
         if now >= self._lingers_until or now >= self.core.deadline:
@@ -258,6 +259,15 @@ class Cohort(Observer):
             self.core.observers.pop(self, None)
 
 
+class TurnState(Enum):
+    """Where a caller's wait for a turn stands; a turn that has come is one with a ticket."""
+
+    NEW = "its driver has not asked for a step yet"
+    IN_LINE = "it waits in line, or it is its turn"
+    SENDING = "its driver sends, and answers before the next step"
+    OVER = "the wait has ended, or the turn has"
+
+
 @dataclass(eq=False)
 class CohortTurn:
     """One caller's wait for a turn, and the turn; a driver drives it as an `Acquisition`."""
@@ -275,9 +285,7 @@ class CohortTurn:
     ticket: Ticket | None = field(default=None, init=False)  # of the hold, once it is its turn
     failure: LockError | None = field(default=None, init=False)  # why it waits no more
     wake: Callable[[], object] | None = field(default=None, init=False)  # as that of a ticket
-    _is_in: bool = field(default=False, init=False)
-    _is_over: bool = field(default=False, init=False)
-    _is_sending: bool = field(default=False, init=False)  # by its driver, which answers before the next step
+    _state: TurnState = field(default=TurnState.NEW, init=False)
     _sent_for: Acquisition | None = field(default=None, init=False)  # on whose behalf, if not on its own
     _ttl: int | None = field(default=None, init=False)
     _wanted_ttl: bool = field(default=False, init=False)
@@ -308,15 +316,15 @@ class CohortTurn:
             return None
         if self.failure is not None:
             raise type(self.failure)(str(self.failure))
-        if self._is_over:
+        if self._state is TurnState.OVER:
             return None
-        if self._is_sending:
+        if self._state is TurnState.SENDING:
             return Sleep(now + _SLEEP_S)
         soon, last = now + _SLEEP_S, max(self.deadline, self.since) + cohort.timeout
-        if not self._is_in:
-            self._is_in = True
+        if self._state is TurnState.NEW:
+            self._state = TurnState.IN_LINE
             if self.tries and (cohort.turn is not None or cohort.waits):
-                self._is_over = True
+                self._state = TurnState.OVER
                 if self.explains:
                     taken = LockTimeout(f"lock {self.name!r} is not free: others of this process wait for it")
                     raise cohort.timed_out(now, None, now, taken)
@@ -327,7 +335,7 @@ class CohortTurn:
         if cohort.turn is None and cohort.waits[0] is self:
             step = cohort.step(self, now)
             if isinstance(step, Send):
-                self._is_sending, self._sent_for = True, cohort.acquisition
+                self._state, self._sent_for = TurnState.SENDING, cohort.acquisition
                 # It asks for all, but in its own time: another goes on.
                 return Send(step.request, min(step.timeout, max(last - now, FAREWELL_S)))
             if step is None:
@@ -342,7 +350,7 @@ class CohortTurn:
         return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
-        acquisition, self._sent_for, self._is_sending = self._sent_for, None, False
+        acquisition = self._take_sender()
         if acquisition is None:
             self._ttl = answer
         else:
@@ -350,7 +358,7 @@ class CohortTurn:
             self.cohort.wake_first()
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
-        acquisition, self._sent_for, self._is_sending = self._sent_for, None, False
+        acquisition = self._take_sender()
         if acquisition is not None:
             acquisition.failed(request, error, now)
             self.cohort.wake_first()
@@ -361,19 +369,19 @@ class CohortTurn:
 
     def cancel(self, failure: LockError, now: float) -> None:
         """It waits no more, unless its turn has come."""
-        if self.ticket is None and self.failure is None and not self._is_over:
+        if self.ticket is None and self.failure is None and self._state is not TurnState.OVER:
             self.failure = failure
-            self.cohort.core.changes.append(self)
+            self.cohort.core.outbox.changes.append(self)
             self.leave(now)
 
     def leave(self, now: float) -> None:
-        if not self._is_over:
-            self._is_over = True
+        if self._state is not TurnState.OVER:
+            self._state = TurnState.OVER
             self.cohort.leave(self, now)
 
     def end(self, now: float) -> Ticket | None:
         ticket = self.cohort.end(self, now)
-        self._is_over = True
+        self._state = TurnState.OVER
         return ticket
 
     def fence(self, now: float) -> None:
@@ -386,11 +394,18 @@ class CohortTurn:
         if self.cohort.turn is not self:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
 
+    def _take_sender(self) -> Acquisition | None:
+        """On whose behalf it has sent what is answered; None for its own."""
+        if self._state is TurnState.SENDING:
+            self._state = TurnState.IN_LINE
+        acquisition, self._sent_for = self._sent_for, None
+        return acquisition
+
     def _time_out(self, now: float) -> Send:
         acquisition = self.cohort.acquisition
         kv = None if acquisition is None else acquisition.holder()
         if kv is not None and kv.lease_id and not self._wanted_ttl:
-            self._wanted_ttl = self._is_sending = True
+            self._wanted_ttl, self._state = True, TurnState.SENDING
             return Send(TimeToLive(kv.lease_id), FAREWELL_S)
         late = EtcdUnavailable(f"lock {self.name!r}: no place in the queue in time ({now - self.since:.1f} s)")
         error = self.cohort.timed_out(now, self._ttl, self.since, late)

@@ -1,7 +1,7 @@
 """A session's state machine: who holds, who waits, what has to be sent, and when to look again.
 
 It has no thread, no socket and no clock: a driver tells it answers, events, losses and the time, sends what stands in
-`commands`, and wakes those whose tickets stand in `changes`. It is not thread-safe: the driver serialises the calls.
+`outbox`, and wakes those that stand there. It is not thread-safe: the driver serialises the calls.
 
 What makes a ticket a hold stands in `lock.core.grants`.
 
@@ -16,12 +16,15 @@ from typing import Any
 
 from lock.core.admission import Admission
 from lock.core.deletions import Deletions
+from lock.core.endings import Endings
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.messages import Command, Create, Delete, ListLease, ListQueues, ReadKeys, Renew, Request, Written
-from lock.core.queue import OVER, WAITING, KeyNames, Observer, Queue, Stage, Ticket, Waiter
+from lock.core.messages import Create, Delete, ListLease, ListQueues, ReadKeys, Request, Written
+from lock.core.outbox import Outbox
+from lock.core.queue import KeyNames, Observer, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
-from lock.errors import LockError, LockLost, NotHeld, SessionLost
+from lock.core.revisions import Revisions
+from lock.errors import LockError, NotHeld, SessionLost
 
 
 class Core:
@@ -33,19 +36,18 @@ class Core:
         self.deadline = sent + ttl  # until then the lease is surely ours: counted from the sending of a renewal
         self.failure: SessionLost | None = None  # why the session is over
         self.refusal: LockError | None = None  # why it waits for no lock any more; may be set ahead of `refuse`
-        self.revision = 0  # the highest that etcd has told
         self.tickets: dict[str, Ticket] = {}  # by key
         self.queues: dict[str, Queue] = {}  # by prefix
-        self.commands: list[Command] = []  # what the driver has to do, in this order; it empties the list
-        self.changes: list[Waiter] = []  # those that changed; likewise
         self.observers: dict[Observer, None] = {}
-        self.is_early = False  # `poll` has to be called sooner than it has said; the driver resets it
-        self.deletions = Deletions(self)
-        self.reconciler = Reconciler(self, sent)
-        self.grants = Grants(self)
+        self.outbox = outbox = Outbox()
+        self.revisions = revisions = Revisions(self.restored)
         self._owner = owner
-        self._key_names = KeyNames(lease_id)
-        self.following = Following(self, sent)
+        self._key_names = names = KeyNames(lease_id)
+        self.grants = Grants(outbox, revisions)
+        self.deletions = Deletions(outbox, revisions, self._gone)
+        self.endings = Endings(outbox, self.grants, self.deletions, names, self.tickets, self.queues)
+        self.following = Following(outbox, revisions, self.grants, self.endings, sent)
+        self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, ttl, sent)
         self._senders: dict[type, Any] = {
             Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip
@@ -86,7 +88,7 @@ class Core:
         for ticket in self.tickets.values():
             ticket.failure = ticket.failure or self.failure
             ticket.stage = Stage.RELEASED
-        self.changes += self.tickets.values()
+        self.outbox.changes += self.tickets.values()
         for observer in self.observers:
             observer.lose(self.failure)
         self.observers.clear()
@@ -99,7 +101,7 @@ class Core:
         """Cancel every wait, now and from now on, with this error; holds go on."""
         self.refusal = self.refusal or refusal
         for ticket in list(self.tickets.values()):
-            self.cancel(ticket, refusal, now)
+            self.endings.cancel(ticket, refusal, now)
         for observer in list(self.observers):
             observer.refuse(refusal, now)
 
@@ -120,7 +122,7 @@ class Core:
         slot, key = self._key_names.take(queue, folder, self.tickets)
         assert key not in self.tickets, f"{key} belongs to a living ticket"  # or two would hold by it
         # Whatever has happened to this name before was told before: its revision is at most the highest one known.
-        ticket = Ticket(queue, slot, key, rule, self.revision, owner)
+        ticket = Ticket(queue, slot, key, rule, self.revisions.highest, owner)
         queue.tickets[key] = self.tickets[key] = ticket
         if queue.view is not None:
             queue.view.follow(rule)
@@ -146,28 +148,32 @@ class Core:
         ticket.is_writing = False
         kv = answer.kv
         is_new = kv is not None and not answer.was_there  # then its revision is a later one
-        was_restored = self.observe_revision(answer.revision, ticket.floor + is_new, now)
+        was_restored = self.revisions.observe(answer.revision, ticket.floor + is_new, now)
         if ticket.stage is Stage.RELEASED:  # with the session
             return True
         if kv is None:  # the lock is not free, so nothing was written
             if ticket.stage is Stage.RELEASING:
                 self.deletions.add(ticket, now)
-            self.leave(ticket, now)
+            self.endings.leave(ticket, now)
             return True
         is_ours = ticket.in_doubt and kv.create_revision > ticket.floor and kv.lease_id == self.lease_id
         if answer.was_there and (was_restored or not is_ours):
             ticket.in_doubt = True
             self.reconciler.hurry(now)
-            self._drop(ticket)
+            self.endings.drop(ticket)
             return False
         if ticket.created is not None and ticket.created != kv.create_revision:
-            self.key_deleted(ticket, now)  # of a key that the watch has told, and whose second write this is
+            self.endings.key_deleted(ticket, now)  # of a key that the watch has told, and whose second write this is
         ticket.created = kv.create_revision
         if ticket.stage is Stage.RELEASING:
             self.deletions.add(ticket, now)
         elif ticket.stage is Stage.WRITING:
             ticket.stage = Stage.QUEUED
-            self.grants.place(ticket, answer, now)
+            conflict = self.grants.place(ticket, answer)
+            if conflict is not None:
+                self.endings.cancel(ticket, conflict, now)
+            elif ticket.stage is Stage.QUEUED and answer.keys is None and ticket.queue.lacks(ticket):
+                self.endings.key_deleted(ticket, now)
         return True
 
     def unwritten(self, ticket: Ticket, now: float) -> None:
@@ -198,7 +204,7 @@ class Core:
         self._check_held(ticket, now)
         ticket.is_fence = True
 
-    # From a hold, or a wait, to nothing
+    # From a hold, or a wait, to nothing: see `Endings`, too
 
     def release(self, ticket: Ticket, now: float, *, waits: bool = True) -> Delete | None:
         """The hold is over: the deletion that its driver sends now, with others that are due, and waits for.
@@ -217,47 +223,6 @@ class Core:
             return None
         return self.deletions.take(ticket)
 
-    def leave(self, ticket: Ticket, now: float) -> None:
-        """A wait is over, or a hold that is not released by its owner: the key is deleted soon.
-
-        Stages: WRITING, QUEUED, HELD; else nothing is done.
-        """
-        if ticket.stage in OVER:
-            return
-        ticket.stage = Stage.RELEASING
-        self.changes.append(ticket)
-        if not ticket.is_fence:
-            self.grants.hand_over(ticket)
-        if not ticket.is_writing:
-            self.deletions.add(ticket, now)
-
-    def cancel(self, ticket: Ticket, failure: LockError, now: float) -> None:
-        """It waits no more. Stages: WRITING, QUEUED; else nothing is done: a hold is never cancelled."""
-        if ticket.stage in WAITING:
-            self.fail(ticket, failure, now)
-
-    def fail(self, ticket: Ticket, failure: LockError, now: float) -> None:
-        """It waits or holds no more, and this is why. Stages: WRITING, QUEUED, HELD."""
-        ticket.failure = failure
-        self.leave(ticket, now)
-
-    def key_deleted(self, ticket: Ticket, now: float) -> None:
-        """Its key was deleted from elsewhere. Stages: WRITING, QUEUED, HELD; else nothing is done."""
-        if ticket.stage not in OVER:
-            failure = LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more")
-            self.fail(ticket, failure, now)
-            self.commands.append(Renew())  # a key that is gone may mean that the lease is
-
-    def gone(self, ticket: Ticket, *, was_there: bool) -> None:
-        """Its key was deleted, or never written. Stage: RELEASING; RELEASED knows it already."""
-        if ticket.stage is not Stage.RELEASING:
-            assert ticket.stage is Stage.RELEASED
-            return
-        ticket.was_there = was_there
-        if ticket.is_fence:
-            self.grants.hand_over(ticket)
-        self._drop(ticket)
-
     # Answers
 
     def answered(self, request: Request, answer: Any, now: float) -> None:
@@ -273,21 +238,9 @@ class Core:
         if isinstance(request, Delete):
             self.deletions.unanswered(request)
 
-    def observe_revision(self, revision: int, known: int, now: float) -> bool:
-        """A revision that an answer tells; whether it is lower than one that was known when it was asked for.
-
-        Only an etcd that was restored from a backup, or wiped, answers so: then what is known is not true any more.
-        """
-        if revision >= known:
-            self.revision = max(self.revision, revision)
-            return False
-        self.restored(now)
-        self.revision = revision
-        return True
-
     def restored(self, now: float) -> None:
         """etcd was restored from a backup, or another cluster answers: everything is compared with it."""
-        self.revision = 0
+        self.revisions.highest = 0
         for ticket in self.tickets.values():
             ticket.floor = ticket.granted_at = 0
         self.following.restored(now)
@@ -309,22 +262,10 @@ class Core:
             times.append(self.following.due)
         return min(times)
 
+    def _gone(self, ticket: Ticket, *, was_there: bool) -> None:
+        self.endings.gone(ticket, was_there=was_there)
+
     def _check_held(self, ticket: Ticket, now: float) -> None:
         self.check(ticket, now)
         if ticket.stage is not Stage.HELD:
             raise NotHeld(f"key {ticket.key!r} is not held: it was given up before")
-
-    def _drop(self, ticket: Ticket) -> None:
-        ticket.stage = Stage.RELEASED
-        self.changes.append(ticket)
-        del self.tickets[ticket.key]
-        ticket.queue.give_back(ticket)
-        if ticket.in_doubt:
-            self._key_names.burn(ticket)
-            self.reconciler.remember(ticket)
-        self.forget(ticket.queue)
-
-    def forget(self, queue: Queue) -> None:
-        """There may be nothing more to remember of a queue."""
-        if not queue.tickets and queue.view is None:
-            del self.queues[queue.prefix]

@@ -9,18 +9,15 @@ comparison of the create revision, a late repetition of an old release could fre
 in doubt is deleted whatever its revision, for its name is never used again.
 """
 
-from __future__ import annotations
-
 import logging
 import math
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from lock.core.messages import MOST, Delete, Deleted
+from lock.core.outbox import Outbox
 from lock.core.queue import Stage, Ticket
+from lock.core.revisions import Revisions
 from lock.errors import EtcdError, EtcdUnavailable
-
-if TYPE_CHECKING:
-    from lock.core.core import Core
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +27,19 @@ _RETRY_S = (0.05, 0.1, 0.2, 0.5)
 Key = tuple[str, int | None]
 
 
+class Gone(Protocol):
+    """Is told that the key of a ticket is deleted, or was never written."""
+
+    def __call__(self, ticket: Ticket, *, was_there: bool) -> object: ...
+
+
 class Deletions:
     """What is to be deleted, by key and create revision."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, outbox: Outbox, revisions: Revisions, gone: Gone) -> None:
+        self._outbox = outbox
+        self._revisions = revisions
+        self._gone = gone
         self._waiting: dict[Key, Ticket | None] = {}
         self._due = math.inf
         self._sent: Delete | None = None
@@ -45,7 +50,7 @@ class Deletions:
     def add(self, ticket: Ticket, now: float, *, may_wait: bool = False) -> None:
         """Have the ticket's key deleted, if it was or may have been written; `may_wait`: in company."""
         if ticket.created is None and not ticket.in_doubt:
-            self._core.gone(ticket, was_there=True)
+            self._gone(ticket, was_there=True)
             return
         self._wait(_key(ticket), ticket, now + _COMPANY_S if may_wait else now)
 
@@ -66,11 +71,11 @@ class Deletions:
         if now < self._due:
             return self._due
         self._sent = self._take()
-        self._core.commands.append(self._sent)
+        self._outbox.commands.append(self._sent)
         return math.inf
 
     def answered(self, request: Delete, answer: Deleted, now: float) -> None:
-        self._core.observe_revision(answer.revision, request.known, now)
+        self._revisions.observe(answer.revision, request.known, now)
         self._failures, self.is_reported = 0, False
         self._returned(request)
         for ticket, was_there in zip(request.tickets, answer.there, strict=True):
@@ -78,10 +83,10 @@ class Deletions:
                 is_released = was_there or ticket.deletion_in_doubt
                 if ticket.is_unattended and not is_released:
                     logger.warning("key %s was gone before it was released: the lock was lost unnoticed", ticket.key)
-                self._core.gone(ticket, was_there=is_released)
+                self._gone(ticket, was_there=is_released)
         if self._waiting:
             self._due = min(self._due, now)
-            self._core.is_early = True
+            self._outbox.is_early = True
 
     def failed(self, request: Delete, error: EtcdError, now: float) -> None:
         """They are tried again, one by one where etcd refuses them together."""
@@ -98,7 +103,7 @@ class Deletions:
                 continue  # a stray is found again
             if ticket.stage is Stage.RELEASING:
                 self._waiting[key] = ticket
-        self._core.is_early = True
+        self._outbox.is_early = True
 
     def unanswered(self, request: Delete) -> None:
         """One of the endpoints that were asked did not answer: it may have deleted the keys, or may do it yet."""
@@ -111,14 +116,14 @@ class Deletions:
         self._waiting[key] = ticket
         if due < self._due:
             self._due = due
-            self._core.is_early = self._core.is_early or self._sent is None
+            self._outbox.is_early |= self._sent is None
 
     def _take(self) -> Delete:
         keys = tuple(self._waiting)[: self._group]
         tickets = tuple(self._waiting.pop(key) for key in keys)
         if not self._waiting:
             self._due = math.inf
-        return Delete(keys, tickets, self._core.revision)
+        return Delete(keys, tickets, self._revisions.highest)
 
     def _returned(self, request: Delete) -> None:
         if self._sent is request:

@@ -31,7 +31,7 @@ class Expiry(Observer):
                 self._entries = [entry for entry in self._entries if entry[2].stage is Stage.HELD]
                 heapq.heapify(self._entries)
             heapq.heappush(self._entries, (at, next(self._numbers), ticket, reason))
-            self._core.is_early = self._core.is_early or self._entries[0][0] == at
+            self._core.outbox.is_early |= self._entries[0][0] == at
         return at
 
     def poll(self, now: float) -> float:
@@ -42,5 +42,5 @@ class Expiry(Observer):
                 return at
             heapq.heappop(self._entries)
             if ticket.stage is Stage.HELD:
-                self._core.fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
+                self._core.endings.fail(ticket, HoldExpired(f"{reason}: key {ticket.key!r} is given up"), now)
         return math.inf

@@ -1,17 +1,15 @@
 """The queues that a session follows: watched, listed, audited and left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from lock.core.endings import Endings
+from lock.core.grants import Grants
 from lock.core.messages import Follow, ListQueues, Unfollow
+from lock.core.outbox import Outbox
 from lock.core.queue import Queue, Stage, Ticket
+from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
 from lock.model import Event, Snapshot
-
-if TYPE_CHECKING:
-    from lock.core.core import Core
 
 AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters
 IDLE_QUEUES = 64  # how many such queues are followed at most
@@ -25,13 +23,16 @@ class Following:
 
     idle_s = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
 
-    def __init__(self, core: Core, now: float) -> None:
-        self._core = core
+    def __init__(self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, now: float) -> None:
+        self._outbox = outbox
+        self._revisions = revisions
+        self._grants = grants
+        self._endings = endings
         self.followed: dict[str, Queue] = {}  # by prefix
         self.due = now  # when `look` has to be called again
 
     def clear(self) -> None:
-        self._core.commands += map(Unfollow, self.followed)
+        self._outbox.commands += map(Unfollow, self.followed)
         self.followed.clear()
 
     def restored(self, now: float) -> None:
@@ -45,7 +46,7 @@ class Following:
             queue.trouble = str(error)
             if isinstance(error, EtcdUnavailable):
                 if queue.is_watched:
-                    queue.wants_list = self._core.is_early = True
+                    queue.wants_list = self._outbox.is_early = True
                     queue.failures += 1
                     self.due = min(self.due, now + self._pause(queue))
             elif len(request.prefixes) > 1:  # one of them is refused
@@ -66,18 +67,18 @@ class Following:
         elif not update:
             queue.watching()
             self.due = min(self.due, now)
-            self._core.is_early = True
+            self._outbox.is_early = True
         elif queue.apply(update):
             self._settle(queue, [queue.tickets[kv.key] for _, kv in update if kv.key in queue.tickets], now)
 
     def join(self, queue: Queue, now: float) -> None:
         """Follow the queue, in which there is a ticket, from now on."""
-        assert self._core.queues.get(queue.prefix) is queue
+        assert self._endings.queues.get(queue.prefix) is queue
         queue.used_at = now
         if queue.view is None:
             self.followed[queue.prefix] = queue
             queue.follow(now)
-            self._core.commands.append(Follow(queue.prefix))
+            self._outbox.commands.append(Follow(queue.prefix))
 
     def look(self, now: float) -> None:
         """List the queues that have to be, audit and leave others."""
@@ -92,7 +93,7 @@ class Following:
                 idle.append(queue)
             if queue.has_missed():
                 self._break(queue, now)
-                self._core.commands += Unfollow(queue.prefix), Follow(queue.prefix)
+                self._outbox.commands += Unfollow(queue.prefix), Follow(queue.prefix)
         idle.sort(key=lambda queue: -queue.used_at)
         for place, queue in enumerate(idle):
             if now - queue.used_at > self.idle_s or place >= IDLE_QUEUES:
@@ -112,11 +113,11 @@ class Following:
             if queue is None or not queue.is_watched or queue.epoch is not epoch:
                 continue  # it was asked for before the watch that it should follow
             snapshot = lists[prefix]
-            self._core.observe_revision(snapshot.revision, request.known, now)
+            self._revisions.observe(snapshot.revision, request.known, now)
             queue.wants_list = False
             taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
             assert queue.view is not None
-            self._core.grants.advance(queue)
+            self._grants.advance(queue)
             # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
             overtaken = [
                 ticket for ticket in tickets
@@ -129,19 +130,19 @@ class Following:
 
     def _request_lists(self, queues: list[Queue]) -> None:
         prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
-        known = max(self._core.revision, *(queue.view.revision for queue in queues if queue.view is not None))
-        self._core.commands.append(ListQueues(prefixes, epochs, known))
+        known = max(self._revisions.highest, *(queue.view.revision for queue in queues if queue.view is not None))
+        self._outbox.commands.append(ListQueues(prefixes, epochs, known))
 
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
-        self._core.grants.advance(queue)
+        self._grants.advance(queue)
         queue.changed(now)
         self._keys_deleted([ticket for ticket in tickets if queue.lacks(ticket)], now)
         assert queue.view is not None
         for rule, conflict in queue.view.conflicts().items():
             there = [t for t in queue.tickets.values() if t.rule == rule and queue.view.create_revision(t.key)]
             for ticket in there:
-                self._core.cancel(ticket, AdmissionConflict(conflict), now)
+                self._endings.cancel(ticket, AdmissionConflict(conflict), now)
 
     def _break(self, queue: Queue, now: float) -> None:
         queue.broken()
@@ -150,7 +151,7 @@ class Following:
     def _deny(self, queue: Queue, error: LockError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""
         for ticket in list(queue.tickets.values()):
-            self._core.cancel(ticket, type(error)(str(error)), now)
+            self._endings.cancel(ticket, type(error)(str(error)), now)
         self._break(queue, now)
         self.unfollow(queue)
 
@@ -161,9 +162,9 @@ class Following:
     def unfollow(self, queue: Queue) -> None:
         self.followed.pop(queue.prefix, None)
         queue.view = None
-        self._core.commands.append(Unfollow(queue.prefix))
-        self._core.forget(queue)
+        self._outbox.commands.append(Unfollow(queue.prefix))
+        self._endings.forget(queue)
 
     def _keys_deleted(self, tickets: Iterable[Ticket], now: float) -> None:
         for ticket in tickets:
-            self._core.key_deleted(ticket, now)
+            self._endings.key_deleted(ticket, now)

@@ -6,44 +6,41 @@ and (3) stands in `lock.core.view`. A hold that ends is handed to the next ticke
 deleted, where the view has been listed and shows that key: while it is there, no other process has its turn.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from lock.core.admission import Frontier
 from lock.core.messages import Written
+from lock.core.outbox import Outbox
 from lock.core.queue import WAITING, Queue, Stage, Ticket
-from lock.errors import AdmissionConflict
+from lock.core.revisions import Revisions
+from lock.errors import AdmissionConflict, LockError
 from lock.model import KeyValue
-
-if TYPE_CHECKING:
-    from lock.core.core import Core
 
 
 class Grants:
     """Grants tickets their turn; each only once, whatever is told late or twice."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, outbox: Outbox, revisions: Revisions) -> None:
+        self._outbox = outbox
+        self._revisions = revisions
 
-    def place(self, ticket: Ticket, answer: Written, now: float) -> None:
-        """Its key stands in the queue, by this answer to its write. Stage: QUEUED, since this answer."""
+    def place(self, ticket: Ticket, answer: Written) -> LockError | None:
+        """Its key stands in the queue, by this answer to its write; why it cannot wait there.
+
+        Stage: QUEUED, since this answer.
+        """
         if answer.number == 1:
             self.grant(ticket, ticket.created)
-        elif answer.keys is not None:
-            self._judge(ticket, answer.keys, now)
-        elif ticket.queue.lacks(ticket):
-            self._core.key_deleted(ticket, now)
+        return None if answer.number == 1 or answer.keys is None else self._judge(ticket, answer.keys)
 
-    def _judge(self, ticket: Ticket, keys: list[KeyValue], now: float) -> None:
+    def _judge(self, ticket: Ticket, keys: list[KeyValue]) -> LockError | None:
         """By a list of the step that has written its key, or found it."""
         conflict = ticket.rule.conflict(keys[0])
         frontier = Frontier(ticket.rule, keys)
         frontier.advance()
         if conflict is not None:
-            self._core.cancel(ticket, AdmissionConflict(conflict), now)
-        elif frontier.holds(ticket.key):
+            return AdmissionConflict(conflict)
+        if frontier.holds(ticket.key):
             self.grant(ticket, ticket.created)
+        return None
 
     def advance(self, queue: Queue) -> list[str]:
         """Grant the tickets of those who hold from now on by the view; all keys that do."""
@@ -83,6 +80,6 @@ class Grants:
             return
         view = ticket.queue.view
         ticket.created = token
-        ticket.granted_at = max(self._core.revision, 0 if view is None else view.revision)
+        ticket.granted_at = max(self._revisions.highest, 0 if view is None else view.revision)
         ticket.stage = Stage.HELD
-        self._core.changes.append(ticket)
+        self._outbox.changes.append(ticket)

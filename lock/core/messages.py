@@ -7,7 +7,7 @@ an etcd that was restored from a backup.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from lock.model import KeyValue
 
@@ -122,6 +122,23 @@ class Unfollow(NamedTuple):
 
 class Renew(NamedTuple):
     """Renew the lease now: there is a sign that it may be gone."""
+
+
+class Sender(Protocol):
+    """A part of the core that has sent a request, and is told what comes of it."""
+
+    def answered(self, request: Any, answer: Any, now: float) -> None: ...
+
+    def failed(self, request: Any, error: Any, now: float) -> None: ...
+
+    def unanswered(self, request: Any) -> None:
+        """One of the endpoints did not answer: it may do the request yet."""
+
+
+class Timed(Protocol):
+    """What a driver calls with the time, such as a method of the core."""
+
+    def __call__(self, *, now: float) -> Any: ...
 
 
 Request = Create | CreateAll | Delete | ListQueues | ReadKeys | ListLease | TimeToLive

@@ -28,7 +28,7 @@ class Contention(Notice):
     def look(self, queue: Queue, now: float) -> None:
         is_contended = self._core.contended(self._ticket, now)
         if is_contended:
-            self._core.changes.append(self)
+            self._core.outbox.changes.append(self)
         if is_contended or self._ticket.stage is not Stage.HELD:
             queue.observers.pop(self, None)
 
@@ -40,7 +40,7 @@ class Trouble(Notice):
 
     def begin(self, now: float) -> None:
         self._core.observers[self] = None
-        self._core.is_early = True
+        self._core.outbox.is_early = True
 
     def poll(self, now: float) -> float:
         core = self._core
@@ -50,5 +50,5 @@ class Trouble(Notice):
             return due
         if not self._is_overdue:
             self._is_overdue = True
-            core.changes.append(self)
+            core.outbox.changes.append(self)
         return now + core.ttl * _AGAIN

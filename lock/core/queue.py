@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from enum import Enum
@@ -28,6 +29,7 @@ class Stage(Enum):
     RELEASED = "its key is deleted, or was never written"
 
 
+_REMEMBERED = 1000  # keys in doubt
 WAITING = (Stage.WRITING, Stage.QUEUED)
 OVER = (Stage.RELEASING, Stage.RELEASED)
 
@@ -76,7 +78,7 @@ class Ticket:
 
 
 class Waiter(Protocol):
-    """What a driver wakes when it stands in `Core.changes`."""
+    """What a driver wakes when it stands in `Outbox.changes`."""
 
     wake: Callable[[], object] | None
 
@@ -243,7 +245,9 @@ class KeyNames:
     """Names keys for the tickets of one lease: ``NAME/[FOLDER]LEASE-NUMBER``, the lowest number that is free."""
 
     def __init__(self, lease_id: int) -> None:
-        self._lease_id = lease_id
+        self.lease_id = lease_id
+        self.doubtful: dict[str, None] = {}  # keys without a ticket that may still be written: the last ones
+        self._named = re.compile(f"{lease_id:x}-[0-9a-f]+")
         self._burnt: dict[str, int] = {}  # the highest number in doubt by folder, which several names may share
 
     def take(self, queue: Queue, folder: str, taken: Container[str]) -> tuple[int, str]:
@@ -254,7 +258,7 @@ class KeyNames:
         path = f"{queue.prefix}{folder}"
         while True:
             slot = queue.take_slot(self._burnt.get(path, 0))
-            key = f"{path}{self._lease_id:x}-{slot:x}"
+            key = f"{path}{self.lease_id:x}-{slot:x}"
             if key not in taken:
                 return slot, key
 
@@ -262,3 +266,10 @@ class KeyNames:
         """Its key may still be written, so no ticket of any name is given it again."""
         path = ticket.key[: ticket.key.rindex("/") + 1]
         self._burnt[path] = max(self._burnt.get(path, 0), ticket.slot)
+        self.doubtful[ticket.key] = None
+        while len(self.doubtful) > _REMEMBERED:
+            del self.doubtful[next(iter(self.doubtful))]
+
+    def has_named(self, key: str) -> bool:
+        """Whether it is a key of this session's tickets, of now or before."""
+        return self._named.fullmatch(key.rpartition("/")[2]) is not None

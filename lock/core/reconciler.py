@@ -13,58 +13,53 @@ etcd that was restored from a backup.
 A holder so learns within two seconds that its key was deleted by hand.
 """
 
-from __future__ import annotations
-
 import logging
 import math
-import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from lock.core.deletions import Deletions
+from lock.core.endings import Endings
 from lock.core.messages import Found, LeaseKeys, ListLease, ReadKeys, Renew
-from lock.core.queue import Stage, Ticket
+from lock.core.outbox import Outbox
+from lock.core.queue import KeyNames, Stage, Ticket
+from lock.core.revisions import Revisions
 from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
-
-if TYPE_CHECKING:
-    from lock.core.core import Core
 
 logger = logging.getLogger(__name__)
 
 _PERIOD_S = 2.0
 _HURRY_S = 0.25  # the least time between two looks
 _READS = 100  # keys in one step
-_REMEMBERED = 1000  # names in doubt that are read where the list is denied
 
 
 class Reconciler:
     """Looks now and then, one look at a time."""
 
-    def __init__(self, core: Core, now: float) -> None:
-        self._core = core
-        self._period = min(core.ttl / 3, _PERIOD_S)
+    def __init__(
+        self, outbox: Outbox, revisions: Revisions, endings: Endings, deletions: Deletions, names: KeyNames,
+        ttl: int, now: float,
+    ) -> None:  # fmt: skip
+        self._outbox = outbox
+        self._revisions = revisions
+        self._endings = endings
+        self._deletions = deletions
+        self._names = names
+        self._period = min(ttl / 3, _PERIOD_S)
         self._due = now + self._period
         self._began = now
         self._open: list[ListLease | ReadKeys] = []  # those of this look that were not answered
-        self._named = re.compile(f"{core.lease_id:x}-[0-9a-f]+")
         self._is_denied = False
         self._reads_all = False
-        self._doubtful: dict[str, None] = {}
 
     def hurry(self, now: float) -> None:
         """Something is in doubt: look soon."""
         self._due = min(self._due, max(now, self._began + _HURRY_S))
-        self._core.is_early = True
+        self._outbox.is_early = True
 
     def read_all(self, now: float) -> None:
         """etcd was restored: a key of the same name may be another one, so every ticket is read."""
         self._reads_all = True
         self.hurry(now)
-
-    def remember(self, ticket: Ticket) -> None:
-        """The key of a ticket that is gone may still be written."""
-        self._doubtful[ticket.key] = None
-        while len(self._doubtful) > _REMEMBERED:
-            del self._doubtful[next(iter(self._doubtful))]
 
     def poll(self, now: float) -> float:
         """Order a look if it is due; when to look again, if no answer comes before."""
@@ -74,9 +69,9 @@ class Reconciler:
             return self._due
         self._leave_abandoned(now)
         self._began, self._due = now, now + self._period
-        tickets = dict(self._core.tickets)
+        tickets = dict(self._endings.tickets)
         if self._is_denied:
-            self._read(tickets.values(), self._doubtful)
+            self._read(tickets.values(), self._names.doubtful)
         else:
             self._request(ListLease(tickets))
         return self._due
@@ -98,24 +93,21 @@ class Reconciler:
             self._is_denied = True
             self.hurry(now)
         elif not isinstance(error, EtcdUnavailable):
-            logger.warning("the keys of lease %x were not compared: %s", self._core.lease_id, error)
+            logger.warning("the keys of lease %x were not compared: %s", self._names.lease_id, error)
 
     def _leave_abandoned(self, now: float) -> None:
         """What waits for a ticket was interrupted where it could not say so."""
-        for ticket in list(self._core.tickets.values()):
+        for ticket in list(self._endings.tickets.values()):
             if ticket.waiter is not None and ticket.waiter() is None:
-                self._core.leave(ticket, now)
+                self._endings.leave(ticket, now)
 
     def _compare(self, tickets: Mapping[str, Ticket], answer: LeaseKeys) -> None:
-        core = self._core
         if answer.ttl < 0:  # which means no lease, not lost keys
-            core.commands.append(Renew())
+            self._outbox.commands.append(Renew())
             return
         there = set(answer.keys)
         strays = [
-            key
-            for key in sorted(there - tickets.keys() - core.tickets.keys())
-            if self._named.fullmatch(key.rpartition("/")[2])
+            key for key in sorted(there - tickets.keys() - self._endings.tickets.keys()) if self._names.has_named(key)
         ]
         missing = [ticket for key, ticket in tickets.items() if key not in there or ticket.in_doubt or self._reads_all]
         self._reads_all = False
@@ -127,23 +119,22 @@ class Reconciler:
         keys = list(wanted)
         for first in range(0, len(keys), _READS):
             some = {key: wanted[key] for key in keys[first : first + _READS]}
-            self._request(ReadKeys(some, self._core.revision))
+            self._request(ReadKeys(some, self._revisions.highest))
 
     def _take(self, request: ReadKeys, answer: Found, now: float) -> None:
-        core = self._core
-        core.observe_revision(answer.revision, request.known, now)
+        self._revisions.observe(answer.revision, request.known, now)
         for key, ticket in request.tickets.items():
             kv = answer.kvs.get(key)
             if ticket is not None:
                 if kv is None or kv.create_revision != ticket.created:
-                    core.key_deleted(ticket, now)
-            elif kv is not None and key not in core.tickets and kv.lease_id == core.lease_id:
+                    self._endings.key_deleted(ticket, now)
+            elif kv is not None and key not in self._endings.tickets and kv.lease_id == self._names.lease_id:
                 logger.warning("key %s belongs to no acquisition of this session: deleting it", key)
-                core.deletions.add_stray(key, kv.create_revision, now)
+                self._deletions.add_stray(key, kv.create_revision, now)
 
     def _close(self, request: ListLease | ReadKeys) -> None:
         self._open = [each for each in self._open if each is not request]  # equality would compare all tickets
 
     def _request(self, request: ListLease | ReadKeys) -> None:
         self._open.append(request)
-        self._core.commands.append(request)
+        self._outbox.commands.append(request)

@@ -87,8 +87,8 @@ class Turn(HeldKey):
             self._forget()
             self._engine.note(self._turn.leave)
 
-    def _fence(self, moment: float) -> None:
-        self._turn.fence(moment)
+    def _fence(self, now: float) -> None:
+        self._turn.fence(now)
 
     def _go_on(self) -> None:
         if self._mutex.together:
@@ -167,8 +167,8 @@ class CohortMutex(QueuedLock[Turn]):
             with lifted():
                 self._given_up.wait(max(self._cohort.slice_ends - now(), 0.0))
 
-    def _cancel(self, acquisition: Any, failure: LockCancelled, moment: float) -> None:
-        acquisition.cancel(failure, moment)
+    def _cancel(self, acquisition: Any, failure: LockCancelled, now: float) -> None:
+        acquisition.cancel(failure, now)
 
 
 def _pair(token: object) -> tuple[int, ...]:

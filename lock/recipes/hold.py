@@ -227,7 +227,7 @@ class HeldKey(Releasable):
         """Have the session release it, if it is not released; does not wait."""
         if not self.released:
             self._forget()
-            self._engine.note(partial(self._engine.core.leave, self._ticket))
+            self._engine.note(partial(self._engine.core.endings.leave, self._ticket))
 
     def _overwrite(self, value: bytes) -> None:
         """Give the key another value, again where another client has overwritten it meanwhile."""
@@ -242,8 +242,8 @@ class HeldKey(Releasable):
                 return
             kv = current._replace(lease_id=lease_id)  # others may have taken the lease from it, too
 
-    def _fence(self, moment: float) -> None:
-        self._engine.core.fence(self._ticket, moment)
+    def _fence(self, now: float) -> None:
+        self._engine.core.fence(self._ticket, now)
 
     def _release(self, owner: object, *, wait: bool = True) -> None:
         ticket = self._end(owner)

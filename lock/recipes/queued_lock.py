@@ -230,8 +230,8 @@ class QueuedLock(Acquirable[HoldT]):
             failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
             self._engine.note(partial(self._cancel, acquisition, failure))
 
-    def _cancel(self, acquisition: Acquisition, failure: LockCancelled, moment: float) -> None:
-        self._engine.core.cancel(acquisition.ticket, failure, moment)
+    def _cancel(self, acquisition: Acquisition, failure: LockCancelled, now: float) -> None:
+        self._engine.core.endings.cancel(acquisition.ticket, failure, now)
 
     def _queue(self, owner: object, until: float, cancel: CancelToken | None, **options: Any) -> HoldT | None:
         return self._finish_waiting(self._start(owner, until, **options), owner, cancel, self._held_by(owner))

@@ -46,8 +46,6 @@ from lock.session.worker import Worker
 
 logger = logging.getLogger(__name__)
 
-Sender = Any  # the part of the core that wants the answer: see `Engine.exchange`
-
 _TTL_S = 1.0  # for how long the answer about a holder's lease serves all that time out
 
 
@@ -69,7 +67,7 @@ class Engine:
         self.callbacks = CallbackThread()
         self._identities: dict[Declaration, str] = {}
         self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
-        self._notes: deque[Callable[[float], object]] = deque()
+        self._notes: deque[messages.Timed] = deque()
         calls = client.requests
         self._calls: dict[type, Callable[[Any], Call[Any]]] = {
             messages.Create: calls.create_key, messages.CreateAll: calls.create_all,
@@ -134,12 +132,12 @@ class Engine:
 
     def exchange(
         self,
-        sender: Sender,
+        sender: messages.Sender,
         request: messages.Request,
         timeout: float | None = None,
         *,
         answer_of: Callable[[], Any] | None = None,
-        then: Callable[[float], Any] | None = None,
+        then: messages.Timed | None = None,
     ) -> Any:
         """Send a request, give the part of the core that wants it the answer, or why there is none; and do `then`.
 
@@ -157,10 +155,10 @@ class Engine:
         return self.apply_here(receive, request, answer, then=then)
 
     def apply(self, method: Callable[..., Any], *args: Any) -> Any:
-        """Call a method of the core, with the time as its last argument."""
+        """Call a method of the core, with the time as its argument `now`."""
         return run_uninterrupted(self.apply_here, method, *args)
 
-    def note(self, do: Callable[[float], object]) -> None:
+    def note(self, do: messages.Timed) -> None:
         """Have a method called with the time, before any other; without an answer.
 
         Takes no lock and never waits: any thread may call it, at any moment.
@@ -168,21 +166,21 @@ class Engine:
         self._notes.append(do)
         self.worker.wake()
 
-    def apply_here(self, method: Callable[..., Any], *args: Any, then: Callable[[float], Any] | None = None) -> Any:
+    def apply_here(self, method: Callable[..., Any], *args: Any, then: messages.Timed | None = None) -> Any:
         """As `apply`, inside a step; `then`: what is called next, in the same section of the lock."""
         try:
             with self.lock:
                 if self._notes:
                     self._act_on_notes()
                 moment = now()
-                result = method(*args, moment)
-                return result if then is None else then(moment)
+                result = method(*args, now=moment)
+                return result if then is None else then(now=moment)
         finally:
             self.flush()
 
     def _act_on_notes(self) -> None:
         while self._notes:
-            self._notes.popleft()(now())
+            self._notes.popleft()(now=now())
 
     def abandon(self, acquisition: Acquisition | CohortTurn) -> None:
         """It is over, however far it has come: no key and no hold is left behind. Never raises; see `note`."""
@@ -202,11 +200,11 @@ class Engine:
                 self._ttls[lease_id] = now(), known
         return known
 
-    def send(self, sender: Sender, request: messages.Request, timeout: float | None = None) -> Future[Any]:
+    def send(self, sender: messages.Sender, request: messages.Request, timeout: float | None = None) -> Future[Any]:
         """Send a request, whose answer is for `exchange`."""
         return self.client.send(self._calls[type(request)](request), timeout, partial(sender.unanswered, request))
 
-    def _send(self, sender: Sender, request: messages.Request, timeout: float | None) -> Any:
+    def _send(self, sender: messages.Sender, request: messages.Request, timeout: float | None) -> Any:
         if not isinstance(request, messages.TimeToLive):
             call = self._calls[type(request)](request)
             return self.client.call_here(call, timeout, partial(sender.unanswered, request))
@@ -300,10 +298,10 @@ class Engine:
 
     def flush(self) -> None:
         """Wake those whose tickets have changed, and have the worker do what the core wants; without the lock."""
-        core = self.core
-        if core.changes:
+        core, outbox = self.core, self.core.outbox
+        if outbox.changes:
             with self.lock:
-                changes, core.changes = core.changes, []
+                changes, outbox.changes = outbox.changes, []
             losses: list[Loss] = []
             for each in changes:
                 if each.wake is not None:
@@ -317,18 +315,18 @@ class Engine:
             self.loss.tell()
             self.lease.wake()
             self.worker.wake()
-        if core.commands or core.is_early:
-            core.is_early = False
+        if outbox.commands or outbox.is_early:
+            outbox.is_early = False
             self.worker.wake()
 
     def poll(self, commands: deque[messages.Command]) -> float:
         """For the worker: do what is due, and add what it has to do; when to call it again."""
         with self.lock:
             self._act_on_notes()
-            due = self.core.poll(now())
-            commands += self.core.commands
-            self.core.commands.clear()
-            self.core.is_early = False
+            due, outbox = self.core.poll(now()), self.core.outbox
+            commands += outbox.commands
+            outbox.commands.clear()
+            outbox.is_early = False
         self.flush()
         return due
 

@@ -99,15 +99,15 @@ class MemoryEtcd:
             session._engine.apply(partial(_poll, session._engine.core))
 
 
-def _delete_by_hand(core: Core, key: str, moment: float) -> None:
+def _delete_by_hand(core: Core, key: str, now: float) -> None:
     ticket = core.tickets.get(key)
     if ticket is not None:
-        core.key_deleted(ticket, moment)
+        core.endings.key_deleted(ticket, now)
 
 
-def _poll(core: Core, moment: float) -> None:
+def _poll(core: Core, now: float) -> None:
     """Do what is due, and wake each wait."""
-    core.poll(moment)
-    core.changes += core.tickets.values()
+    core.poll(now)
+    core.outbox.changes += core.tickets.values()
     for cohort in core.observers:
-        core.changes += cohort.waits if isinstance(cohort, Cohort) else ()
+        core.outbox.changes += cohort.waits if isinstance(cohort, Cohort) else ()

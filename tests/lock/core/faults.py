@@ -195,7 +195,7 @@ def cancel(world: World, number: int, actor: int) -> None:
     if hasattr(current, "cancel"):
         current.cancel(failure, world.now)
     else:
-        process.core.cancel(current.ticket, failure, world.now)
+        process.core.endings.cancel(current.ticket, failure, world.now)
     process.flush()
 
 
@@ -303,7 +303,7 @@ def meddle_with(world: World, process: Process, ticket: Ticket, what: str) -> No
     if what in ("release", "leave"):
         _over(process, ticket)
     with contextlib.suppress(LockError):
-        owner = process.expiry if what == "expire_in" else core
+        owner = process.expiry if what == "expire_in" else core.endings if what in ("leave", "cancel") else core
         request = getattr(owner, what)(ticket, *arguments.get(what, []), world.now)
         if what == "release" and request is not None:
             process.send(request, core.deletions)

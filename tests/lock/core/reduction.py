@@ -52,7 +52,7 @@ def _looks(world: World, process: Process) -> Hashable:
     """Equal for sessions that can be swapped."""
     number, core = process.number, process.core
     flights = [flight for flight in world.flights if flight.process is process]
-    is_unseen = not core.revision and all(flight.stage == "sent" for flight in flights)
+    is_unseen = not core.revisions.highest and all(flight.stage == "sent" for flight in flights)
     is_unseen = is_unseen and not any(kv.lease_id == number for kv in world.etcd.keys.values())
     is_unseen = is_unseen and not any(watch[0] == number for watch in world.etcd.watches)
     if world.faults < world.budget or not is_unseen:

@@ -40,8 +40,8 @@ class Session:
         """Carry out all that is due; what was commanded."""
         done: list[Any] = []
         self.core.poll(now)
-        while self.core.commands:
-            command = self.core.commands.pop(0)
+        while self.core.outbox.commands:
+            command = self.core.outbox.commands.pop(0)
             done.append(command)
             if isinstance(command, Delete | ListQueues | ListLease | ReadKeys):
                 self.core.answered(command, self.etcd.serve(command, self.core.lease_id), now)

@@ -258,7 +258,7 @@ class Process:
         plan = world.plan
         self.world, self.number = world, number
         self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
-        self.core._key_names = Names(number)
+        self.core._key_names.__class__ = Names
         self._expiry: Expiry | None = None
         self.cohort = Cohort(self.core, "m", Key("m/"), bounds(plan.batch, plan.linger), TIMEOUT_S)
         self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]
@@ -285,21 +285,21 @@ class Process:
         """Wake whose tickets have changed, and carry out what the core commands."""
         core, world = self.core, self.world
         for _ in range(50):
-            changes, core.changes = core.changes, []
+            changes, core.outbox.changes = core.outbox.changes, []
             for ticket in changes:
                 if isinstance(ticket, Ticket):
                     self.judge(ticket)
                 if ticket.wake is not None:
                     ticket.wake()
             is_early = any(each.process is self and each.answer is not None for each in world.flights)
-            if core.revision <= self.restored_to and not is_early:  # no answer of before is under way
+            if core.revisions.highest <= self.restored_to and not is_early:  # no answer of before is under way
                 self.restored_to = 0
-            core.is_early = False
+            core.outbox.is_early = False
             self.due = core.poll(world.now)
-            commands, core.commands = core.commands, []
+            commands, core.outbox.commands = core.outbox.commands, []
             for command in commands:
                 self.carry_out(command)
-            if not (core.commands or core.is_early or core.changes):
+            if not (core.outbox.commands or core.outbox.is_early or core.outbox.changes):
                 return
         raise Violation(f"session {self.number} looks again and again")
 

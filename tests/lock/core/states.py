@@ -23,11 +23,14 @@ from lock.core.admission import Exclusive, Frontier
 from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.deletions import Deletions
+from lock.core.endings import Endings
 from lock.core.expiry import Expiry
 from lock.core.following import Following
 from lock.core.grants import Grants
+from lock.core.outbox import Outbox
 from lock.core.queue import Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
+from lock.core.revisions import Revisions
 from lock.core.together import Together
 from lock.core.view import QueueView
 from lock.errors import LockError
@@ -95,9 +98,9 @@ _ALWAYS: dict[type, Any] = {
 
 
 _SHORT: list[Any] = [  # a code instead of a name
-    Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Etcd, Event, Expiry, Flight, Following, Frontier,
-    Grants, Hold, KeyValue, Names, OrderedDict, Process, Queue, QueueView, Reconciler, Ticket, Time, Together, Watch,
-    World, _constant, _dead, _reference, _revision,
+    Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Endings, Etcd, Event, Expiry, Flight, Following,
+    Frontier, Grants, Hold, KeyValue, Names, OrderedDict, Outbox, Process, Queue, QueueView, Reconciler, Revisions,
+    Ticket, Time, Together, Watch, World, _constant, _dead, _reference, _revision, getattr,
 ]  # fmt: skip
 for _number, _one in enumerate(_SHORT, 200):
     copyreg.add_extension(_one.__module__, _one.__qualname__, _number)

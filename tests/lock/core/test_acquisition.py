@@ -220,7 +220,7 @@ def test_a_wait_whose_key_is_gone_asks_for_its_own_lease_once(
     """Unless it knows already that the session is over."""
     session = sessions[1]
     acquisition = waiting(sessions)
-    session.core.key_deleted(acquisition.ticket, 0.0)
+    session.core.endings.key_deleted(acquisition.ticket, 0.0)
     if answer == "lost":
         session.core.lose("is gone")
     else:
@@ -236,7 +236,7 @@ def test_a_cancelled_wait_asks_nobody(sessions: Sessions) -> None:
     """It raises why, each time a new exception."""
     acquisition = waiting(sessions)
     failure = LockCancelled("enough")
-    sessions[1].core.cancel(acquisition.ticket, failure, 0.0)
+    sessions[1].core.endings.cancel(acquisition.ticket, failure, 0.0)
     for _ in range(2):
         with pytest.raises(LockCancelled, match="enough") as raised:
             acquisition.next(0.0)
@@ -390,7 +390,7 @@ def test_a_wait_whose_name_is_in_use_begins_again_with_another(
 
 def _commands(session: Session, now: float) -> list[Any]:
     session.core.poll(now)
-    return list(session.core.commands)
+    return list(session.core.outbox.commands)
 
 
 # Several at once
@@ -426,7 +426,7 @@ def test_names_are_taken_together_or_not_at_all(sessions: Sessions, what: str) -
         both.answered(request, session.etcd.create_all(request), 0.0)
     tickets = [each.ticket for each in both.acquisitions]
     if what == "lost":
-        session.core.key_deleted(tickets[0], 0.0)
+        session.core.endings.key_deleted(tickets[0], 0.0)
     assert both.is_held() is (what == "free")
     assert [ticket.in_doubt for ticket in tickets] == [what == "unanswered"] * 2
     assert not any(ticket.is_writing for ticket in tickets)
@@ -445,12 +445,12 @@ def test_names_are_not_asked_for_where_one_is_not_wanted_any_more(sessions: Sess
     both = together(session, "a/", "b/")
     tickets = [each.ticket for each in both.acquisitions]
     if what == "cancelled":
-        session.core.cancel(tickets[place], LockCancelled("enough"), 0.0)
+        session.core.endings.cancel(tickets[place], LockCancelled("enough"), 0.0)
         for method in (lambda: both.begin(0.0), both.is_held):
             with pytest.raises(LockCancelled, match="enough"):
                 method()
     else:
-        (session.core.leave if what == "left" else session.core.key_deleted)(tickets[place], 0.0)
+        (session.core.endings.leave if what == "left" else session.core.endings.key_deleted)(tickets[place], 0.0)
         assert both.begin(0.0) is None
         assert not both.is_held()
     assert not any(ticket.is_writing for ticket in tickets)

@@ -96,9 +96,9 @@ def test_turns_come_one_after_the_other(turns: Turns) -> None:
     assert (turns.cohort.turn, first.number, ticket.where, first.name) == (first, 1, "first", "m")
     assert (turns.cohort in turns.core.observers, third.next(0.0), second.is_held) == (True, Sleep(30.0), False)
     ticket.loss = turns  # type: ignore[assignment]
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     assert first.end(0.0) is None
-    assert (turns.core.changes, ticket.loss, ticket.where) == ([second], None, "second")
+    assert (turns.core.outbox.changes, ticket.loss, ticket.where) == ([second], None, "second")
     assert (second.next(0.0), second.number, second.ticket, turns.given_up) == (None, 2, ticket, 0)
     turns.work(0.0)
     assert second.end(0.0) is None
@@ -128,12 +128,12 @@ def test_a_bound_ends_a_hold_where_another_process_waits(
     if is_contended:
         other_waits(turns.etcd)
     turns.work(0.0)
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     ticket = second.end(now)
     assert turns.cohort.is_contended is is_contended
     assert (ticket is not None, third.is_held) == (is_contended and is_over, not (is_contended and is_over))
     if ticket is not None:
-        assert (turns.core.changes, turns.cohort in turns.core.observers) == ([third], True)
+        assert (turns.core.outbox.changes, turns.cohort in turns.core.observers) == ([third], True)
         step = sent(third, now)
         assert isinstance(step.request, Create)
 
@@ -144,7 +144,9 @@ def test_a_bound_ends_a_hold_where_another_process_waits(
         pytest.param(lambda turn: OLDEST_S, id="old"),
         pytest.param(lambda turn: turn.fence(0.0), id="fence"),
         pytest.param(lambda turn: turn.cohort.core.renewed(0.0, 0, 0.0), id="lost"),
-        pytest.param(lambda turn: turn.cohort.core.fail(turn.ticket, HoldExpired("too long"), 0.0), id="expired"),
+        pytest.param(
+            lambda turn: turn.cohort.core.endings.fail(turn.ticket, HoldExpired("too long"), 0.0), id="expired"
+        ),
         pytest.param(lambda turn: setattr(turn.cohort.core, "refusal", ENOUGH), id="draining"),
         pytest.param(lambda turn: setattr(turn.cohort.core, "deadline", 0.5), id="lease over"),
     ],
@@ -196,7 +198,7 @@ def test_a_hold_that_nobody_wants_lingers(linger: float) -> None:
         pytest.param(lambda turns: turns.core.following.handle_event("m/", CUT, 0.1), 0.1, id="watch"),
         pytest.param(lambda turns: turns.core.begin("m/", "", turns.rule, 0.1), 0.1, id="of this session"),
         pytest.param(lambda turns: turns.core.refuse(ENOUGH, 0.1), 0.1, id="draining"),
-        pytest.param(lambda turns: turns.core.key_deleted(turns.ticket, 0.1), 0.1, id="deleted"),
+        pytest.param(lambda turns: turns.core.endings.key_deleted(turns.ticket, 0.1), 0.1, id="deleted"),
         pytest.param(lambda turns: turns.core.lose("is gone"), 0.1, id="lost"),
         pytest.param(lambda turns: setattr(turns.core, "deadline", 0.1), 0.1, id="lease over"),
     ],
@@ -254,8 +256,8 @@ def test_a_new_cohort_of_a_queue_that_is_followed_lingers_at_once() -> None:
     )
     turn = CohortTurn(cohort, 0.0, deadline=math.inf)
     turns.go(turn)
-    turns.core.is_early = False
-    assert (turn.end(0.0), cohort.is_lingering, turns.core.is_early) == (None, True, True)
+    turns.core.outbox.is_early = False
+    assert (turn.end(0.0), cohort.is_lingering, turns.core.outbox.is_early) == (None, True, True)
     cohort.stop_lingering(0.0)
     assert not cohort.is_lingering
 
@@ -264,7 +266,7 @@ def test_a_queue_is_followed_for_turns_alone() -> None:
     """Not where nobody waits and nothing is to linger; and another key in it ends the lingering before it begins."""
     turns = Turns()
     turns.held().end(0.0)
-    assert not [command for command in turns.core.commands if isinstance(command, Follow)]
+    assert not [command for command in turns.core.outbox.commands if isinstance(command, Follow)]
     turns = Turns(linger=LINGER_S)
     turn, waits = turns.held(), turns.waiting()
     turn.end(0.0)
@@ -278,15 +280,15 @@ def test_the_driver_looks_in_time_for_what_lingers() -> None:
     """It is called where it would look too late, not for each turn."""
     turns = Turns(linger=LINGER_S)
     core, turn = turns.core, turns.lingering()
-    assert core.is_early
+    assert core.outbox.is_early
     core.poll(0.0)
-    core.is_early = False
+    core.outbox.is_early = False
     for now in (0.05, 0.06):
         again = turns.cohort.take("me", "here", now)
         assert again is not None
         assert turns.cohort.poll(now) == now + LINGER_S
         again.end(now)
-        assert not core.is_early
+        assert not core.outbox.is_early
     assert turn.number == 2
     turns = Turns()
     turns.held()
@@ -299,9 +301,9 @@ def test_the_first_in_line_leaves_its_place_to_the_next(turns: Turns) -> None:
     first, second = turns.waiting(), turns.waiting()
     acquisition = turns.cohort.acquisition
     assert acquisition is not None
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     first.leave(0.0)
-    assert (turns.core.changes, first.next(0.0), first.is_held) == ([second], None, False)
+    assert (turns.core.outbox.changes, first.next(0.0), first.is_held) == ([second], None, False)
     assert isinstance(second.next(0.0), Sleep)
     assert turns.cohort.acquisition is acquisition
     second.leave(0.0)
@@ -315,9 +317,9 @@ def test_the_first_in_line_leaves_its_place_to_the_next(turns: Turns) -> None:
 def test_a_turn_that_leaves_ends_its_hold_or_hands_it_on(turns: Turns) -> None:
     """As any other end of it; others that wait stay in line meanwhile."""
     turn, first, second = turns.held(), turns.waiting(), turns.waiting()
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     first.leave(0.0)
-    assert not turns.core.changes
+    assert not turns.core.outbox.changes
     assert (turns.cohort.turn, list(turns.cohort.waits)) == (turn, [second])
     second.leave(0.0)
     assert (turns.cohort.turn, turns.given_up) == (turn, 0)
@@ -371,9 +373,9 @@ def test_a_hold_that_nobody_has_yet_ends_with_the_last_in_line_or_the_draining_s
 def test_a_session_that_refuses_or_is_lost_ends_the_waits(turns: Turns) -> None:
     """And no turn; each has its own error, which is told once and stays."""
     turn, waits = turns.held(), turns.waiting()
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     turns.core.refuse(ENOUGH, 0.0)
-    assert (waits in turns.core.changes, [*turns.cohort.waits], turns.cohort.turn) == (True, [], turn)
+    assert (waits in turns.core.outbox.changes, [*turns.cohort.waits], turns.cohort.turn) == (True, [], turn)
     with pytest.raises(LockCancelled, match="enough"):
         turns.turn().next(0.0)
     waits.cancel(LockCancelled("again"), 0.0)
@@ -499,18 +501,18 @@ def test_an_error_of_the_attempt_is_that_of_the_first_in_line(turns: Turns) -> N
     third = turns.waiting()
     second.cancel(ENOUGH, 0.0)
     assert third.next(0.0) == Sleep(30.0)
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     second.answered(step.request, turns.etcd.serve(step.request, 1), 0.0)
-    assert third in turns.core.changes
+    assert third in turns.core.outbox.changes
     assert (third.next(0.0), third.is_held) == (None, True)
     turns = Turns()
     first = turns.turn()
     step = sent(first)
     second = turns.waiting()
     first.leave(0.0)
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     first.failed(step.request, EtcdUnavailable("away"), 0.0)
-    assert second in turns.core.changes
+    assert second in turns.core.outbox.changes
     first.failed(step.request, EtcdDenied("late"), 0.0)
     first.answered(step.request, None, 0.0)
     assert second.next(0.0) == Sleep(0.1)
@@ -521,9 +523,9 @@ def test_what_each_call_says_of_a_turn_that_is_over(turns: Turns) -> None:
     turn, waits = turns.held(), turns.waiting()
     with pytest.raises(NotHeld, match="'m' was ended before"):
         waits.fence(0.0)
-    turns.core.changes.clear()
+    turns.core.outbox.changes.clear()
     turn.cancel(ENOUGH, 0.0)
-    assert (turn.failure, turns.core.changes) == (None, [])
+    assert (turn.failure, turns.core.outbox.changes) == (None, [])
     turn.end(0.0)
     for call in (turn.next, turn.end, turn.fence):
         with pytest.raises(NotHeld):
@@ -531,10 +533,10 @@ def test_what_each_call_says_of_a_turn_that_is_over(turns: Turns) -> None:
     turn.leave(0.0)
     assert turns.cohort.turn is waits
     for cancelled in (turns.waiting(), turns.turn()):
-        turns.core.changes.clear()
+        turns.core.outbox.changes.clear()
         cancelled.cancel(ENOUGH, 0.0)
         cancelled.cancel(LockCancelled("again"), 0.0)
-        assert turns.core.changes == [cancelled]
+        assert turns.core.outbox.changes == [cancelled]
         with pytest.raises(LockCancelled, match="enough"):
             cancelled.next(0.0)
         assert cancelled not in turns.cohort.waits

@@ -57,7 +57,7 @@ def ticket_at(session: Session, stage: Stage, *, in_doubt: bool = False) -> Tick
     else:
         session.go(acquisition)
     if stage is Stage.RELEASING:
-        core.leave(ticket, 0.0)
+        core.endings.leave(ticket, 0.0)
     if stage is Stage.RELEASED:
         deletion = core.release(ticket, 0.0)
         assert deletion is not None
@@ -65,9 +65,9 @@ def ticket_at(session: Session, stage: Stage, *, in_doubt: bool = False) -> Tick
     assert ticket.stage is stage
     ticket.waiter = None
     ticket.in_doubt = in_doubt
-    core.changes.clear()
-    core.commands.clear()
-    core.is_early = False
+    core.outbox.changes.clear()
+    core.outbox.commands.clear()
+    core.outbox.is_early = False
     return ticket
 
 
@@ -78,7 +78,7 @@ def put(ticket: Ticket, created: int, lease_id: int = 1) -> KeyValue:
 def commanded(core: Core, kind: type, now: float = 0.0) -> list[Any]:
     """The commands of this kind that are given by then."""
     core.poll(now)
-    return [each for each in core.commands if isinstance(each, kind)]
+    return [each for each in core.outbox.commands if isinstance(each, kind)]
 
 
 def test_a_lease_is_ours_for_its_time_after_the_sending_of_a_renewal(core: Core) -> None:
@@ -110,25 +110,25 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     assert core.poll(float(TTL_S)) == math.inf
     assert not core.lose("is gone again")
     assert "could not be kept alive" in str(core.failure)
-    assert (ticket.stage, ticket in core.changes) == (Stage.RELEASED, stage is not Stage.RELEASED)
+    assert (ticket.stage, ticket in core.outbox.changes) == (Stage.RELEASED, stage is not Stage.RELEASED)
     assert (type(ticket.failure) is SessionLost) is (stage is not Stage.RELEASED)
     assert notes.told == [core.failure]
     assert not core.observers
     assert not core.tickets
     assert not core.queues
     assert not core.following.followed
-    assert core.commands[-1] == Unfollow("n/")
-    core.changes.clear()
-    core.commands.clear()
-    core.is_early = False
+    assert core.outbox.commands[-1] == Unfollow("n/")
+    core.outbox.changes.clear()
+    core.outbox.commands.clear()
+    core.outbox.is_early = False
     core.failed(listings[0], EtcdDenied("no right"), 11.0)
     core.answered(listings[0], LeaseKeys(-1, []), 11.0)
     assert core.written(ticket, Written(put(ticket, 9), 1, None, 9, was_there=True), 11.0)
-    core.gone(ticket, was_there=True)
+    core.endings.gone(ticket, was_there=True)
     assert ticket.stage is Stage.RELEASED
-    assert not core.changes
-    assert not core.commands
-    assert not core.is_early
+    assert not core.outbox.changes
+    assert not core.outbox.commands
+    assert not core.outbox.is_early
 
 
 def test_the_first_refusal_stays(sessions: Sessions) -> None:
@@ -149,7 +149,7 @@ def test_the_first_refusal_stays(sessions: Sessions) -> None:
 def test_a_ticket_joins_the_queue_of_its_name(core: Core) -> None:
     """With a key of its own; its rule is followed and observers look; what is known already is not its business."""
     notes = Notes()
-    core.revision = 7
+    core.revisions.highest = 7
     first = core.begin("m/", "", READ.terms.rule, 0.0, owner="me")
     core.following.join(first.queue, 0.0)
     first.queue.observers[notes] = None
@@ -210,18 +210,18 @@ def test_a_write_is_answered_while_its_ticket_waits_or_when_that_is_over(
     session, _ = sessions
     core, ticket = session.core, ticket_at(session, Stage.WRITING, in_doubt=in_doubt)
     if is_left:
-        core.leave(ticket, 0.0)
+        core.endings.leave(ticket, 0.0)
         assert commanded(core, Delete) == []  # while it is being written
-        core.changes.clear()
+        core.outbox.changes.clear()
     if what == "failed":
         core.unwritten(ticket, 0.0)
     else:
         kv = None if what == "not free" else put(ticket, 5)
         is_known = core.written(ticket, Written(kv, 1, None, 5, was_there=what == "another's"), 0.0)
-        assert (is_known, core.revision) == (what != "another's", 5)
+        assert (is_known, core.revisions.highest) == (what != "another's", 5)
     stage = left if is_left else waiting
     assert (ticket.stage, ticket.is_writing) == (stage, False)
-    assert (ticket in core.changes) is (stage is not (Stage.RELEASING if is_left else Stage.WRITING))
+    assert (ticket in core.outbox.changes) is (stage is not (Stage.RELEASING if is_left else Stage.WRITING))
     key = (ticket.key, 5 if what == "written" else None)
     assert [each.keys for each in commanded(core, Delete)] == ([(key,)] if stage is Stage.RELEASING else [])
     is_doubt = what == "another's" or (what == "failed" and in_doubt)
@@ -246,7 +246,7 @@ def test_a_key_that_was_there_is_ours_by_a_write_in_doubt_alone(
 ) -> None:
     """Another one of its name was in an etcd that was restored, or was put by hand."""
     session, _ = sessions
-    session.core.revision = 9
+    session.core.revisions.highest = 9
     ticket = session.acquisition().ticket
     ticket.in_doubt = in_doubt
     kv = KeyValue(ticket.key, b"", created, created, lease_id)
@@ -263,11 +263,11 @@ def test_a_key_that_is_new_at_a_known_revision_tells_of_a_restore(
 ) -> None:
     """And is held: no revision is written twice but in another history; what is not new does not tell."""
     session, _ = sessions
-    session.core.revision = 9
+    session.core.revisions.highest = 9
     ticket = session.acquisition().ticket
     kv = None if created is None else KeyValue(ticket.key, b"", created, created, 1)
     session.core.written(ticket, Written(kv, 1, None, 9, was_there), 0.0)
-    assert (ticket.floor, ticket.stage, session.core.revision) == (floor, stage, 9)
+    assert (ticket.floor, ticket.stage, session.core.revisions.highest) == (floor, stage, 9)
 
 
 def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(sessions: Sessions) -> None:
@@ -295,7 +295,7 @@ def test_who_waits_is_known_by_a_holder_alone(sessions: Sessions, stage: Stage) 
         assert (queue.view is not None) is was_followed
         return
     assert not core.contended(ticket, 0.0)
-    assert core.commands == [Follow("m/")]
+    assert core.outbox.commands == [Follow("m/")]
     session.work(0.0)
     assert not core.contended(ticket, 1.0)
     assert queue.used_at == 1.0
@@ -317,7 +317,7 @@ def test_a_fence_and_a_release_are_of_a_hold_alone(sessions: Sessions, stage: St
         request = core.release(ticket, 0.0)
         assert request is not None
         assert request.keys == ((ticket.key, ticket.created),)
-        assert (ticket.stage, ticket.is_unattended, core.changes) == (Stage.RELEASING, False, [])
+        assert (ticket.stage, ticket.is_unattended, core.outbox.changes) == (Stage.RELEASING, False, [])
         return
     for method in (core.fence, core.release):
         with pytest.raises(NotHeld, match="was given up before"):
@@ -350,18 +350,18 @@ def test_what_ends_a_ticket_ends_it_once(sessions: Sessions, stage: Stage, what:
     if what == "gone":
         if not is_over:
             return
-        core.gone(ticket, was_there=False)
+        core.endings.gone(ticket, was_there=False)
         assert ticket.stage is Stage.RELEASED
         assert ticket.was_there is (stage is Stage.RELEASED)
-        assert core.changes == ([ticket] if stage is Stage.RELEASING else [])
+        assert core.outbox.changes == ([ticket] if stage is Stage.RELEASING else [])
         assert not core.tickets
         assert not core.queues
         return
-    core.cancel(ticket, failure, 0.0) if what == "cancel" else getattr(core, what)(ticket, 0.0)
+    core.endings.cancel(ticket, failure, 0.0) if what == "cancel" else getattr(core.endings, what)(ticket, 0.0)
     ends = not is_over and (what != "cancel" or stage is not Stage.HELD)
     assert ticket.stage is (Stage.RELEASING if ends else stage)
-    assert core.changes == ([ticket] if ends else [])
-    assert (Renew() in core.commands) is (ends and what == "key_deleted")
+    assert core.outbox.changes == ([ticket] if ends else [])
+    assert (Renew() in core.outbox.commands) is (ends and what == "key_deleted")
     assert (type(ticket.failure) is LockLost) is (ends and what == "key_deleted")
     assert (ticket.failure is failure) is (ends and what == "cancel")
     if ticket.failure is not None:
@@ -377,15 +377,15 @@ def test_a_queue_is_forgotten_with_its_last_ticket(sessions: Sessions, is_follow
     session, _ = sessions
     core, first = session.core, ticket_at(session, Stage.HELD)
     second = ticket_at(session, Stage.QUEUED if is_followed else Stage.WRITING)
-    core.leave(first, 0.0)
-    core.gone(first, was_there=True)
+    core.endings.leave(first, 0.0)
+    core.endings.gone(first, was_there=True)
     assert first.queue.tickets == {second.key: second}
     assert core.queues == {"m/": first.queue}
-    core.leave(second, 0.0)
+    core.endings.leave(second, 0.0)
     if not is_followed:
         core.unwritten(second, 0.0)
     else:
-        core.gone(second, was_there=True)
+        core.endings.gone(second, was_there=True)
         assert core.queues == {"m/": first.queue}
         core.following.unfollow(first.queue)
     assert not core.queues
@@ -400,9 +400,9 @@ def test_a_hold_that_is_left_is_handed_over(sessions: Sessions, is_fence: bool) 
     session.work(0.0)
     if is_fence:
         core.fence(first, 0.0)
-    core.leave(first, 0.0)
+    core.endings.leave(first, 0.0)
     assert second.ticket.stage is (Stage.QUEUED if is_fence else Stage.HELD)
-    core.gone(first, was_there=True)
+    core.endings.gone(first, was_there=True)
     assert second.ticket.stage is Stage.HELD
 
 
@@ -425,13 +425,13 @@ def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) 
     core, ticket = session.core, ticket_at(session, Stage.QUEUED)
     core.following.handle_event("m/", [], 0.0)
     session.work(0.0)
-    assert not core.observe_revision(20, 5, 0.0)
-    assert not core.observe_revision(10, 10, 0.0)
-    assert core.revision == 20
+    assert not core.revisions.observe(20, 5, 0.0)
+    assert not core.revisions.observe(10, 10, 0.0)
+    assert core.revisions.highest == 20
     late = core.begin("m/", "", ticket.rule, 0.0)
     late.granted_at = 20
-    assert core.observe_revision(9, 10, 0.0)
-    assert (core.revision, late.floor, late.granted_at) == (9, 0, 0)
+    assert core.revisions.observe(9, 10, 0.0)
+    assert (core.revisions.highest, late.floor, late.granted_at) == (9, 0, 0)
     assert ticket.queue.wants_list
     core.restored(0.0)  # as another cluster tells
     assert core.begin("m/", "", ticket.rule, 0.0).floor == 0
@@ -454,6 +454,6 @@ def test_a_look_says_when_the_next_one_is_due(sessions: Sessions) -> None:
     assert core.poll(1.0) == 1.5
     core.observers.clear()
     assert core.poll(1.25) == 2.0
-    core.commands.clear()
+    core.outbox.commands.clear()
     assert core.poll(5.25) == 7.25  # no queue is followed any more, and the list of the lease is under way
     assert core.poll(9.5) == TTL_S

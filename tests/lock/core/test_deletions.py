@@ -60,21 +60,21 @@ def test_keys_go_in_groups_one_group_at_a_time() -> None:
     deletions = core.deletions
     assert deletions.poll(0.0) == math.inf
     released(core, *(f"{number:03}" for number in range(MOST + 1)))
-    assert core.is_early
+    assert core.outbox.is_early
     (first,) = commands_of(core, Delete, 0.0)
-    core.is_early = False
+    core.outbox.is_early = False
     released(core, "late", may_wait=True)
-    assert (deletions.poll(9.0), core.is_early, core.commands) == (math.inf, False, [])
+    assert (deletions.poll(9.0), core.outbox.is_early, core.outbox.commands) == (math.inf, False, [])
     released(core, "later")
     deletions.answered(first, there(first, revision=999), 1.0)
-    assert (len(first.keys), core.is_early) == (MOST, True)
+    assert (len(first.keys), core.outbox.is_early) == (MOST, True)
     (second,) = commands_of(core, Delete, 1.0)
     assert [key for key, _ in second.keys] == ["100/a-1", "late/a-1", "later/a-1"]
-    core.is_early = False
+    core.outbox.is_early = False
     deletions.answered(second, there(second, revision=999), 2.0)
-    assert (deletions.poll(9.0), core.is_early, core.tickets) == (math.inf, False, {})
+    assert (deletions.poll(9.0), core.outbox.is_early, core.tickets) == (math.inf, False, {})
     released(core, "next")
-    assert (core.is_early, deletions.poll(0.0), len(core.commands)) == (True, math.inf, 1)
+    assert (core.outbox.is_early, deletions.poll(0.0), len(core.outbox.commands)) == (True, math.inf, 1)
 
 
 def test_a_key_that_blocks_nobody_waits_a_moment_for_others() -> None:
@@ -83,21 +83,21 @@ def test_a_key_that_blocks_nobody_waits_a_moment_for_others() -> None:
     deletions = core.deletions
     released(core, "a", may_wait=True)
     due = deletions.poll(0.0)
-    assert (0.0 < due < 0.1, core.is_early, core.commands) == (True, True, [])
-    core.is_early = False
+    assert (0.0 < due < 0.1, core.outbox.is_early, core.outbox.commands) == (True, True, [])
+    core.outbox.is_early = False
     released(core, "b", may_wait=True)
-    assert (deletions.poll(0.0), core.is_early) == (due, False)
+    assert (deletions.poll(0.0), core.outbox.is_early) == (due, False)
     mine = deletions.take(leaving(core, "c"))
     assert (names_of(mine), deletions.poll(9.0)) == ("cab", math.inf)
     released(core, "d", may_wait=True)
     deletions.answered(mine, there(mine), 0.0)
     (group,) = commands_of(core, Delete, 0.0)
-    core.is_early = True
+    core.outbox.is_early = True
     released(core, "e", may_wait=True)
-    assert core.is_early  # by something else
-    core.is_early = False
+    assert core.outbox.is_early  # by something else
+    core.outbox.is_early = False
     released(core, "f")
-    assert not core.is_early  # the answer takes it along
+    assert not core.outbox.is_early  # the answer takes it along
     deletions.answered(group, there(group), 0.001)
     assert (names_of(group), names_of(*commands_of(core, Delete, 0.001))) == ("d", "ef")
 
@@ -113,7 +113,7 @@ def test_what_is_sent_by_a_caller_does_not_end_a_group_that_is_under_way() -> No
     assert (len(mine.keys), mine.keys[0]) == (MOST, ("c/a-1", MOST + 3))
     deletions.failed(mine, AWAY, 0.0)
     deletions.answered(mine, there(mine), 0.0)
-    assert (deletions.poll(9.0), core.commands) == (math.inf, [])
+    assert (deletions.poll(9.0), core.outbox.commands) == (math.inf, [])
     deletions.answered(group, there(group), 9.0)
     assert commands_of(core, Delete, 9.0)
 
@@ -126,13 +126,13 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
     ticket, other = released(core, "a", "b")
     (group,) = commands_of(core, Delete, 0.0)
     assert (names_of(group), group.tickets) == ("sab", (None, ticket, other))
-    core.gone(other, was_there=True)
+    core.endings.gone(other, was_there=True)
     pauses = []
     for _ in range(6):
-        core.is_early = False
+        core.outbox.is_early = False
         deletions.failed(group, AWAY, 1.0)
         pauses.append(round(deletions.poll(1.0) - 1.0, 3))
-        assert core.is_early
+        assert core.outbox.is_early
         (group,) = commands_of(core, Delete, 2.0)
         assert names_of(group) == "a"
     assert pauses == [0.05, 0.1, 0.2, 0.5, 0.5, 0.5]
@@ -146,9 +146,9 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
     assert round(deletions.poll(1.0) - 1.0, 3) == 0.05
     (group,) = commands_of(core, Delete, 2.0)
     (ticket,) = core.tickets.values()
-    core.gone(ticket, was_there=True)
+    core.endings.gone(ticket, was_there=True)
     deletions.failed(group, AWAY, 2.0)
-    assert (deletions.poll(9.0), core.commands) == (math.inf, [])
+    assert (deletions.poll(9.0), core.outbox.commands) == (math.inf, [])
 
 
 def test_keys_that_etcd_refuses_together_go_one_by_one() -> None:
@@ -192,6 +192,6 @@ def test_the_answer_of_a_deletion_tells_of_a_restore() -> None:
     (request,) = commands_of(core, Delete, 0.0)
     ticket = written(core, "b/")
     core.deletions.answered(request, there(request, revision=2), 0.0)
-    assert (core.revision, ticket.floor) == (3, 2)
+    assert (core.revisions.highest, ticket.floor) == (3, 2)
     core.deletions.answered(request, there(request, revision=1), 0.0)
-    assert (core.revision, ticket.floor) == (1, 0)
+    assert (core.revisions.highest, ticket.floor) == (1, 0)

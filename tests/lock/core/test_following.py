@@ -32,7 +32,7 @@ class Looks(Observer):
 def waits(core: Core, prefix: str = "m/") -> Ticket:
     """A ticket that waits behind another session, in a queue that is watched and listed."""
     ticket = written(core, prefix, number=2)
-    listed(core, prefix, core.revision, key(f"{prefix}b-1", 1, 0xB), key(ticket.key, ticket.created or 0))
+    listed(core, prefix, core.revisions.highest, key(f"{prefix}b-1", 1, 0xB), key(ticket.key, ticket.created or 0))
     assert ticket.stage is Stage.QUEUED
     return ticket
 
@@ -57,15 +57,15 @@ def test_a_queue_is_followed_once_and_listed_when_it_is_watched() -> None:
     ticket = written(core, "m/", number=2)
     core.following.join(ticket.queue, 0.0)
     assert (asked(core, 0.0), core.following.followed) == ([], {"m/": ticket.queue})
-    core.is_early = False
+    core.outbox.is_early = False
     core.following.handle_event("m/", [], 0.5)
-    assert (core.is_early, core.following.due) == (True, 0.5)
+    assert (core.outbox.is_early, core.following.due) == (True, 0.5)
     (request,) = commands_of(core, ListQueues, 0.5)
     assert request == ListQueues(("m/",), (ticket.queue.epoch,), 2)
     core.answered(request, {"m/": Snapshot(20, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 0.5)
-    core.revision = 3
+    core.revisions.highest = 3
     core.restored(0.6)
-    core.revision = 7
+    core.revisions.highest = 7
     (request,) = commands_of(core, ListQueues, 0.6)
     assert request.known == 20
     core = core_of()
@@ -85,9 +85,9 @@ def test_a_list_that_fails_is_asked_for_again_later_each_time() -> None:
     request, queue = watching(core, "m/"), core.queues["m/"]
     now = 0.0
     for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 1.0):
-        core.is_early, follow.due = False, 99.0
+        core.outbox.is_early, follow.due = False, 99.0
         core.failed(request, AWAY, now)
-        assert (core.is_early, follow.due, queue.trouble) == (True, now + pause, "away")
+        assert (core.outbox.is_early, follow.due, queue.trouble) == (True, now + pause, "away")
         follow.due = now + pause / 2
         assert asked(core, now + pause / 2) == []
         assert follow.due == now + pause
@@ -129,7 +129,7 @@ def test_queues_that_etcd_refuses_together_are_listed_one_by_one() -> None:
     assert commands_of(core, Unfollow) == [Unfollow("m/")]
     assert [str(ticket.failure) for ticket in core.tickets.values()] == ["no right", "None"]
     assert list(core.following.followed) == ["n/"]
-    core.gone(core.tickets["m/a-1"], was_there=True)
+    core.endings.gone(core.tickets["m/a-1"], was_there=True)
     assert list(core.queues) == ["n/"]
 
 
@@ -166,15 +166,15 @@ def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -
     follow.due = AUDIT_S
     (audit,) = commands_of(core, ListQueues, AUDIT_S)
     assert audit.prefixes == ("m/",)
-    core.leave(other, 5.5)
-    core.gone(other, was_there=True)
+    core.endings.leave(other, 5.5)
+    core.endings.gone(other, was_there=True)
     core.answered(audit, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 5.5)
     follow.due = 6.0
     core.renewed(6.0, 60, 6.0)
     core.poll(6.0)
-    core.commands.clear()
-    core.leave(ticket, 6.0)
-    core.gone(ticket, was_there=True)
+    core.outbox.commands.clear()
+    core.endings.leave(ticket, 6.0)
+    core.endings.gone(ticket, was_there=True)
     for now, left in ((10.0, []), (10.01, ["n/"]), (11.0, []), (11.01, ["m/"]), (20.0, [])):
         follow.due = now
         assert commands_of(core, Unfollow, now) == list(map(Unfollow, left))
@@ -210,11 +210,11 @@ def test_a_watch_that_has_left_out_a_deletion_is_made_anew(is_told: bool) -> Non
     assert ticket.stage is Stage.HELD
     if is_told:
         follow.handle_event("m/", [deleted("m/b-1", 5)], AUDIT_S)
-    core.commands.clear()
+    core.outbox.commands.clear()
     follow.due = AUDIT_S
     for _ in range(2):
         core.poll(AUDIT_S)
-    broken = [each for each in core.commands if isinstance(each, Follow | Unfollow)]
+    broken = [each for each in core.outbox.commands if isinstance(each, Follow | Unfollow)]
     assert broken == ([] if is_told else [Unfollow("m/"), Follow("m/")])
     assert (queue.is_watched, looks.seen[-1]) == (is_told, (is_told, is_told))
 
@@ -258,13 +258,13 @@ def test_the_answer_of_a_list_tells_of_a_restore() -> None:
     core.following.handle_event("m/", AWAY, 0.0)
     core.following.handle_event("m/", [], 0.0)
     ticket.queue.observers[looks] = None
-    core.revision = 50
+    core.revisions.highest = 50
     (request,) = commands_of(core, ListQueues, 0.0)
     core.following.handle_event("m/", [deleted("m/b-1", 60)], 0.0)
     assert (ticket.stage, looks.seen) == (Stage.QUEUED, [])
-    core.is_early = False
+    core.outbox.is_early = False
     core.answered(request, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 0.0)
-    assert (core.revision, core.is_early, ticket.stage, ticket.floor) == (9, True, Stage.HELD, 0)
+    assert (core.revisions.highest, core.outbox.is_early, ticket.stage, ticket.floor) == (9, True, Stage.HELD, 0)
 
 
 def test_events_grant_and_take_away() -> None:
@@ -300,6 +300,6 @@ def test_a_session_that_is_over_follows_nothing() -> None:
     """Its watches end, and what they still tell is no news."""
     core = core_of()
     waits(core)
-    core.commands.clear()
+    core.outbox.commands.clear()
     core.lose("is gone")
-    assert (core.commands, core.following.followed) == ([Unfollow("m/")], {})
+    assert (core.outbox.commands, core.following.followed) == ([Unfollow("m/")], {})

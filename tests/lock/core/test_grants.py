@@ -71,7 +71,7 @@ def test_a_list_of_before_shows_another_key_of_the_same_name(sessions: Sessions)
     session.core.contended(first.ticket, 0.0)
     session.core.following.handle_event("m/", [], 0.0)
     session.core.poll(0.0)
-    (listing,) = [each for each in session.core.commands if isinstance(each, ListQueues)]
+    (listing,) = [each for each in session.core.outbox.commands if isinstance(each, ListQueues)]
     answer = session.etcd.list_queues(listing)
     deletion = session.core.release(first.ticket, 0.0)
     assert deletion is not None
@@ -94,20 +94,20 @@ def test_a_list_of_before_shows_another_key_of_the_same_name(sessions: Sessions)
 def test_a_ticket_holds_by_its_own_key_alone(sessions: Sessions, created: int | None, token: int, stage: Stage) -> None:
     """A key of its name that is older than the ticket, or not the one that it has written, is another one."""
     session, _ = sessions
-    session.core.revision = 5
+    session.core.revisions.highest = 5
     ticket = session.acquisition().ticket
     if created is not None:
         session.core.written(ticket, Written(KeyValue(ticket.key, b"", 6, 6, 1), 2, None, 6), 0.0)
     assert ticket.created == created
-    session.core.changes.clear()
+    session.core.outbox.changes.clear()
     session.core.grants.grant(ticket, token)
     assert ticket.stage is stage
-    assert session.core.changes == ([ticket] if stage is Stage.HELD else [])
+    assert session.core.outbox.changes == ([ticket] if stage is Stage.HELD else [])
     if stage is Stage.HELD:
-        assert (ticket.created, ticket.granted_at) == (6, session.core.revision)
-        session.core.changes.clear()
+        assert (ticket.created, ticket.granted_at) == (6, session.core.revisions.highest)
+        session.core.outbox.changes.clear()
         session.core.grants.grant(ticket, token)
-        assert session.core.changes == []
+        assert session.core.outbox.changes == []
 
 
 def test_a_grant_knows_the_revision_of_its_view(sessions: Sessions) -> None:

@@ -12,6 +12,7 @@ import pytest
 from lock.core.acquisition import Acquisition
 from lock.core.cohort import Cohort, CohortTurn
 from lock.core.core import Core
+from lock.core.endings import Endings
 from lock.core.queue import Queue
 from lock.core.reconciler import Reconciler
 from tests.lock.core import faults
@@ -77,8 +78,8 @@ MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {
         "",
     ),
     "nobody knows to be alone without a watch": ("lingers", 1, Queue, "is_alone", "or not self.is_listed", ""),
-    "no key is deleted while it is being written": ("alone", 1, Core, "leave", "not ticket.is_writing", "True"),
-    "a wait that is over leaves no key": ("leaver", 0, Core, "leave", "self.deletions.add(ticket, now)", "pass"),
+    "no key is deleted while it is being written": ("alone", 1, Endings, "leave", "not ticket.is_writing", "True"),
+    "a wait that is over leaves no key": ("leaver", 0, Endings, "leave", "self._deletions.add(ticket, now)", "pass"),
     "another key of its name is not a ticket's": (
         "other key",
         2,

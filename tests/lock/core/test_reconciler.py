@@ -23,7 +23,7 @@ def compare(core: Core, now: float, *keys: str, ttl: int = TTL_S) -> list[ReadKe
     """The reads that a look at the lease's list orders."""
     (request,) = commands_of(core, ListLease, now)
     core.answered(request, LeaseKeys(ttl, keys), now)
-    return [command for command in core.commands if isinstance(command, ReadKeys)]
+    return [command for command in core.outbox.commands if isinstance(command, ReadKeys)]
 
 
 @pytest.mark.parametrize(("ttl", "period"), [(60, PERIOD_S), (3, 1.0)])
@@ -31,18 +31,18 @@ def test_the_keys_are_compared_now_and_then(ttl: int, period: float) -> None:
     """One look at a time; sooner where something is in doubt, but not at once after the last one."""
     core = Core(1, ttl, 0.0, owner="s")
     poll, hurry = core.reconciler.poll, core.reconciler.hurry
-    assert (poll(0.0), poll(period - 0.1), core.commands) == (period, period, [])
-    assert (poll(period), len(core.commands)) == (2 * period, 1)
-    assert (poll(2.5 * period), len(core.commands)) == (math.inf, 1)
+    assert (poll(0.0), poll(period - 0.1), core.outbox.commands) == (period, period, [])
+    assert (poll(period), len(core.outbox.commands)) == (2 * period, 1)
+    assert (poll(2.5 * period), len(core.outbox.commands)) == (math.inf, 1)
     (request,) = commands_of(core, ListLease)
     core.failed(request, AWAY, period)
-    core.is_early = False
+    core.outbox.is_early = False
     hurry(period)
-    assert (core.is_early, poll(period), core.commands) == (True, period + HURRY_S, [])
+    assert (core.outbox.is_early, poll(period), core.outbox.commands) == (True, period + HURRY_S, [])
     hurry(period + 2 * HURRY_S)
     assert poll(period) == period + HURRY_S  # what is due sooner stays due
     hurry(3 * period)
-    assert (poll(3 * period), len(core.commands)) == (4 * period, 1)
+    assert (poll(3 * period), len(core.outbox.commands)) == (4 * period, 1)
     fresh = Core(1, ttl, 0.0, owner="s").reconciler
     fresh.hurry(0.0)
     assert fresh.poll(0.0) == HURRY_S
@@ -95,16 +95,16 @@ def test_a_ticket_is_lost_where_a_read_shows_no_key_or_another_one(
     core = core_of()
     ticket = written(core, "m/", number=1 if stage is Stage.HELD else None)
     (request,) = compare(core, PERIOD_S)
-    core.revision = 7
+    core.revisions.highest = 7
     kvs = {} if created is None else {ticket.key: key(ticket.key, created)}
     for _ in range(2):
         core.answered(request, Found(kvs, 2), PERIOD_S)
-        assert (type(ticket.failure) is LockLost, core.revision) == (is_lost, 7)
+        assert (type(ticket.failure) is LockLost, core.revisions.highest) == (is_lost, 7)
         ticket.failure = ticket.failure if is_lost else None
     (request,) = compare(core, 2 * PERIOD_S, STRAY)
     assert request.known == 7
     core.answered(request, Found({}, 6), 2 * PERIOD_S)
-    assert core.revision == 6
+    assert core.revisions.highest == 6
 
 
 def test_keys_of_this_session_that_have_no_ticket_are_deleted(caplog: pytest.LogCaptureFixture) -> None:
@@ -115,7 +115,7 @@ def test_keys_of_this_session_that_have_no_ticket_are_deleted(caplog: pytest.Log
     (request,) = commands_of(core, ListLease, PERIOD_S)
     late = written(core, "late/")
     early.stage = Stage.RELEASING
-    core.gone(early, was_there=True)
+    core.endings.gone(early, was_there=True)
     keys = [early.key, late.key, STRAY, "n/read/a-2", "gone/a-1", "other/a-3", "new/a-1", "m/a-1x", "m/b-1", "m"]
     core.answered(request, LeaseKeys(TTL_S, keys), PERIOD_S)
     (read,) = commands_of(core, ReadKeys)
@@ -133,7 +133,7 @@ def test_many_keys_are_read_in_several_steps(count: int, steps: list[int]) -> No
     core = core_of()
     requests = compare(core, PERIOD_S, *(f"m/a-{number:x}" for number in range(count)))
     assert [len(each.tickets) for each in requests] == steps
-    core.commands.clear()
+    core.outbox.commands.clear()
     for request in requests:
         assert core.reconciler.poll(9.0) == math.inf
         if request is requests[0]:
@@ -151,10 +151,10 @@ def test_a_list_that_is_denied_is_replaced_by_reads(caplog: pytest.LogCaptureFix
     ticket = written(core, "m/")
     doubtful = [Ticket(ticket.queue, 0, f"n/a-{number:x}", ticket.rule, 0, None) for number in range(1002)]
     for each in doubtful:
-        core.reconciler.remember(each)
+        core._key_names.burn(each)
     doubtful.append(written(core, "o/"))
     doubtful[-1].in_doubt, doubtful[-1].stage = True, Stage.RELEASING
-    core.gone(doubtful[-1], was_there=True)
+    core.endings.gone(doubtful[-1], was_there=True)
     (request,) = commands_of(core, ListLease, PERIOD_S)
     core.failed(request, AWAY, PERIOD_S)
     assert core.reconciler.poll(PERIOD_S) == 2 * PERIOD_S

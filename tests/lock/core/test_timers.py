@@ -24,13 +24,13 @@ def test_holds_end_in_the_order_of_their_ends() -> None:
         assert expiry.expire_in(ticket, end, "was held for long", 0.0) == end
     held = list(tickets)[::4] + list(tickets)[1::4]
     for ticket in tickets.keys() - held:
-        core.leave(ticket, 0.0)
-        core.gone(ticket, was_there=True)
+        core.endings.leave(ticket, 0.0)
+        core.endings.gone(ticket, was_there=True)
     for number in range(300):
         brief = written(core, f"n{number}/")
         expiry.expire_in(brief, 1.5, "", 0.0)
         brief.stage = Stage.RELEASING
-        core.gone(brief, was_there=True)
+        core.endings.gone(brief, was_there=True)
     assert len(expiry._entries) < 2 * len(held) + 70
     ends = sorted({tickets[ticket] for ticket in held})
     for now, following in zip(ends, [*ends[1:], math.inf], strict=True):
@@ -47,16 +47,16 @@ def test_the_driver_is_called_for_the_hold_that_ends_first() -> None:
     core = core_of()
     expiry = Expiry(core)
     first, later, over = (written(core, f"{name}/") for name in "abc")
-    core.leave(over, 0.0)
+    core.endings.leave(over, 0.0)
     early = []
     for ticket, end in ((first, 2.0), (later, 3.0), (over, 1.0), (first, 1.0)):
-        core.is_early = False
+        core.outbox.is_early = False
         expiry.expire_in(ticket, end, "", 0.0)
-        early.append(core.is_early)
+        early.append(core.outbox.is_early)
     expiry.expire_in(later, 4.0, "", 0.0)
-    assert (early, core.is_early) == ([True, False, False, True], True)
+    assert (early, core.outbox.is_early) == ([True, False, False, True], True)
     assert core.poll(0.5) == 1.0
-    core.leave(first, 0.5)
+    core.endings.leave(first, 0.5)
     core.poll(1.0)
     assert first.failure is None
 
@@ -70,25 +70,25 @@ def test_a_waiter_is_told_once(is_held: bool, is_known: bool) -> None:
     contention, queue = Contention(core, int), ticket.queue
     listed(core, "m/", 9, key(ticket.key, 2), *([key("m/b-1", 9, 0xB)] if is_known else []))
     if is_known and not is_held:
-        core.leave(ticket, 0.0)
-    core.changes.clear()
+        core.endings.leave(ticket, 0.0)
+    core.outbox.changes.clear()
     contention.begin(ticket, 0.0)
     assert contention.wake is int
-    assert (contention in core.changes, contention in queue.observers) == (is_known and is_held, not is_known)
+    assert (contention in core.outbox.changes, contention in queue.observers) == (is_known and is_held, not is_known)
     if not is_known and not is_held:
-        core.leave(ticket, 0.0)
+        core.endings.leave(ticket, 0.0)
     for revision in (10, 11):
         core.following.handle_event("m/", [Event(False, key(f"m/b-{revision}", revision, 0xB))], 0.0)
-    assert (core.changes.count(contention), contention in queue.observers) == (is_held, False)
+    assert (core.outbox.changes.count(contention), contention in queue.observers) == (is_held, False)
 
 
 def test_each_outage_of_the_lease_is_told_once() -> None:
     """When half of the TTL has passed without a renewal; again once it was renewed."""
     core = core_of()
-    core.is_early = False
+    core.outbox.is_early = False
     trouble, half = Trouble(core, int), TTL_S / 2
     trouble.begin(0.0)
-    assert core.is_early
+    assert core.outbox.is_early
     told = []
     for now, due, is_told in (
         (0.0, half, False), (half, half + 1.0, True), (half + 1.0, half + 2.0, False), (half + 2.0, 2 * half, False),
@@ -96,6 +96,6 @@ def test_each_outage_of_the_lease_is_told_once() -> None:
     ):  # fmt: skip
         if now == half + 2.0:
             core.renewed(half, TTL_S, now)
-        core.changes.clear()
-        told.append((core.poll(now) <= due, trouble.poll(now), trouble in core.changes) == (True, due, is_told))
+        core.outbox.changes.clear()
+        told.append((core.poll(now) <= due, trouble.poll(now), trouble in core.outbox.changes) == (True, due, is_told))
     assert all(told), told

@@ -71,9 +71,9 @@ def hand_over_blindly(grants: Grants, ticket: Ticket) -> bool:
 def believe_the_lease(watcher: reconciler.Reconciler, asked: dict[Any, Any], answer: Any) -> None:
     """A key that is not in the lease's list is lost, without a read."""
     for key, ticket in asked.items():
-        found = watcher._core.tickets.get(key)
+        found = watcher._endings.tickets.get(key)
         if answer.ttl >= 0 and key not in answer.keys and found is not None and found is ticket:
-            watcher._core.key_deleted(found, 0.0)
+            watcher._endings.key_deleted(found, 0.0)
 
 
 def never_compare(watcher: reconciler.Reconciler, now: float) -> float:

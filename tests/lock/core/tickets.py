@@ -16,7 +16,7 @@ LEASE, TTL_S = 0xA, 10
 
 def core_of(revision: int = 1) -> Core:
     core = Core(LEASE, TTL_S, 0.0, owner="s")
-    core.revision = revision
+    core.revisions.highest = revision
     return core
 
 
@@ -28,7 +28,7 @@ def written(core: Core, prefix: str, *, number: int | None = 1, rule: Admission 
     """A ticket whose key was created at the next revision, as one of so many: HELD if it is alone, else it waits."""
     ticket = core.begin(prefix, "", rule, 0.0)
     core.creation(ticket, b"", if_free=False)
-    created = core.revision + 1
+    created = core.revisions.highest + 1
     core.written(ticket, Written(key(ticket.key, created), number, None, created), 0.0)
     if ticket.stage is Stage.QUEUED:
         core.following.join(ticket.queue, 0.0)  # as its acquisition does
@@ -43,8 +43,8 @@ def commands_of(core: Core, kind: type[T], now: float | None = None) -> list[T]:
     """What was commanded of this kind, once what is due now was done; all commands are taken."""
     if now is not None:
         core.poll(now)
-    found: list[Any] = [command for command in core.commands if isinstance(command, kind)]
-    core.commands.clear()
+    found: list[Any] = [command for command in core.outbox.commands if isinstance(command, kind)]
+    core.outbox.commands.clear()
     return found
 
 

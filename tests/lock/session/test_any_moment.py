@@ -158,7 +158,7 @@ def test_whoever_hears_first_that_the_session_is_lost_tells_all(client: Client, 
         turn = mutex.acquire(timeout=WAIT_S)
         waiting = [in_thread(mutex.acquire) for _ in range(2)]
         wait_until(lambda: len(mutex._cohort.waits) == len(waiting))
-        engine._notes.append(lambda _: engine.core.lose("was lost"))
+        engine._notes.append(lambda now: engine.core.lose("was lost"))
         error = in_thread(FIRST[first], mutex, turn).exception(WAIT_S)
         assert error is None or isinstance(error, LockError)
         for each in waiting:
@@ -197,9 +197,9 @@ def test_a_wait_that_was_woken_in_vain_sleeps_again(
     looks: list[float] = []
     following = Acquisition.next
 
-    def look(acquisition: Acquisition, moment: float) -> Any:
-        looks.append(moment)
-        return following(acquisition, moment)
+    def look(acquisition: Acquisition, now: float) -> Any:
+        looks.append(now)
+        return following(acquisition, now)
 
     with theirs.acquire(timeout=WAIT_S):
         waiting = queue_up(client, Mutex(session, theirs.name))

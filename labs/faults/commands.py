@@ -7,15 +7,17 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from typing import Protocol
 
 import click
+from rich.console import Console
 
 from app.contract.outcomes import Promise
 from app.guards import DEFAULT
 from app.guards import guards as all_guards
 from labs.faults.audit_command import audit_records
 from labs.faults.runner import ScenarioRunner
-from labs.faults.scenarios import groups, scenarios
+from labs.faults.scenarios import groups, own_sales, scenarios, summaries
 from labs.faults.screen import results_table
 from loadtest.cli.options import SECONDS, language, no_pin
 from loadtest.language import Message
@@ -37,6 +39,14 @@ LOCKLESS = [name for name, guard in all_guards().items() if name not in GUARDS a
 DEFAULT_GUARDS = [name for name, guard in GUARDS.items() if name == DEFAULT or guard.promise is not Promise.EXACT]
 
 
+class Played(Protocol):
+    """A sale that was held against what was expected of it."""
+
+    @property
+    def as_expected(self) -> bool | None:
+        """None where there is no verdict."""
+
+
 class NoResult(click.ClickException):
     """The stack cannot go on; the message is one line that says what to do."""
 
@@ -46,15 +56,15 @@ class NoResult(click.ClickException):
 def _scenario_list() -> str:
     """The scenarios for --help; click keeps the lines of such a paragraph."""
     lines = (
-        textwrap.fill(each.summary, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
-        for name, each in scenarios().items()
+        textwrap.fill(summary, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
+        for name, summary in summaries().items()
     )
     return "\b\nScenarios:\n" + "\n".join([*lines, f"  {', '.join(groups())}: all that begin with this word"])
 
 
 @click.command(epilog=_scenario_list())
 @no_pin
-@click.argument("names", nargs=-1, type=click.Choice([*scenarios(), *groups()]), metavar="[SCENARIO]...")
+@click.argument("names", nargs=-1, type=click.Choice([*summaries(), *groups()]), metavar="[SCENARIO]...")
 @click.option(
     "--guard",
     "guards",
@@ -72,24 +82,39 @@ def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: in
     there is no verdict because this machine is too slow. A guard without fencing has to break where a holder outlives
     its lease.
     """
-    names = [name for each in names for name in groups().get(each, [each])] or list(scenarios())
+    names = [name for each in names for name in groups().get(each, [each])] or list(summaries())
     guards = guards or DEFAULT_GUARDS
-    if not any(scenarios()[name].suitable(guards) for name in names):
+    own = [(module, chosen) for module in own_sales() if (chosen := [name for name in names if name in module.FAULTS])]
+    names = [name for name in names if name in scenarios()]
+    if names and not any(scenarios()[name].suitable(guards) for name in names):
         raise click.UsageError(f"{', '.join(names)}: not for {', '.join(guards)}")
     seed = secrets.randbelow(10**6) if seed is None else seed
-    screen = console()
+    screen, results = console(), list[Played]()
+    try:
+        if names:
+            results += _play_with_report(screen, seconds, seed, language, names, guards)
+        for module, chosen in own:
+            began = time.monotonic()
+            played = module.play(chosen, screen, seed=seed, language=language)
+            screen.print(conclusion(played, time.monotonic() - began).in_language(language))
+            results += played
+    except (SaleError, ServerError) as error:  # such as a server that was not ready in time
+        raise NoResult(error.message) from error
+    sys.exit(exit_code(results))
+
+
+def _play_with_report(
+    screen: Console, seconds: float, seed: int, language: str, names: Sequence[str], guards: Sequence[str]
+) -> Sequence[Record]:
     with report_under_way() as report:
         runner = ScenarioRunner(screen, report, seconds, seed, language)
-        try:
-            _play_scenarios(runner, names, guards)
-        except (SaleError, ServerError) as error:  # such as a server that was not ready in time
-            raise NoResult(error.message) from error
+        _play_scenarios(runner, names, guards)
         make_report(report, screen, language)
         point_latest(report)
-    sys.exit(exit_code(runner.results))
+    return runner.results
 
 
-def exit_code(results: Sequence[Record]) -> int:
+def exit_code(results: Sequence[Played]) -> int:
     """0 if all are as expected, 1 if one is not, else 2: one has no verdict."""
     if any(result.as_expected is False for result in results):
         return NOT_AS_EXPECTED
@@ -109,7 +134,7 @@ def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequen
     screen.print(conclusion(runner.results, time.monotonic() - began).in_language(runner.language))
 
 
-def conclusion(results: Sequence[Record], seconds: float) -> Message:
+def conclusion(results: Sequence[Played], seconds: float) -> Message:
     """How many were not as expected, and how many have no verdict."""
     unexpected = Message.of("{n} NOT as expected", n=sum(result.as_expected is False for result in results))
     unknown = sum(result.as_expected is None for result in results)

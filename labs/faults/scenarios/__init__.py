@@ -1,9 +1,15 @@
-"""The scenarios: those of this folder, and those in ``scenarios.py`` of other labs."""
+"""The scenarios: those of this folder, and those in ``scenarios.py`` of other labs.
+
+A lab with a sale and a judge of its own has no `Scenario` there, but ``GROUP``, the word for all its faults; ``FAULTS``,
+what each does by its name; and `play(names, screen, *, seed, language)`, which plays some, shows what came of them, and
+returns something with `as_expected` for each sale.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from types import ModuleType
 
 from app.contract import labs
 from labs.faults.scenario import Scenario
@@ -16,7 +22,19 @@ def scenarios() -> dict[str, type[Scenario]]:
     return dict(sorted(classes.items(), key=lambda item: (item[1].order, item[0])))
 
 
+def own_sales() -> list[ModuleType]:
+    """The labs' modules whose faults have a sale of their own."""
+    return [module for module in labs.modules("scenarios") if hasattr(module, "FAULTS")]
+
+
 def groups() -> dict[str, Sequence[str]]:
     """The names of the scenarios about one thing, by the word for it."""
     words = dict.fromkeys(each.group for each in scenarios().values() if each.group)
-    return {word: [name for name, each in scenarios().items() if each.group == word] for word in words}
+    listed = {word: [name for name, each in scenarios().items() if each.group == word] for word in words}
+    return listed | {module.GROUP: list(module.FAULTS) for module in own_sales()}
+
+
+def summaries() -> dict[str, str]:
+    """What each fault does, by its name, in the order in which they are played."""
+    own = {name: summary for module in own_sales() for name, summary in module.FAULTS.items()}
+    return {name: each.summary for name, each in scenarios().items()} | own

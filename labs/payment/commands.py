@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from labs.payment.crowd import Crowd
-from labs.payment.screen import Judged, print_complaints, results_table
+from labs.payment.screen import Judged, complaints, results_table
 from labs.payment.stage import PaymentStack, Stage
 from labs.payment.ways import WAYS
 from loadtest.cli.options import language, no_pin
@@ -52,7 +52,8 @@ def payment(ways: Sequence[str], language: str) -> None:
     title = "{buyers} buyers, {items} items; {late} pay late, {declined} are declined"
     counts = {"late": len(LATE), "declined": cards().count("declined")}
     screen.print(results_table(judged, language, Message.of(title, buyers=BUYERS, items=ITEMS, **counts)))
-    print_complaints(screen, judged, language)
+    for line in complaints(judged, language):
+        screen.print(line, markup=False)
     sys.exit(exit_code(judged))
 
 

@@ -23,11 +23,13 @@ class Crowd:
 
     Attributes:
         way: its name.
+        sale: the beginning of their keys, which no other sale has.
         outcomes: by the buyer's key; None for one that comes back and has no answer (yet).
     """
 
-    def __init__(self, way: str) -> None:
+    def __init__(self, way: str, sale: str) -> None:
         self.way = way
+        self.sale = sale
         self._threads: list[threading.Thread] = []
         self.outcomes: dict[str, Outcome | None] = {}
 
@@ -44,7 +46,7 @@ class Crowd:
         """Let another buyer click, each at another shop than the one before."""
         number = len(self._threads) + 1
         first = number % len(shops)
-        return self.send(f"{self.way}/buyer-{number}", card, [*shops[first:], *shops[:first]])
+        return self.send(f"{self.sale}buyer-{number}", card, [*shops[first:], *shops[:first]])
 
     @property
     def is_waiting(self) -> bool:

@@ -40,7 +40,9 @@ class Fault(ABC):
 
     @classmethod
     def summary(cls) -> str:
-        return str(cls.__doc__).partition("\n")[0].removesuffix(".")
+        """The first line, as the end of a sentence."""
+        line = str(cls.__doc__).partition("\n")[0].removesuffix(".")
+        return line[0].lower() + line[1:]
 
     @property
     def stack(self) -> PaymentStack:
@@ -61,7 +63,7 @@ class VictimFault(Fault):
     struck: ClassVar[str]
 
     def play(self, crowd: Crowd) -> None:
-        shop, victim = self.stack.instances[0], f"{crowd.way}/victim"
+        shop, victim = self.stack.instances[0], f"{crowd.sale}victim"
         waiting = crowd.send(victim, self.card, [shop.url], comes_back=False)
         deadline = time.monotonic() + CHARGED_S
         while self.stage.provider.find(victim) != SUCCEEDED:
@@ -84,7 +86,7 @@ class VictimFault(Fault):
 
 
 class Kill(VictimFault):
-    """The instance is killed (kill -9) between charge and confirmation."""
+    """Kill -9 of the instance between charge and confirmation."""
 
     name = "payment-kill"
     card = "late-answer"
@@ -96,11 +98,11 @@ class Kill(VictimFault):
 
 
 class Pause(VictimFault):
-    """The instance is paused between charge and confirmation, beyond the end of reservation and lease."""
+    """Freeze the instance between charge and confirmation, until the others have bought."""
 
     name = "payment-pause"
     card = "late-answer"
-    struck = "{way}: a buyer is charged, and the instance is frozen until the others have bought"
+    struck = "{way}: a buyer is charged, and the instance is frozen"
     expected: ClassVar = {"pay-inside": "money_without_item", "reserve": "paid_twice", "reserve-checked": ""}
 
     def strike(self, shop: Instance) -> None:
@@ -111,16 +113,16 @@ class Pause(VictimFault):
 
 
 class LostAnswer(VictimFault):
-    """The provider takes the money, and its answer is lost."""
+    """Lose the answer of the provider, which has taken the money."""
 
-    name = "payment-lost-answer"
+    name = "payment-lost"
     card = "lost-answer"
     struck = "{way}: a buyer is charged, and the shop never hears of it"
     expected: ClassVar = {"pay-inside": "money_without_item", "reserve": "money_without_item", "reserve-checked": ""}
 
 
 class Kills(Fault):
-    """Instances and provider are killed (kill -9) again and again, in random order."""
+    """Kill -9 of instances and provider, again and again, in random order."""
 
     name = "payment-kills"
     expected: ClassVar = {"reserve-checked": ""}

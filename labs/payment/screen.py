@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -48,39 +47,45 @@ def sentence(verdict: Verdict, language: str) -> str:
 
 def results_table(judged: Sequence[Judged], language: str, title: Message | None = None) -> Table:
     """A row for each sale."""
-
-    def say(text: str) -> str:
-        return Message(text).in_language(language)
-
-    table = Table(
-        title=title.in_language(language) if title else None, box=DASHES, padding=0, show_edge=False, pad_edge=False
-    )
-    with_faults = any(each.fault for each in judged)
-    for heading in (*(["fault"] if with_faults else []), "way"):
-        table.add_column(say(heading), no_wrap=True)
-    for heading in ("orders", "charges", "refunds", "wall s"):
-        table.add_column(say(heading), justify="right")
-    for heading in ("verdict", "as expected"):
-        table.add_column(say(heading))
+    has_fault = any(each.fault for each in judged)
+    columns = [name for name in _CELLS if name != ("wall s" if has_fault else "fault")]  # for 80 characters
+    table = Table(box=DASHES, padding=0, show_edge=False, pad_edge=False)
+    table.title = title.in_language(language) if title else None
+    for name in columns:
+        heading = Message("as ex-\npected" if name == "as expected" else name).in_language(language)
+        table.add_column(heading, justify="right" if name in _NUMBERS else "left", no_wrap=name not in _WRAPPED)
     for each in judged:
-        result, yes = each.result, {True: "yes", False: "NO", None: "?"}[each.as_expected]
-        numbers = [len(result.orders), result.charged, result.refunds]
-        table.add_row(
-            *([each.fault] if with_faults else []),
-            result.way,
-            *map(str, numbers),
-            f"{result.wall_s:.1f}",
-            Text(sentence(result.verdict, language), _GOOD if result.verdict.is_exact else _BAD),
-            Text(say(yes), {True: _GOOD, False: _BAD, None: _UNKNOWN}[each.as_expected]),
-        )
+        table.add_row(*(_CELLS[name](each, language) for name in columns))
     return table
 
 
-def print_complaints(screen: Console, judged: Sequence[Judged], language: str) -> None:
-    """Name an item that was paid for twice, if there is one, and what the refunds were for."""
+def _verdict(judged: Judged, language: str) -> Text:
+    verdict = judged.result.verdict
+    return Text(sentence(verdict, language), _GOOD if verdict.is_exact else _BAD)
+
+
+def _as_expected(judged: Judged, language: str) -> Text:
+    text, style = {True: ("yes", _GOOD), False: ("NO", _BAD), None: ("no verdict", _UNKNOWN)}[judged.as_expected]
+    return Text(Message(text).in_language(language), style)
+
+
+_CELLS: dict[str, Callable[[Judged, str], Text | str]] = {
+    "fault": lambda judged, _: judged.fault,
+    "way": lambda judged, _: judged.result.way,
+    "orders": lambda judged, _: str(len(judged.result.orders)),
+    "charges": lambda judged, _: str(judged.result.charged),
+    "refunds": lambda judged, _: str(judged.result.refunds),
+    "wall s": lambda judged, _: f"{judged.result.wall_s:.1f}",
+    "verdict": _verdict,
+    "as expected": _as_expected,
+}
+_NUMBERS, _WRAPPED = ("orders", "charges", "refunds", "wall s"), ("verdict", "as expected")
+
+
+def complaints(judged: Sequence[Judged], language: str) -> Iterator[str]:
+    """An item that was paid for twice, where there is one."""
     for each in judged:
         if twice := each.result.paid_twice():
-            item, (first, *others) = twice
-            text = Message.of("{way}: item {item} was paid for by {one}, and by {other}", way=each.result.way)
-            text.values.update(item=item, one=first, other=others[0])
-            screen.print(text.in_language(language), markup=False)
+            item, (one, other, *_) = twice
+            text = "{way}: item {item} was paid for by {one}, and by {other}."
+            yield Message.of(text, way=each.result.way, item=item, one=one, other=other).in_language(language)

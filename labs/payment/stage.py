@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +94,7 @@ class Stage:
     def __init__(self, stack: PaymentStack) -> None:
         self.stack = stack
         self.provider = ProviderClient(stack.provider.url)
+        self._sales = itertools.count(1)
 
     def sell(
         self,
@@ -107,8 +109,9 @@ class Stage:
             ServerError: the stack cannot go on.
         """
         with closing(connect(self.stack.redis.url, connections=2)) as client:
-            shelf, crowd, began = Shelf(client, SALE, way), Crowd(way), time.monotonic()
+            shelf, crowd = Shelf(client, SALE, way), Crowd(way, f"{next(self._sales)}/")
             shelf.open(items)
+            began = time.monotonic()
             play(crowd)
             while crowd.is_waiting:
                 on_progress(len(shelf.orders()), time.monotonic() - began)
@@ -123,7 +126,7 @@ class Stage:
         last, since = None, 0.0
         while True:
             held, orders, left = shelf.held(), shelf.orders(), shelf.left()
-            charges = {key: status for key, status in self.provider.charges().items() if key.startswith(f"{way}/")}
+            charges = {key: status for key, status in self.provider.charges().items() if key.startswith(crowd.sale)}
             verdict = self._judge(items, left, orders, charges, crowd)
             if (now := (held, orders, left, charges)) != last:
                 last, since = now, time.monotonic()

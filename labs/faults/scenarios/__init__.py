@@ -1,8 +1,8 @@
 """The scenarios: those of this folder, and those in ``scenarios.py`` of other labs.
 
-A lab with a sale and a judge of its own has no `Scenario` there, but ``GROUP``, the word for all its faults; ``FAULTS``,
-what each does by its name; and `play(names, screen, *, seed, language)`, which plays some, shows what came of them, and
-returns something with `as_expected` for each sale.
+A lab with its own sale and judge has no `Scenario` there. It has ``GROUP``, the word for all its faults; ``FAULTS``, what
+each does, by name; and `play(names, screen, *, seed, language)`, which plays some, shows the results, and returns for
+each sale something with `as_expected`.
 """
 
 from __future__ import annotations

@@ -60,6 +60,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "pause": partial(run, "scene", "pause"),
         "token": partial(run, "faults", "pause-holder", "--guard", "redis-lock", "--guard", "redis-fenced"),
         "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
+        "payment": partial(run, "payment"),
         "opening": partial(run, "faults", "opening-late", "opening-twice", "--guard", "etcd"),
     },
 }

@@ -17,7 +17,7 @@ store = redis.Redis.from_url(
 
 
 def think() -> None:
-    """What a real shop does between read and write: compute a price, ask a payment provider."""
+    """What a real shop does between read and write: compute a price, ask another service."""
     time.sleep(float(request.args.get("think", "0.2")))
 
 

@@ -41,13 +41,14 @@ def payment(ways: Sequence[str], language: str) -> None:
     """
     screen, judged = console(), list[Judged]()
     with scratch_directory() as directory, PaymentStack(directory) as stack:
+        stage = Stage(stack)
         for way in ways or WAYS:
             with screen.status(way) as status:
 
                 def show(orders: int, seconds: float) -> None:
                     status.update(f"{way}: {orders}/{ITEMS}, {seconds:.0f} s")  # noqa: B023, called in this turn
 
-                result = Stage(stack).sell(way, ITEMS, partial(rush, shops=stack.urls), show)
+                result = stage.sell(way, ITEMS, partial(rush, shops=stack.urls), show)
             judged.append(Judged(result, EXPECTED.get(way, "")))
     title = "{buyers} buyers, {items} items; {late} pay late, {declined} are declined"
     counts = {"late": len(LATE), "declined": cards().count("declined")}

@@ -1,6 +1,6 @@
 """The scenarios: those of this folder, and those in ``scenarios.py`` of other labs.
 
-A lab with its own sale and judge has no `Scenario` there. It has ``GROUP``, the word for all its faults; ``FAULTS``, what
+A lab with its own sale and judge has no `Scenario` there, but ``GROUP``, the word for all its faults; ``FAULTS``: what
 each does, by name; and `play(names, screen, *, seed, language)`, which plays some, shows the results, and returns for
 each sale something with `as_expected`.
 """

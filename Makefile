@@ -10,7 +10,7 @@ PYTEST = $(TESTS) -n 4 --dist loadfile --no-loadscope-reorder  # they mostly wai
 -include labs/*/targets.mk
 .NOTPARALLEL:
 .PHONY: help demo up test test-core test-slow histories mutants test-shaken test-browser lint coverage format \
-	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev
+	requirements readme show docs docker-test kubernetes-test clean setup-loadtest setup-dev
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
 HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" $(MAKEFILE_LIST) | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
@@ -77,8 +77,9 @@ show: setup-dev ## Take pictures of the pages (needs Chromium)
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down
 	@scripts/docker_test.sh
 
-swarm-test: setup-dev ## Break a stack on three nodes of a swarm (docs/deploy.md)
-	@$(RUN) deploy/swarm_test.py $(ARGS)
+kubernetes-test: setup-dev ##3 Check deploy/kubernetes; try it on a cluster (docs/deploy.md)
+	@$(TESTS) -q tests/repository/test_deploy.py
+	@$(RUN) deploy/kubernetes_test.py $(ARGS)
 
 requirements: ##3 Pin the newest versions of all dependencies (needs uv)
 	@command -v uv > /dev/null || { echo "make requirements needs uv: pip install uv" >&2; exit 1; }

@@ -47,6 +47,7 @@ _CHANNEL_OPTIONS = (
     ("grpc.http2.ping_timeout_ms", 3_000),  # else a minute, whatever the line above says
     ("grpc.http2.max_pings_without_data", 0),  # without limit: a watch may be silent for long
     ("grpc.max_receive_message_length", -1),  # the list of a very long queue
+    ("grpc.dns_min_time_between_resolutions_ms", 500),  # names of pods that were replaced have new addresses at once
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
 )

@@ -6,7 +6,6 @@
 ...         write_with(hold.token)
 """
 
-from lock.core.admission import Admission
 from lock.errors import (
     AdmissionConflict,
     EtcdDenied,
@@ -28,23 +27,20 @@ from lock.etcd.client import Client, connect
 from lock.etcd.requests import Created
 from lock.etcd.transport import Observer, Tls
 from lock.model import Contender, KeyValue
-from lock.recipes.cancellation import CancelToken
-from lock.recipes.cohort import CohortMutex, CohortToken, Turn
+from lock.recipes.cohort import CohortMutex, Turn
 from lock.recipes.election import Election, Leader, Leadership, Observation
 from lock.recipes.hold import Hold
 from lock.recipes.multi import MultiHold, MultiLock
 from lock.recipes.mutex import Mutex
-from lock.recipes.queued_lock import RuleLock
 from lock.recipes.read_write import ReadHold, ReadWriteLock, WriteHold
 from lock.recipes.reentrant import ReentrantHold, ReentrantMutex
 from lock.recipes.semaphore import Permit, Semaphore
 from lock.session.session import Session
 
 __all__ = [
-    "Admission", "AdmissionConflict", "CancelToken", "Client", "CohortMutex", "CohortToken", "Contender", "Created",
-    "Election", "EtcdDenied", "EtcdError", "EtcdUnavailable", "ForkedError", "Hold", "HoldExpired", "InvalidName",
-    "KeyValue", "Leader", "Leadership", "LeaseNotFound", "LockCancelled", "LockError", "LockLost", "LockTimeout",
-    "MultiHold", "MultiLock", "Mutex", "NotHeld", "Observation", "Observer", "Permit", "ReadHold", "ReadWriteLock",
-    "ReentrantHold", "ReentrantMutex", "RuleLock", "Semaphore", "Session", "SessionLost", "Tls", "Turn",
-    "UpgradeRefused", "WriteHold", "connect",
+    "AdmissionConflict", "Client", "CohortMutex", "Contender", "Created", "Election", "EtcdDenied", "EtcdError",
+    "EtcdUnavailable", "ForkedError", "Hold", "HoldExpired", "InvalidName", "KeyValue", "Leader", "Leadership",
+    "LeaseNotFound", "LockCancelled", "LockError", "LockLost", "LockTimeout", "MultiHold", "MultiLock", "Mutex",
+    "NotHeld", "Observation", "Observer", "Permit", "ReadHold", "ReadWriteLock", "ReentrantHold", "ReentrantMutex",
+    "Semaphore", "Session", "SessionLost", "Tls", "Turn", "UpgradeRefused", "WriteHold", "connect",
 ]  # fmt: skip

@@ -3,10 +3,6 @@
 >>> from lock.otel import instrument
 >>> instrument(session, slow_hold=3)  # all locks of the session, for threads and for tasks
 
->>> from lock.otel import TracedMutex
->>> with TracedMutex(session, "flash-sale/stock").acquire(timeout=5) as hold:
-...     write_with(hold.token)
-
 What is measured carries the outcome and not the name of the lock, of which there may be one for each user.
 """
 
@@ -15,19 +11,17 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from opentelemetry.metrics import Histogram, Meter, MeterProvider, get_meter
-from opentelemetry.trace import Span, Status, StatusCode, TracerProvider, get_tracer
+from opentelemetry.metrics import Meter, MeterProvider, get_meter
 
 from lock.core.queue import Ticket
 from lock.recipes.cohort import CohortMutex
-from lock.recipes.hold import HeldKey, Hold, Releasable
+from lock.recipes.hold import HeldKey, Releasable
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.clock import check_number
 from lock.session.session import Session
@@ -47,7 +41,7 @@ def instrument(
     - ``lock.wait.duration``, ``lock.hold.duration``: histograms, in seconds, with ``lock.outcome``: ``held``, ``taken``
       (a try found it taken), ``released``, or the name of the error.
 
-    A `MultiLock` counts once for each of its names, a `CohortMutex` for each turn. A `TracedMutex` measures itself.
+    A `MultiLock` counts once for each of its names, a `CohortMutex` for each turn.
 
     Args:
         session: it is measured until it ends.
@@ -79,14 +73,14 @@ class _Measurements:
         self._waiting = meter.create_up_down_counter("lock.waiter.count", "{waiter}", "Calls that wait for a lock now.")
         self._holding = meter.create_up_down_counter("lock.hold.count", "{hold}", "Locks that are held now.")
         self._losses = meter.create_counter("lock.losses", "{loss}", "Holds that were lost, by cause.")
-        self._waited, self._held = _histograms(meter)
+        self._waited = meter.create_histogram("lock.wait.duration", "s", "From the call to its hold, or to its error.")
+        self._held = meter.create_histogram("lock.hold.duration", "s", "How long a lock was held.")
         self._waits: dict[Any, tuple[float, BaseException | None]] = {}
         self._holds: dict[Ticket, _Held] = {}
 
-    def started(self, lock: QueuedLock[Any], acquisition: Any) -> None:
-        if not isinstance(lock, TracedMutex):
-            self._waits[acquisition] = time.monotonic(), sys.exc_info()[1]
-            self._waiting.add(1)
+    def started(self, acquisition: Any) -> None:
+        self._waits[acquisition] = time.monotonic(), sys.exc_info()[1]
+        self._waiting.add(1)
 
     def stopped(self, acquisition: Any) -> None:
         """A wait has ended: with a hold, with the error that is on its way, or because a try found it taken."""
@@ -103,8 +97,6 @@ class _Measurements:
         self._waited.record(time.monotonic() - began, {"lock.outcome": outcome})
 
     def begun(self, held: HeldKey) -> None:
-        if isinstance(held, TracedHold):
-            return
         ticket = held._ticket
         self._holds[ticket] = _Held(time.monotonic(), held.name)
         self._holding.add(1)
@@ -145,7 +137,7 @@ _measured: WeakKeyDictionary[Session, _Measurements] = WeakKeyDictionary()
 _instrumenting = threading.Lock()
 
 _CALLS: list[tuple[type, str, Callable[..., object]]] = [
-    *((recipe, "_start", lambda to, lock, _, wait: to.started(lock, wait)) for recipe in (QueuedLock, CohortMutex)),
+    *((recipe, "_start", lambda to, _, __, wait: to.started(wait)) for recipe in (QueuedLock, CohortMutex)),
     *((recipe, "_finish", lambda to, _, __, held: to.begun(held)) for recipe in (QueuedLock, CohortMutex)),
     (QueuedLock, "_stop", lambda to, _, args, __: to.stopped(*args)),
     (HeldKey, "_pass_on", lambda to, _, __, held: to.begun(held)),
@@ -173,79 +165,3 @@ def _observe(kind: type, name: str, tell: Callable[..., object]) -> None:
         return result
 
     setattr(kind, name, observed)
-
-
-def _histograms(meter: Meter) -> tuple[Histogram, Histogram]:
-    return (
-        meter.create_histogram("lock.wait.duration", "s", "From the call to its hold, or to its error."),
-        meter.create_histogram("lock.hold.duration", "s", "How long a lock was held."),
-    )
-
-
-class TracedHold(Hold):
-    """A hold with a span, which ends when the hold is released; one that turns out to be lost then has the error."""
-
-    _measured: tuple[Span, Histogram, float]
-
-    def _release(self, owner: object, **options: Any) -> None:
-        if self.released:
-            raise self._not_held()
-        span, seconds, began = self._measured
-        with outcome_of(span, seconds, began) as attributes:
-            super()._release(owner, **options)
-            attributes["lock.outcome"] = "released"
-
-
-class TracedMutex(QueuedLock[TracedHold]):
-    """A `Mutex` whose waits and holds are spans and are measured.
-
-    A wait is a span ``lock.wait``, a hold a span ``lock.hold``; both are children of the span that was current when the
-    wait began. The histograms are those of `instrument`. Arguments and errors are those of `Mutex`; a provider that is
-    None is the global one.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        name: str,
-        *,
-        max_hold: float | None = None,
-        tracer_provider: TracerProvider | None = None,
-        meter_provider: MeterProvider | None = None,
-    ) -> None:
-        super().__init__(session, name, TracedHold, max_hold=max_hold)
-        meter = get_meter(SCOPE, meter_provider=meter_provider)
-        self._tracer = get_tracer(SCOPE, tracer_provider=tracer_provider)
-        self._waits, self._holds = _histograms(meter)
-
-    def _queue(self, *args: Any, **options: Any) -> TracedHold | None:
-        span = self._tracer.start_span("lock.wait", attributes={"lock.name": self.name})
-        with outcome_of(span, self._waits, time.monotonic()) as attributes:
-            hold = super()._queue(*args, **options)
-            attributes["lock.outcome"] = "taken" if hold is None else "held"
-        if hold is not None:
-            try:
-                names: dict[str, str | int] = {"lock.name": self.name, "lock.token": hold.token}
-                held = self._tracer.start_span("lock.hold", attributes=names)
-                hold._measured = held, self._holds, time.monotonic()
-            except BaseException:  # an interrupt keeps it from its caller
-                hold._give_up()
-                raise
-        return hold
-
-
-@contextmanager
-def outcome_of(span: Span, seconds: Histogram, began: float) -> Iterator[dict[str, str]]:
-    """End a span and record its time, `began` by `time.monotonic`, with what is put in inside or the error's name."""
-    attributes: dict[str, str] = {}
-    try:
-        yield attributes
-    except BaseException as error:
-        attributes["lock.outcome"] = type(error).__name__
-        span.record_exception(error)
-        span.set_status(Status(StatusCode.ERROR, str(error)))
-        raise
-    finally:
-        seconds.record(time.monotonic() - began, attributes)
-        span.set_attributes(attributes)
-        span.end()

@@ -11,12 +11,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 
 from app.contract.keys import DEFAULT_ITEM
 from app.sales.refusals import ShuttingDown, again
 from lock import Client, CohortMutex, LockError, Mutex, Session
+from lock.recipes.cohort import YieldingCohortMutex
 
 AnyMutex = TypeVar("AnyMutex", Mutex, CohortMutex)
 
@@ -65,7 +65,7 @@ class EtcdSessions:
 
     def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:
         """As `mutex`; the threads of this process hand it to each other."""
-        return self._shared(self._cohorts, item, partial(CohortMutex, together=True))
+        return self._shared(self._cohorts, item, YieldingCohortMutex)
 
     def _shared(self, mutexes: dict[str, AnyMutex], item: str, make: Callable[[Session, str], AnyMutex]) -> AnyMutex:
         session = self.session()

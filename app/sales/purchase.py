@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from app.contract.keys import DEFAULT_ITEM
 from app.contract.orders import Order, encode
 from app.contract.outcomes import LossCause, Outcome
-from lock import CohortToken
+from lock.recipes.cohort import CohortToken
 
 Token = int | CohortToken
 

@@ -36,7 +36,7 @@ from app.sales.purchase import Purchase, Receipt, Section, Token
 from app.sales.redis_client import LUA, NotSent, Script
 from app.sales.refusals import FencedOff, InDoubt, KeyReused, PurchaseError, SaleDamaged, SaleLost, SaleReset
 from app.sales.sale import Sale
-from lock import CohortToken
+from lock.recipes.cohort import CohortToken
 
 REFUSED = ("fenced", "damaged")
 STALE = "the sale was reset while this purchase was waiting"

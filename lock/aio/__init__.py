@@ -19,12 +19,11 @@ from lock.aio.recipes import (
     Mutex,
     ReadWriteLock,
     ReentrantMutex,
-    RuleLock,
     Semaphore,
 )
 
 __all__ = [
     "Acquiring", "AsyncHold", "AsyncLock", "CohortMutex", "Election", "Hold", "Leadership", "Lost", "MultiHold",
-    "MultiLock", "Mutex", "Permit", "ReadHold", "ReadWriteLock", "ReentrantMutex", "RuleLock", "Semaphore", "Turn",
+    "MultiLock", "Mutex", "Permit", "ReadHold", "ReadWriteLock", "ReentrantMutex", "Semaphore", "Turn",
     "WriteHold",
 ]  # fmt: skip

@@ -1,105 +1,49 @@
-"""Drives acquisitions and releases of a session for tasks: what a thread would block for, a task awaits.
+"""Does for tasks what threads block for: each call is an operation, which the session's worker takes step by step.
 
-What etcd answers is told to the core by the thread that gets the answer, whether or not the task still waits for it. So
-a task may be cancelled at any moment: its key is deleted, and a hold that came too late is given back, in the
-background. So is that of a task whose loop was closed: at its turn, or when the session compares its keys.
+So nothing of a session is touched by the loop's thread, which is often the main one. What etcd answers is told to the
+core whether or not the task still waits for it: a task may be cancelled at any moment, its key is deleted, and a hold
+that came too late is given back, in the background. So is that of a task whose loop was closed: at its turn, or when
+the session compares its keys.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary, ref
+from typing import Any, Generic, NoReturn, TypeVar
 
-from lock.core.acquisition import Acquisition, Send
+from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.cohort import CohortTurn
 from lock.core.messages import TimeToLive
 from lock.core.queue import Ticket
 from lock.core.together import Together, release_together
-from lock.errors import EtcdError, EtcdUnavailable, LockError
-from lock.recipes.hold import HeldKey
-from lock.recipes.multi import MultiHold, MultiLock, end_all
-from lock.recipes.queued_lock import HoldT, QueuedLock
+from lock.errors import EtcdUnavailable, LockError
+from lock.recipes.attempt import Attempt
+from lock.recipes.hold import HeldKey, Releasable
+from lock.recipes.multi import MultiHold, end_all
+from lock.recipes.queued_lock import Acquirable
 from lock.runtime.clock import now
-from lock.session.engine import Engine
+from lock.runtime.interrupts import start_apart
 
 T = TypeVar("T")
-
-_WRITES = 64  # at once, of all tasks of a loop: as many as etcd has use for, as each takes memory and time of the loop
-_THREADS = 16  # likewise, for calls that block
-_SLEEP_S = 30.0
-_writes: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-_threads: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+HeldT = TypeVar("HeldT", bound=Releasable)
+_calls: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+_threads = threading.Semaphore(16)
+Wait = Acquisition | CohortTurn | Together
 
 
-async def acquire(
-    lock: QueuedLock[HoldT], owner: object, holds: list[Any], until: float, **options: Any
-) -> HoldT | None:
-    """What an acquisition ends with; kept in `holds`. Raises what its steps raise, and leaves nothing behind.
-
-    `until` is a time, `options` are those of `Acquisition`.
-    """
-    held = lock._enter_again(owner)
-    if held is not None:
-        return held
-    engine, acquisition = lock.session._engine, lock._start(owner, max(until, now()), **options)
+def call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> bool:
+    """Have the loop call this, from any thread; False where it was closed."""
     try:
-        if not await _run(engine, acquisition):
-            return None
-        return lock._finish(acquisition, owner, holds)
-    except BaseException:  # GeneratorExit too: the loop of this task is gone, and nothing can be awaited any more
-        lock._abandon(acquisition, holds)
-        raise
-    finally:
-        lock._stop(acquisition)
-
-
-async def acquire_together(lock: MultiLock, owner: object, until: float, taken: list[Any]) -> bool:
-    """Whether all of its names were free, so that they are held now and kept in `taken`; else nothing is."""
-    engine, loop = lock.session._engine, asyncio.get_running_loop()
-    with lock._together(owner, taken) as together:
-        lock._start_all(together, owner, until)
-        for acquisition in together.acquisitions:
-            acquisition.ticket.waiter = partial(_unless_closed, loop, ref(acquisition))
-        step = engine.apply(together.begin)
-        if step is not None:
-            await _send(engine, together, step)
-    return bool(taken)
-
-
-async def release_held(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
-    """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
-    owner = owner or calling_task()
-    tickets = end_all(held._end(), owner) if isinstance(held, MultiHold) else [held._end(owner)]
-    failures = await release_all(held._session._engine, tickets, wait=wait)
-    if failures:
-        raise failures[0]
-
-
-async def release_all(engine: Engine, ended: Sequence[Ticket | None], *, wait: bool = True) -> list[LockError]:
-    """As `lock.recipes.multi.release_holds`; all is sent before anything is awaited. None: it is held on."""
-    tickets = [ticket for ticket in ended if ticket is not None]
-    if not tickets:
-        return []
-    until, deletions = now() + engine.client.timeout, engine.core.deletions
-    failures: list[LockError]
-    groups, attended, failures = engine.apply(partial(release_together, engine.core, tickets, waits=wait))
-    woken = _Wakeups(*attended)
-    for answer in [_outcome(engine, deletions, request, engine.send(deletions, request)) for request in groups]:
-        await answer
-    while not engine.is_over(attended, until):
-        await woken.wait(until)
-    return [*failures, *engine.failures_of(attended)]
-
-
-def call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> None:
-    """Have the loop call this, from any thread; nothing where it was closed."""
-    with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(do)
+    except RuntimeError:
+        return False
+    return True
 
 
 def calling_task() -> object:
@@ -110,106 +54,285 @@ def calling_task() -> object:
         return None
 
 
+class Operation(ABC, Generic[T]):
+    """What a task awaits, and other threads do."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._end: asyncio.Future[None] = self.loop.create_future()
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+        self._is_left = self._is_over = False
+
+    async def result(self) -> T:
+        """What it comes to; a task that is cancelled leaves it, and it goes on or is undone."""
+        self._start()
+        try:
+            await self._end
+            if self._error is None:
+                result = self._results[0]
+                self._accept(result)
+                self._results.clear()
+                return result
+        except BaseException:  # GeneratorExit too: the loop of this task is gone, and nothing can be awaited any more
+            self._is_left = True
+            self._leave()
+            raise
+        error, self._error = self._error, None
+        try:
+            raise error
+        finally:
+            del error, self
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Have it begun, by another thread."""
+
+    def _accept(self, result: T) -> None:
+        """It has come to the task."""
+
+    def _leave(self) -> None:
+        """The task waits no more; to be told to other threads."""
+
+    def _settle(self, result: T | None = None, error: BaseException | None = None) -> None:
+        """It is over; by the thread that does it."""
+        self._error, self._is_over = error, True
+        if error is None:
+            self._results.append(result)  # type: ignore[arg-type]
+        if not call_in(self.loop, self._wake):
+            self._is_left = True
+        if self._is_left:
+            self._leave()
+
+    def _wake(self) -> None:
+        if not self._end.done():
+            self._end.set_result(None)
+
+
+class _Blocking(Operation[T]):
+    def __init__(self, blocking: Callable[[], T]) -> None:
+        super().__init__()
+        self._blocking = blocking
+
+    def _start(self) -> None:
+        _calls.put(self._run)
+        start_apart(_make_calls)
+
+    def _run(self) -> None:
+        try:
+            self._settle(self._blocking())
+        except BaseException as error:
+            self._settle(error=error)
+
+
+def _make_calls() -> None:
+    """Make those that wait for a thread, unless so many threads do so already."""
+    while not _calls.empty() and _threads.acquire(blocking=False):
+        with contextlib.suppress(queue.Empty):
+            while True:
+                _calls.get_nowait()()
+        _threads.release()
+
+
 async def call(blocking: Callable[[], T]) -> T:
     """What a call returns that blocks: in a thread for it alone, for those of the loop may all wait for this lock."""
-    loop = asyncio.get_running_loop()
-    async with _threads.setdefault(loop, asyncio.Semaphore(_THREADS)):
-        thread = ThreadPoolExecutor(1, "lock-call")
+    return await _Blocking(blocking).result()
+
+
+class Acquire(Operation[HeldT | None]):
+    """What a recipe of `lock` comes to for a task."""
+
+    def __init__(self, lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> None:
+        super().__init__()
+        self._lock = lock
+        self._engine = lock.session._engine
+        self._attempt = attempt
+        self._steps = lock._steps(attempt, until, **options)
+        self._wait: Wait | None = None  # what is waited for
+        self._sends: Send | None = None  # its request, which is in line or on its way
+        self._is_in_line = False
+
+    def _start(self) -> None:
+        self._lock.session.client.check_process()
+        self._engine.worker.do(partial(self._go_on, partial(next, self._steps)))
+
+    def _accept(self, held: HeldT | None) -> None:
+        if held is not None:
+            self._lock._accept(held, self._attempt.owner)
+
+    def _leave(self) -> None:
+        self._attempt.stop()
+        self._engine.worker.do(self._undo)
+
+    # By the worker
+
+    def _undo(self) -> None:
+        if self._results and (held := self._results.pop()) is not None:
+            held._give_up()
+        if self._is_in_line:
+            self._fail_in_line()
+
+    def _go_on(self, following: Callable[[], Wait]) -> None:
+        """Begin with what is waited for next, or end."""
+        if self._wait is not None and not isinstance(self._wait, Together):
+            self._wait.wakes.wake = None
+        self._wait = None
         try:
-            return await loop.run_in_executor(thread, blocking)
-        finally:
-            thread.shutdown(wait=False)
-
-
-class _Wakeups:
-    """Waits of a task for changes of a ticket."""
-
-    def __init__(self, *tickets: Ticket | CohortTurn, abandon: Callable[[], object] = lambda: None) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._event = asyncio.Event()
-        self._abandon = abandon  # what the task waits for, which will never run again
-        for ticket in tickets:
-            ticket.wake = self.wake
-
-    def wake(self) -> None:
-        """Wake the task, from any thread."""
-        try:
-            self._loop.call_soon_threadsafe(self._event.set)
-        except RuntimeError:  # the loop was closed
-            self._abandon()
-
-    async def wait(self, until: float) -> None:
-        """Until it is woken since the last wait, or that time has come."""
-        timer = self._loop.call_later(max(min(until - now(), _SLEEP_S), 0.0), self._event.set)
-        try:
-            await self._event.wait()
-            self._event.clear()
-        finally:
-            timer.cancel()
-
-
-async def _run(engine: Engine, acquisition: Acquisition | CohortTurn) -> bool:
-    woken = _Wakeups(acquisition.wakes, abandon=partial(engine.abandon, acquisition))
-    if isinstance(acquisition, Acquisition):
-        acquisition.ticket.waiter = partial(_unless_closed, asyncio.get_running_loop(), ref(acquisition))
-    while True:
-        step = engine.apply(acquisition.next)
-        if step is None:
-            return acquisition.is_held
-        if not isinstance(step, Send):
-            await woken.wait(step.until)
-        elif isinstance(step.request, TimeToLive):
-            await _ask_ttl(engine, acquisition, step.request, step.timeout)
+            wait = self._wait = following()
+        except StopIteration as done:
+            self._settle(done.value)
+        except BaseException as error:
+            self._settle(error=error)
         else:
-            await _send(engine, acquisition, step)
+            if not isinstance(wait, Together):
+                wait.wakes.wake = self._woken
+            for ticket in _tickets_of(wait):
+                ticket.waiter = partial(_unless_closed, self.loop)
+            self._take(partial(self._engine.apply, wait.next))
+
+    def _woken(self) -> None:
+        self._engine.worker.do(self._look)
+
+    def _look(self) -> None:
+        if self._wait is not None and self._sends is None:
+            if self.loop.is_closed():
+                self._attempt.stop()
+            self._take(partial(self._engine.apply, self._wait.next))
+
+    def _take(self, next_step: Callable[[], Send | Sleep | None]) -> None:
+        """Do the next step of what is waited for."""
+        try:
+            step = next_step()
+        except Exception as error:
+            self._go_on(partial(self._steps.throw, error))
+            return
+        if step is None:
+            self._go_on(partial(next, self._steps))
+        elif isinstance(step, Sleep):
+            self._engine.worker.do_at(step.until, self._look)
+        else:
+            self._sends = step
+            if isinstance(step.request, TimeToLive):
+                self._ask(step)
+            else:
+                self._is_in_line, self._until = True, now() + step.timeout
+                self._engine.worker.line.enter(self._send)
+
+    def _send(self) -> bool:
+        """Send the request that was in line, if there is time left; whether it was."""
+        if not self._is_in_line:
+            return False
+        left = self._until - now()
+        if left <= 0.0:
+            self._fail_in_line()
+            return False
+        self._is_in_line = False
+        step, wait, worker = self._sends, self._wait, self._engine.worker
+        assert step is not None
+        sent = self._engine.send(wait, step.request, left)
+        sent.add_done_callback(lambda _: worker.do(partial(self._answered, step, sent.result)))
+        return True
+
+    def _fail_in_line(self) -> None:
+        self._is_in_line = False
+        error = EtcdUnavailable("not sent in time: earlier requests were not answered")
+        self._told(self._sends, partial(_fail, error))
+
+    def _answered(self, step: Send, answer_of: Callable[[], Any]) -> None:
+        self._told(step, answer_of)
+        self._engine.worker.line.leave()
+
+    def _ask(self, step: Send) -> None:
+        """Ask what a lease has left; others may ask the same, and wait longer."""
+        status, worker = self._engine.time_to_live(step.request.lease_id), self._engine.worker  # type: ignore[union-attr]
+        self._until = now() + step.timeout
+        status.add_done_callback(lambda _: worker.do(partial(self._told, step, lambda: status.result().ttl)))
+        worker.do_at(self._until, self._late)
+
+    def _late(self) -> None:
+        if self._sends is not None and not self._is_in_line and isinstance(self._sends.request, TimeToLive):
+            self._told(self._sends, partial(_fail, EtcdUnavailable("did not tell in time")))
+
+    def _told(self, step: Send | None, answer_of: Callable[[], Any]) -> None:
+        if step is None or self._sends is not step:
+            return  # told before
+        self._sends, wait = None, self._wait
+        assert wait is not None
+        self._take(partial(self._engine.exchange, wait, step.request, answer_of=answer_of, then=wait.next))
 
 
-async def _send(engine: Engine, sender: Acquisition | CohortTurn | Together, step: Send) -> None:
-    sent: Future[Any] | None = None
-    try:
-        async with _writes.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_WRITES)):
-            sent = engine.send(sender, step.request, step.timeout)
-            await _outcome(engine, sender, step.request, sent)
-    except BaseException as error:
-        if sent is None:  # the task was cancelled in line: no answer will ever come
-            engine.apply(sender.failed, step.request, EtcdUnavailable(f"was not sent: {error!r}"))
-        raise
+async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> HeldT | None:
+    """What a recipe of `lock` acquires for a task, until a time; None where a try finds it taken."""
+    return await Acquire(lock, attempt, until, **options).result()
 
 
-def _unless_closed(loop: asyncio.AbstractEventLoop, waiter: Callable[[], object]) -> object:
+class Release(Operation[None]):
+    """The end of what a task holds, on behalf of a task."""
+
+    def __init__(self, held: HeldKey | MultiHold, owner: object, *, wait: bool) -> None:
+        super().__init__()
+        self._held = held
+        self._engine = held._session._engine
+        self._owner = owner
+        self._waits = wait
+        self._until = now() + self._engine.client.timeout
+        self._attended: Sequence[Ticket] = ()
+        self._failures: list[LockError] = []
+        self._is_watching = False
+
+    def _start(self) -> None:
+        self._engine.client.check_process()
+        self._engine.worker.do(partial(self._do, self._begin))
+
+    def _do(self, step: Callable[[], object]) -> None:
+        if not self._is_over:
+            try:
+                step()
+            except Exception as error:
+                self._settle(error=error)
+
+    def _begin(self) -> None:
+        held, core, worker = self._held, self._engine.core, self._engine.worker
+        ended = end_all(held._end(), self._owner) if isinstance(held, MultiHold) else [held._end(self._owner)]
+        tickets = [ticket for ticket in ended if ticket is not None]  # None: it is held on
+        groups, self._attended, self._failures = self._engine.apply(
+            partial(release_together, core, tickets, waits=self._waits)
+        )
+        for request in groups:
+            worker.send(core.deletions, request).add_done_callback(lambda _: worker.do(self._look))
+        if not groups:
+            self._look()
+
+    def _look(self) -> None:
+        self._do(self._check)
+
+    def _check(self) -> None:
+        if self._engine.is_over(self._attended, self._until):
+            failures = [*self._failures, *self._engine.failures_of(self._attended)]
+            self._settle(error=failures[0] if failures else None)
+        elif not self._is_watching:
+            self._is_watching = True
+            for ticket in self._attended:
+                ticket.wake = partial(self._engine.worker.do, self._look)
+            self._engine.worker.do_at(self._until, self._look)
+            self._check()  # it may have been deleted meanwhile
+
+
+async def release(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
+    """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
+    await Release(held, owner or calling_task(), wait=wait).result()
+
+
+def _tickets_of(wait: Wait) -> list[Ticket]:
+    if isinstance(wait, Together):
+        return [acquisition.ticket for acquisition in wait.acquisitions]
+    return [wait.ticket] if isinstance(wait, Acquisition) else []
+
+
+def _unless_closed(loop: asyncio.AbstractEventLoop) -> object:
     """What waits, in a loop; None once the loop is closed, even where its tasks are kept."""
-    return None if loop.is_closed() else waiter()
+    return None if loop.is_closed() else loop
 
 
-async def _ask_ttl(engine: Engine, acquisition: Acquisition | CohortTurn, request: TimeToLive, timeout: float) -> None:
-    status = engine.time_to_live(request.lease_id)
-    try:
-        await asyncio.wait_for(_done(status), timeout)
-        engine.apply(acquisition.answered, request, status.result().ttl)
-    except (EtcdError, asyncio.TimeoutError) as error:
-        engine.apply(acquisition.failed, request, error)
-
-
-def _outcome(engine: Engine, sender: Any, request: Any, sent: Future[Any]) -> asyncio.Future[None]:
-    """Done when `sender` was told the answer, by the thread that gets it."""
-    return _done(sent, partial(engine.exchange, sender, request, answer_of=sent.result))
-
-
-def _done(sent: Future[Any], take: Callable[[], object] = lambda: None) -> asyncio.Future[None]:
-    """Done when `sent` is, and when the thread that gets the answer has called `take`.
-
-    Cancelled, it leaves `sent` alone: others may wait for that, and its answer is needed.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def settle() -> None:
-        if not done.done():  # a task that was cancelled waits no more
-            done.set_result(None)
-
-    def wake(_: Future[Any]) -> None:
-        take()
-        call_in(loop, settle)
-
-    sent.add_done_callback(wake)
-    return done
+def _fail(error: Exception) -> NoReturn:
+    raise error

@@ -8,6 +8,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import lock as sync
 from lock.aio import driver
+from lock.recipes.cohort import CohortToken
 
 HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.Turn | sync.MultiHold")
 KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit | sync.Turn")
@@ -23,8 +24,7 @@ class Lost:
     ) -> None:
         self._event = asyncio.Event()
         self._lost = held.lost
-        if not held._add_listener(partial(driver.call_in, loop, self._event.set)):
-            self._event.set()
+        held._on_loss(partial(driver.call_in, loop, self._event.set))
 
     def is_set(self) -> bool:
         return self._lost.is_set()
@@ -69,7 +69,7 @@ class AsyncHold(Generic[HeldT]):
 
     def release(self, *, wait: bool = True) -> Coroutine[Any, Any, None]:
         """Free the lock; to be awaited. As `lock.Hold.release`. A task cancelled here has released it."""
-        return driver.release_held(self._held, driver.calling_task(), wait=wait)
+        return driver.release(self._held, driver.calling_task(), wait=wait)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._held.__reduce_ex__(protocol)
@@ -124,10 +124,10 @@ class Hold(HeldKey[HoldT]):
 
 
 class Turn(HeldKey[sync.Turn]):
-    """A turn of a hold of the process, for a task; `token` is the fencing token, a `CohortToken`."""
+    """A turn of a hold of the process, for a task; `token` is the fencing token, as that of `lock.Turn`."""
 
     @property
-    def token(self) -> sync.CohortToken:
+    def token(self) -> CohortToken:
         return self._held.token
 
 
@@ -140,9 +140,7 @@ class WriteHold(Hold[sync.WriteHold]):
 
     async def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place: see `lock.WriteHold.downgrade`."""
-        with self._held._downgrading() as reader:
-            await driver.call(reader._declare)
-        return ReadHold(reader)
+        return ReadHold(await driver.call(self._held.downgrade))
 
 
 class Leadership(Hold[sync.Leadership]):

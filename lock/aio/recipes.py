@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -17,11 +18,10 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import lock as sync
 from lock.aio import driver
 from lock.aio.holds import AsyncHold, AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Turn, WriteHold
-from lock.core.messages import MOST
+from lock.recipes.attempt import Attempt
 from lock.recipes.decorated import check_runs_when_awaited
 from lock.recipes.election import encode
-from lock.recipes.multi import end_all, give_up_all
-from lock.recipes.queued_lock import QueuedLock, deadline
+from lock.recipes.queued_lock import deadline
 from lock.runtime.clock import now
 
 P = ParamSpec("P")
@@ -84,9 +84,7 @@ class _CancelOnLost:
         self._task: Any = asyncio.current_task()
         self._requests = getattr(self._task, "cancelling", int)()  # before this one
         self._error: sync.LockLost | None = None
-        cancel = functools.partial(driver.call_in, asyncio.get_running_loop(), self._cancel)
-        if not hold._held._add_listener(cancel):
-            cancel()
+        hold._held._on_loss(functools.partial(driver.call_in, asyncio.get_running_loop(), self._cancel))
 
     def end(self, raised: object) -> sync.LockLost | None:
         """Why the lock was lost, if that is what `raised`, the error of the body, stands for."""
@@ -125,7 +123,7 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
-        return await self._take(asyncio.current_task(), now(), tries=True)
+        return await self._take(_attempt(asyncio.current_task()), now(), tries=True)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -180,19 +178,21 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
 
     async def _release(self, owner: Any) -> None:
         owner = owner or driver.calling_task()
-        await driver.release_held(self._recipe._last_of(owner), owner)
+        await driver.release(self._recipe._last_of(owner), owner)
 
     def _acquire(self, timeout: float | None, cancel_on_lost: bool, **options: Any) -> Acquiring[Any]:
-        owner, until = driver.calling_task(), deadline(timeout)
+        until, attempt = deadline(timeout), _attempt(driver.calling_task())
 
         def steps() -> Coroutine[Any, Any, AsyncHoldT | None]:
-            return self._take(owner or driver.calling_task(), until, tries=timeout == 0, explains=True, **options)
+            attempt.owner = attempt.owner or driver.calling_task()
+            return self._take(attempt, until, tries=timeout == 0, explains=True, **options)
 
         return Acquiring(steps, self._label, cancel_on_lost=cancel_on_lost)
 
-    async def _take(self, owner: Any, until: float, **options: Any) -> AsyncHoldT | None:
+    async def _take(self, attempt: Attempt, until: float, **options: Any) -> AsyncHoldT | None:
         """The hold, for this task; `options` are those of `Acquisition`."""
-        raise NotImplementedError
+        held = await driver.acquire(self._recipe, attempt, until, **options)
+        return None if held is None else self._wrap(held)
 
 
 class AsyncLock(_Owned[HeldT, AsyncHoldT]):
@@ -201,10 +201,6 @@ class AsyncLock(_Owned[HeldT, AsyncHoldT]):
     async def contenders(self) -> list[sync.Contender]:
         """Holders and waiters, as the `contenders` of the recipe in `lock`."""
         return list(await driver.call(self._recipe.contenders))
-
-    async def _take(self, owner: Any, until: float, **options: Any) -> AsyncHoldT | None:
-        held = await driver.acquire(self._recipe, owner, self._recipe._held_by(owner), until, **options)
-        return None if held is None else self._wrap(held)
 
 
 class Mutex(AsyncLock[sync.Hold, Hold[sync.Hold]]):
@@ -231,15 +227,6 @@ class CohortMutex(AsyncLock[sync.Turn, Turn]):
         self, session: sync.Session, name: str, *, batch: int = 64, slice: float = 0.05, linger: float = 0.0
     ) -> None:
         super().__init__(sync.CohortMutex(session, name, batch=batch, slice=slice, linger=linger), Turn)
-
-
-class RuleLock(AsyncLock[sync.Hold, Hold[sync.Hold]]):
-    """`lock.RuleLock` for tasks."""
-
-    def __init__(
-        self, session: sync.Session, name: str, rule: sync.Admission, *, kind: str | None, max_hold: float | None = None
-    ) -> None:
-        super().__init__(sync.RuleLock(session, name, rule, kind=kind, max_hold=max_hold), Hold)
 
 
 class Semaphore(AsyncLock[sync.Permit, Permit]):
@@ -272,27 +259,13 @@ class MultiLock(_Owned[sync.MultiHold, MultiHold]):
         """Holder and waiters of each name, as those of `lock.MultiLock`."""
         return dict(await driver.call(self._recipe.contenders))
 
-    async def _take(self, owner: Any, until: float, **options: Any) -> MultiHold | None:
-        holds: list[sync.Hold] = []
-        try:
-            may_try = len(self._recipe.mutexes) <= MOST
-            if not (may_try and await driver.acquire_together(self._recipe, owner, until, holds)):
-                for mutex in self._recipe.mutexes:
-                    if await driver.acquire(mutex, owner, holds, until, **options) is None:
-                        await driver.release_all(self._recipe.session._engine, end_all(holds, owner))
-                        return None
-            return MultiHold(self._recipe._finish(list(holds), self._recipe._held_by(owner)))
-        except BaseException:
-            give_up_all(holds)
-            raise
-
 
 class Election:
     """`lock.Election` for tasks that campaign."""
 
     def __init__(self, session: sync.Session, name: str) -> None:
-        candidates = QueuedLock(session, name, sync.Leadership)
-        self._candidates = AsyncLock[sync.Leadership, Leadership](candidates, Leadership)
+        self._election = sync.Election(session, name)
+        self._candidates = AsyncLock[sync.Leadership, Leadership](self._election._candidates, Leadership)
 
     def campaign(
         self, value: str, *, timeout: float | None = None, cancel_on_lost: bool = False
@@ -303,3 +276,11 @@ class Election:
     def cancel(self) -> None:
         """As `AsyncLock.cancel`, for campaigns."""
         self._candidates.cancel()
+
+    async def leader(self) -> sync.Leader | None:
+        """See `lock.Election.leader`. For `observe` use `lock.Election`, in a thread."""
+        return await driver.call(self._election.leader)
+
+
+def _attempt(task: object) -> Attempt:
+    return Attempt(task, threading.current_thread().name)

@@ -66,11 +66,13 @@ class Acquisition:
     _: KW_ONLY
     deadline: float  # of the wait in the queue, a time; `math.inf` for none. The requests have their own
     timeout: float  # what a call may take, in seconds
+    last: float = 0.0  # when all of its requests are over, a time; 0.0: so much later than its deadline
     owner: object = None
     tries: bool = False  # it writes nothing where the lock is taken, and ends without a hold,
     explains: bool = False  # or so with a `LockTimeout`
 
     def __post_init__(self) -> None:
+        self.last = self.last or max(self.deadline, self.started) + self.timeout
         self._writes = 0
         self._retry_at = 0.0
         self._error: LockError | None = None
@@ -107,7 +109,7 @@ class Acquisition:
             self.leave(now)
             raise self._error
         if ticket.failure is not None:
-            return self._lost()
+            return self._lost(now)
         if ticket.stage is Stage.WRITING:
             return self._write(now)
         if self.tries:
@@ -116,9 +118,8 @@ class Acquisition:
             return self._explain(now) if self.explains else None  # a try has found the lock taken
         if now < self.deadline:
             return Sleep(min(self.deadline, now + _SLEEP_S))
-        last = self.deadline + self.timeout  # by then etcd has told who holds
-        if not ticket.queue.is_settled(ticket) and now < last:
-            return Sleep(min(last, now + FAREWELL_S))
+        if not ticket.queue.is_settled(ticket) and now < self.last:  # by then etcd has told who holds
+            return Sleep(min(self.last, now + FAREWELL_S))
         return self._time_out(now)
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
@@ -176,8 +177,7 @@ class Acquisition:
         self._writes += 1
         lists = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
         request = self.core.creation(ticket, self.value, if_free=not self._may_join, lists=lists)
-        left = max(self.deadline, self.started) + self.timeout - now
-        return Send(request, min(self.timeout, max(left, FAREWELL_S)))
+        return Send(request, self._left(now))
 
     def _written(self, request: Create, answer: Written, now: float) -> None:
         ticket, core = self.ticket, self.core
@@ -204,12 +204,16 @@ class Acquisition:
 
     def _has_time(self, now: float) -> bool:
         """Whether to write again at that time: once more at least, for the connection may have been reset."""
-        return now <= self.deadline or (self._writes < 2 and now < self.started + self.timeout)
+        return now <= self.deadline or (self._writes < 2 and now < self.last)
+
+    def _left(self, now: float) -> float:
+        """The seconds that a request may take."""
+        return min(self.timeout, max(self.last - now, FAREWELL_S))
 
     def _explain(self, now: float) -> Send | None:
         if not self._was_listed:
             self._was_listed = True
-            return Send(ListQueues((self.prefix,), (0,), self.ticket.floor), self.timeout)
+            return Send(ListQueues((self.prefix,), (0,), self.ticket.floor), self._left(now))
         return self._time_out(now)
 
     def _judge(self, answer: Written, keys: list[KeyValue], now: float) -> None:
@@ -225,13 +229,13 @@ class Acquisition:
         self._error = None if conflict is None else AdmissionConflict(conflict)
         self.core.written(ticket, answer, now)
 
-    def _lost(self) -> Send | None:
+    def _lost(self, now: float) -> Send | None:
         """Raise the failure; where the key is gone, after a look whether that is because the lease is."""
         failure = self.ticket.again()
         assert failure is not None
         if type(failure) is LockLost and not self._was_verified and self.core.failure is None:
             self._was_verified = True
-            return Send(TimeToLive(self.core.lease_id), self.timeout)
+            return Send(TimeToLive(self.core.lease_id), self._left(now))
         raise SessionLost(str(self.core.failure)) if self.core.failure is not None else failure
 
     def _time_out(self, now: float) -> Send:

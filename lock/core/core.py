@@ -86,7 +86,8 @@ class Core:
         loss = f"session {self._owner}: lease {self.lease_id:x} {reason}"
         self.failure = SessionLost(f"{loss}; it holds nothing any more")
         for ticket in self.tickets.values():
-            ticket.failure = ticket.failure or self.failure
+            if ticket.stage not in OVER:  # what was released before is not lost
+                ticket.failure = ticket.failure or self.failure
             ticket.stage = Stage.RELEASED
         self.outbox.changes += self.tickets.values()
         for observer in self.observers:

@@ -18,10 +18,14 @@ class Together:
     """Acquisitions that try, each on its own name, sent as one; a driver tells it what it tells one of them."""
 
     def __init__(self) -> None:
-        self.acquisitions: list[Acquisition] = []  # to be added before `begin`
+        self.acquisitions: list[Acquisition] = []  # to be added before `next`
+        self._is_begun = False
 
-    def begin(self, now: float) -> Send | None:
-        """The request that creates all keys; None where one of them is not to be written, as when it was cancelled."""
+    def next(self, now: float) -> Send | None:
+        """The request that creates all keys; None once it was answered, or where one of them was cancelled."""
+        if self._is_begun:
+            return None
+        self._is_begun = True
         creates: list[Create] = []
         timeouts: list[float] = []
         try:

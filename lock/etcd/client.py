@@ -22,7 +22,7 @@ from lock.etcd.transport import Call, Observer, Tls, Transport, parse_endpoints,
 from lock.etcd.watches import Watches, WatchIterator
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
-from lock.runtime.interrupts import require_threads, run_uninterrupted
+from lock.runtime.interrupts import require_threads, run_apart
 
 Conditions = Created | Iterable[Created]
 
@@ -70,7 +70,9 @@ def connect(
         raise ValueError("an https:// endpoint needs tls=Tls(ca_cert=...): it would be spoken to in plain text")
     login = Login(user, password) if user is not None and password is not None else None
     addresses = parse_endpoints(endpoints)
-    return Client(addresses, namespace=namespace, timeout=timeout, tls=tls, login=login, observer=observer)
+    options: Any = {"namespace": namespace, "timeout": timeout, "tls": tls, "login": login, "observer": observer}
+    client: Client = run_apart(Client, addresses, undo=Client.close, **options)
+    return client
 
 
 class Client(Transport):
@@ -148,8 +150,7 @@ class Client(Transport):
 
     def watch(self, prefix: str) -> WatchIterator:
         """The changes under `prefix` from now on."""
-        self.check_process()
-        return run_uninterrupted(WatchIterator, self.watches, prefix)
+        return self.apart(WatchIterator, self.watches, prefix, undo=WatchIterator.close)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""

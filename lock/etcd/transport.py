@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Generator
+from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
 from lock.runtime.clock import now
-from lock.runtime.interrupts import await_done, run_uninterrupted
+from lock.runtime.interrupts import run_apart
 
 protobuf_compat.install()
 
@@ -132,7 +133,10 @@ class _LogIn(NamedTuple):
     deadline: float
 
     def run(self) -> str:
-        return await_done(self.send(), max(self.deadline - now(), 0.0), TimeoutError("logging in took too long"))
+        try:
+            return self.send().result(max(self.deadline - now(), 0.0))
+        except futures.TimeoutError:  # another class than Python's before 3.11
+            raise TimeoutError("logging in took too long") from None
 
     def send(self) -> Future[str]:
         return self.login.token(partial(_authenticate, self.endpoint, self.login, self.deadline))
@@ -171,11 +175,11 @@ class Transport:
         left by all calls and watches, unless it had very little time. Whatever is sent here has to be safe to send
         twice: `unanswered` is called for each endpoint that did not answer, for it may have done it, or may do it yet.
         """
-        self.check_process()
-        return run_uninterrupted(self.call_here, call, timeout, unanswered)
+        answer: T = self.apart(self.call_here, call, timeout, unanswered)
+        return answer
 
     def call_here(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
-        """As `call`, in the process that made this client, and where no interrupt comes."""
+        """As `call`, in the process that made this client, and not in the main thread."""
         attempts = self._attempts(call, now() + (self.timeout if timeout is None else timeout), unanswered)
         try:
             step = next(attempts)
@@ -210,6 +214,12 @@ class Transport:
         resume(lambda: None)
         return answer
 
+    def apart(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
+        """As `run_apart`, in the process that made this client; raises `ForkedError` in others."""
+        self.check_process()
+        result: T = run_apart(call, *args, **options)
+        return result
+
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""
         if os.getpid() != self._pid:
@@ -222,10 +232,13 @@ class Transport:
         """Close the connections; close the sessions first, or their leases are left to expire."""
         self.closed = True
         if not self.forked():  # closing gRPC's objects in a forked child can hang
-            for listener in list(self.close_listeners):
-                listener()
-            for endpoint in self.endpoints:
-                endpoint.channel.close()
+            run_apart(self._close)
+
+    def _close(self) -> None:
+        for listener in list(self.close_listeners):
+            listener()
+        for endpoint in self.endpoints:
+            endpoint.channel.close()
 
     def log_in(self, endpoint: Endpoint) -> str:
         """The token to show this endpoint, "" where none is needed; blocks. TimeoutError, or an error of gRPC."""

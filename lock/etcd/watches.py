@@ -31,6 +31,7 @@ from lock.etcd.requests import Requests
 from lock.etcd.transport import Endpoint, Transport, notify, rpc
 from lock.model import Event
 from lock.runtime.clock import now
+from lock.runtime.interrupts import run_apart
 
 logger = logging.getLogger(__name__)
 
@@ -302,6 +303,6 @@ class WatchIterator:
         return events
 
     def close(self) -> None:
-        """End the watch; its reader stops. Never waits."""
-        self._watches.remove(self._watch)
+        """End the watch; its reader stops. Never waits for etcd."""
+        run_apart(self._watches.remove, self._watch)
         self._updates.put(None)

@@ -18,12 +18,11 @@ from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.queue import Ticket
 from lock.errors import LockCancelled, NotHeld
 from lock.model import UNDECLARED
-from lock.recipes.cancellation import CancelToken
+from lock.recipes.attempt import Attempt
 from lock.recipes.hold import HeldKey
-from lock.recipes.queued_lock import QueuedLock, caller, deadline
+from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.callbacks import Loss
 from lock.runtime.clock import check_number, is_whole, now
-from lock.runtime.interrupts import lifted
 from lock.session.session import Session
 
 
@@ -66,20 +65,18 @@ class Turn(HeldKey):
         self._loss: Loss | None = None
         self.token = CohortToken(self._create_revision, turn.number)
 
-    @property
-    def lost(self) -> threading.Event:
-        """Set as soon as it is known that the lock is not ours any more; what comes after the turn is not its loss."""
-        self._session.client.check_process()
+    def _find_loss(self) -> Loss:
+        """Of this turn: what comes after it is not its loss."""
         if self._loss is None:
-            self._loss = Loss() if self.released else self._engine.loss_of(self._ticket)
-        return self._loss.event
+            self._loss = Loss() if self.released else super()._find_loss()
+        return self._loss
 
     def _end(self, owner: object) -> Ticket | None:
-        self._session.client.check_process()
+        self._client.check_process()
         if self.released:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
         self._forget()
-        ticket: Ticket | None = self._engine.apply_here(self._turn.end)
+        ticket: Ticket | None = self._engine.apply(self._turn.end)
         return ticket
 
     def _give_up(self) -> None:
@@ -91,8 +88,7 @@ class Turn(HeldKey):
         self._turn.fence(now)
 
     def _go_on(self) -> None:
-        if self._mutex.together:
-            self._mutex.stay_away()
+        self._mutex._handed_on()
 
 
 class CohortMutex(QueuedLock[Turn]):
@@ -103,10 +99,6 @@ class CohortMutex(QueuedLock[Turn]):
         name: as for `Mutex`.
         batch: turns of one hold after which it goes to another process, if one waits.
         slice: seconds of one hold after which it goes to another process, if one waits; a turn is not cut short.
-        together: whether, while another process waits, the release of a turn by a thread returns only when the hold is
-            given up, or after `slice`. What a thread does after its turn takes the interpreter from the turns that
-            follow. A thread that has much to do then, such as an answer to write, had better do it while the other
-            process holds.
         linger: seconds for which the process keeps a hold that nobody wants, so that the next acquisition asks no
             server. It ends where another process queues, and after a second at the latest. The price: an idle process
             that freezes, dies or is cut off blocks others for up to its TTL; and a client that only tries may never
@@ -117,58 +109,55 @@ class CohortMutex(QueuedLock[Turn]):
     """
 
     def __init__(
-        self,
-        session: Session,
-        name: str,
-        *,
-        batch: int = 64,
-        slice: float = 0.05,
-        together: bool = False,
-        linger: float = 0.0,
+        self, session: Session, name: str, *, batch: int = 64, slice: float = 0.05, linger: float = 0.0
     ) -> None:
         check_number(batch, is_whole, "batch is a whole number of turns, 1 or more")
         check_number(slice, lambda seconds: seconds >= 0, "slice is seconds, 0 or more")
         check_number(linger, lambda seconds: seconds >= 0, "linger is seconds, 0 or more")
         super().__init__(session, name, Turn)
-        self.together = together
         bounds = Bounds(batch, slice, linger)
         self._cohort = Cohort(self._engine.core, name, self._prefix, bounds, session.client.timeout)
 
-    def _wait(self, timeout: float | None, cancel: CancelToken | None, **options: Any) -> Turn:
-        if self._cohort.is_lingering and cancel is None:
-            self.session.client.check_process()
-            deadline(timeout)  # refuses what is none
-            owner = threading.current_thread()
-            turn = self._engine.apply_here(self._cohort.take, ref(owner), caller())
+    def _wait(self, attempt: Attempt, until: float, options: dict[str, Any]) -> Turn | None:
+        if self._cohort.is_lingering:
+            turn = self._engine.apply(self._cohort.take, ref(attempt.owner), attempt.where)
             if turn is not None:
-                return self._finish(turn, owner, self._held_by(owner))
-        return super()._wait(timeout, cancel, **options)
+                return self._finish(turn, attempt.owner)
+        return super()._wait(attempt, until, options)
 
-    def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Any:
-        self.session.client.check_process()
-        if self._engine.worker.thread is None:
-            self._engine.worker.start()
-        options.update(value=self._engine.identity(UNDECLARED), owner=ref(owner), where=caller())
-        turn = CohortTurn(self._cohort, now(), deadline=until, **options)
+    def _start(self, attempt: Attempt, until: float, **options: Any) -> Any:
+        options.update(value=self._engine.identity(UNDECLARED, attempt.thread))
+        options.update(owner=ref(attempt.owner), where=attempt.where)
+        turn = CohortTurn(self._cohort, attempt.began, deadline=until, **options)
         self._waiting.add(ref(turn))
         return turn
 
-    def _finish(self, acquisition: Any, owner: object, holds: list[Any]) -> Turn:
-        if self.together and acquisition.number == 1:
-            self._given_up = threading.Event()
-            self._cohort.given_up = self._given_up.set
-        turn = Turn(self, acquisition)
-        turn._keep_in(holds)
-        return turn
+    def _finish(self, acquisition: Any, owner: object) -> Turn:
+        return Turn(self, acquisition)
 
-    def stay_away(self) -> None:
-        """For a turn that was ended by a thread: wait until the hold is given up, if another process waits."""
-        if self._cohort.is_contended:
-            with lifted():
-                self._given_up.wait(max(self._cohort.slice_ends - now(), 0.0))
+    def _handed_on(self) -> None:
+        """A turn was ended, and the hold goes on."""
 
     def _cancel(self, acquisition: Any, failure: LockCancelled, now: float) -> None:
         acquisition.cancel(failure, now)
+
+
+class YieldingCohortMutex(CohortMutex):
+    """A `CohortMutex` whose threads leave the interpreter to the turns that follow, for as long as the hold lasts.
+
+    While another process waits, the release of a turn returns only when the hold is given up, or after `slice`: for
+    threads that have much to do after their turn, such as an answer to write.
+    """
+
+    def _finish(self, acquisition: Any, owner: object) -> Turn:
+        if acquisition.number == 1:
+            self._given_up = threading.Event()
+            self._cohort.given_up = self._given_up.set
+        return super()._finish(acquisition, owner)
+
+    def _handed_on(self) -> None:
+        if self._cohort.is_contended:
+            self._given_up.wait(max(self._cohort.slice_ends - now(), 0.0))
 
 
 def _pair(token: object) -> tuple[int, ...]:

@@ -8,23 +8,20 @@ An `Observation` outlives broken connections, and ends only by `close`, its own 
 
 from __future__ import annotations
 
-import _thread
-import contextlib
 import queue
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lock.core.view import QueueView
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.watches import WatchIterator
-from lock.model import KeyValue
-from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Hold, give_back
-from lock.recipes.queued_lock import QueuedLock
+from lock.model import Event, KeyValue
+from lock.recipes.hold import Hold
+from lock.recipes.queued_lock import QueuedLock, deadline
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_or_undo, run_uninterrupted
+from lock.runtime.interrupts import start_apart
 from lock.session.session import Session
 
 _POLL_S = 1.0  # how often an observer looks whether an audit is due
@@ -53,7 +50,7 @@ class Leadership(Hold):
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
         self.ensure()
-        run_uninterrupted(self._overwrite, encode(value))
+        self._client.apart(self._overwrite, encode(value))
 
     def resign(self) -> None:
         """Let the next candidate lead; as `release`."""
@@ -71,12 +68,13 @@ class Election:
         self.session = session
         self.name = name
 
-    def campaign(self, value: str, *, timeout: float | None = None, cancel: CancelToken | None = None) -> Leadership:
+    def campaign(self, value: str, *, timeout: float | None = None) -> Leadership:
         """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
 
         Arguments and errors are those of `Mutex.acquire`.
         """
-        return run_or_undo(give_back, self._candidates._wait, timeout, cancel, value=encode(value))
+        options: Any = {"tries": timeout == 0, "explains": True, "value": encode(value)}
+        return self._candidates._take(deadline(timeout), **options)  # type: ignore[return-value]
 
     def cancel(self) -> None:
         """As `Mutex.cancel`, for campaigns."""
@@ -116,14 +114,13 @@ class Observation:
     def __next__(self) -> Leader:
         self._client.check_process()
         while not self._closed:
-            if self._client.closed:
-                raise EtcdUnavailable(CLOSED)
-            self._read()
-            kv = self._view.head()
-            if kv != self._seen and not self._closed:
-                self._seen = kv
-                if kv is not None:
-                    return _leader(kv)
+            try:
+                leader = self._client.apart(self._take, self._next_events())
+            except BaseException:  # an interrupt may have kept events from the view
+                self._watch_anew()
+                raise
+            if leader is not None and not self._closed:
+                return leader
         raise StopIteration
 
     def __enter__(self) -> Observation:
@@ -139,37 +136,54 @@ class Observation:
         self._closed = True
         watch = self._watch
         if watch is not None:
-            run_uninterrupted(watch.close)
+            watch.close()
 
     def __del__(self) -> None:
         watch = getattr(self, "_watch", None)
         if watch is None or self._closed or self._client.forked():
             return
-        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no threads any more
-            _thread.start_new_thread(watch.close, ())  # this may run inside the very lock that closing takes
+        start_apart(watch.close)  # this may run inside the very lock that closing takes
 
-    def _read(self) -> None:
-        """Take what the watch tells next; list when it stands, and now and then, for a watch may keep silent."""
+    def _next_events(self) -> list[Event] | EtcdError | None:
+        """What the watch tells next; None where it has told nothing for a while. Waits in this thread."""
+        watch = self._watch
         try:
+            return None if watch is None or self._client.closed else watch.next(_POLL_S)
+        except queue.Empty:
+            return None
+        except EtcdError as error:
+            return error
+
+    def _take(self, events: list[Event] | EtcdError | None) -> Leader | None:
+        """The next leader, if these tell of one; list when the watch stands, and now and then: it may keep silent."""
+        if self._client.closed:
+            raise EtcdUnavailable(CLOSED)
+        try:
+            if isinstance(events, EtcdError):
+                raise events
             if self._watch is None:
                 self._watch = self._client.watch(self._prefix)
-            try:
-                events = self._watch.next(_POLL_S)
-            except queue.Empty:
+            elif events:
+                self._view.apply(events)
+            elif events is not None:
+                self._list()
+            else:
                 self._client.watches.check()
                 if now() - self._listed_at >= _AUDIT_S and self._list():
-                    self._watch.close()
-                    self._watch = None
-                return
-            if events == []:
-                self._list()
-            elif events is not None:
-                self._view.apply(events)
+                    self._watch_anew()
         except EtcdError:
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+            self._watch_anew()
             threading.Event().wait(0.0 if self._client.closed else _RETRY_S)
+        kv = self._view.head()
+        if kv == self._seen:
+            return None
+        self._seen = kv
+        return None if kv is None else _leader(kv)
+
+    def _watch_anew(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
 
     def _list(self) -> bool:
         """Take a list; whether it told anything new."""

@@ -11,7 +11,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from threading import get_ident
 from typing import Any, NoReturn, TypeVar
 
 from lock.core.notices import Contention
@@ -19,10 +18,9 @@ from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import KeyValue
-from lock.runtime import interrupts
-from lock.runtime.callbacks import check_callback
+from lock.runtime.callbacks import Loss, check_callback
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import run_apart
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
@@ -34,24 +32,16 @@ logger = logging.getLogger(__name__)
 class Leaving(ABC):
     """What ``with`` leaves, once; also where an interrupt comes first."""
 
-    def __exit__(self, *exc_info: object) -> None:
-        begun: list[object] = []
-        try:
-            run_uninterrupted(self._leave_once, begun, exc_info)
-        except BaseException:
-            if not begun:
-                with contextlib.suppress(LockError):
-                    run_uninterrupted(self._leave_once, begun, exc_info)
-            raise
+    def __init__(self, session: Session) -> None:
+        self._client = session.client
 
-    def _leave_once(self, begun: list[object], exc_info: tuple[object, ...]) -> None:
-        begun.append(self)
+    def __exit__(self, *exc_info: object) -> None:
         with contextlib.suppress(*[LockError] if exc_info[0] else []):  # the error of the body matters more
-            self._leave()
+            self._client.apart(self._leave, threading.current_thread(), always=True)
 
     @abstractmethod
-    def _leave(self) -> None:
-        """Release it, in a step."""
+    def _leave(self, owner: object) -> None:
+        """Release it on behalf of this thread."""
 
 
 class Releasable(Leaving):
@@ -61,6 +51,7 @@ class Releasable(Leaving):
     _kept_in: tuple[list[Any], ...] = ()
 
     def __init__(self, session: Session) -> None:
+        super().__init__(session)
         self._session = session
 
     def __enter__(self: ReleasableT) -> ReleasableT:
@@ -68,8 +59,7 @@ class Releasable(Leaving):
             self.ensure()
             return self
         except BaseException:  # an interrupt, too: neither the body nor `__exit__` will run
-            with contextlib.suppress(LockError):
-                self.release()
+            run_apart(self._give_up)
             raise
 
     def release(self, *, wait: bool = True) -> None:
@@ -84,18 +74,22 @@ class Releasable(Leaving):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        owner = threading.current_thread()
-        if get_ident() != interrupts.main_thread:
-            self._release(owner, wait=wait)
-        else:
-            run_uninterrupted(self._release, owner, wait=wait)
+        self._client.apart(self._release, threading.current_thread(), wait=wait)
 
-    def _leave(self) -> None:
-        self._release(threading.current_thread())
+    def _leave(self, owner: object) -> None:
+        self._release(owner)
 
     @abstractmethod
-    def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
+    def _release(self, owner: object, *, wait: bool = True) -> None:
         """Give it back on behalf of this thread."""
+
+    @abstractmethod
+    def _give_up(self) -> None:
+        """Have the session release it, if it is not released; takes no lock, and does not wait."""
+
+    @abstractmethod
+    def _accept(self) -> None:
+        """It has come to its caller."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is one hold, to be released once")
@@ -106,15 +100,19 @@ class Releasable(Leaving):
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
-        self._session.client.check_process()
-        self._session._engine.callbacks.call_when(self._add_listener, callback)
+        self._client.apart(self._session._engine.callbacks.call_when, self._add_listener, callback)
+
+    def _on_loss(self, listener: Callable[[], object]) -> None:
+        """As `on_lost`, for a listener that is quick and does not raise."""
+        if not self._client.apart(self._add_listener, listener):
+            listener()
 
     @abstractmethod
     def _add_listener(self, listener: Callable[[], object]) -> bool:
         """Call a listener that is quick and does not raise; False where it is lost already."""
 
     def _keep_in(self, holds: list[Any]) -> None:
-        """The lock's own `release` ends it, too: these are the holds of the thread or task that has acquired it."""
+        """Stand in a list until it is released, such as that of what a thread or task has acquired."""
         self._kept_in += (holds,)
         holds.append(self)
 
@@ -152,16 +150,18 @@ class HeldKey(Releasable):
 
     @property
     def lost(self) -> threading.Event:
-        """Set as soon as it is known that the lock is not ours any more."""
-        self._session.client.check_process()
-        return run_uninterrupted(self._engine.loss_of, self._ticket).event
+        """Set as soon as it is known that the lock is not ours any more; what comes after a release is not its loss."""
+        return self._client.apart(self._find_loss).event
+
+    def _find_loss(self) -> Loss:
+        return self._engine.loss_of(self._ticket)
 
     def _add_listener(self, listener: Callable[[], object]) -> bool:
-        return run_uninterrupted(lambda: self._engine.loss_of(self._ticket).add(listener))
+        return self._find_loss().add(listener)
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless its key is deleted by hand; 0.0 once it is lost."""
-        self._session.client.check_process()
+        self._client.check_process()
         if self.released or self._ticket.failure is not None:
             return 0.0
         moment = now()
@@ -175,12 +175,12 @@ class HeldKey(Releasable):
             HoldExpired: it was held for `max_hold`.
             NotHeld: it was released.
         """
-        self._session.client.check_process()
+        self._client.check_process()
         if self.released:
             raise self._not_held()
-        if now() >= self._expires:  # also where the session's thread is late
-            self._engine.apply(self._engine.core.poll)
-        self._engine.ensure(self._ticket)
+        moment = now()
+        if moment >= self._expires or not self._engine.is_sure(self._ticket, moment):
+            self._client.apart(self._engine.check, self._ticket)
 
     def is_owner(self) -> Created:
         """The condition that this hold still owns the lock, for an etcd transaction that writes what it protects.
@@ -190,21 +190,23 @@ class HeldKey(Releasable):
 
         Raises as `ensure` where the lock is not ours any more: then the next hold may have begun already.
         """
-        self._session.client.check_process()
+        self._client.check_process()
         if self.released:
             raise self._not_held()
-        self._engine.apply(self._fence)
-        return self._session.client.requests.created(self.key, self._create_revision)
+        self._client.apart(self._engine.apply, self._fence)
+        return self._client.requests.created(self.key, self._create_revision)
 
     def on_contended(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, as `on_lost` does, when this process learns of a waiter; so a long holder can give way.
 
         Within moments of its arrival, as the session follows the queue from now on; never where the hold is over.
         """
-        self._session.client.check_process()
         check_callback(callback, "on_contended takes a function without arguments, such as event.set")
-        self._engine.callbacks.start()
         contention = Contention(self._engine.core, partial(self._engine.callbacks.send, callback))
+        self._client.apart(self._watch, contention)
+
+    def _watch(self, contention: Contention) -> None:
+        self._engine.callbacks.start()
         self._engine.apply(contention.begin, self._ticket)
 
     def contended(self) -> bool:
@@ -212,26 +214,27 @@ class HeldKey(Releasable):
 
         The first call has the session follow the queue, and tells False until it has been listed.
         """
-        self._session.client.check_process()
-        return bool(self._engine.apply(self._engine.core.contended, self._ticket))
+        return bool(self._client.apart(self._engine.apply, self._engine.core.contended, self._ticket))
 
     def _end(self, owner: object) -> Ticket | None:
         """It counts as released from now on; the ticket to release, None where it is held on."""
-        self._session.client.check_process()
+        self._client.check_process()
         if self.released:
             raise self._not_held()
         self._forget()
         return self._ticket
 
     def _give_up(self) -> None:
-        """Have the session release it, if it is not released; does not wait."""
         if not self.released:
             self._forget()
             self._engine.note(partial(self._engine.core.endings.leave, self._ticket))
 
+    def _accept(self) -> None:
+        self._ticket.waiter = None  # until here, a hold that never comes to its caller is given back
+
     def _overwrite(self, value: bytes) -> None:
         """Give the key another value, again where another client has overwritten it meanwhile."""
-        client, lease_id = self._session.client, self._session.lease_id
+        client, lease_id = self._client, self._session.lease_id
         kv = KeyValue(self.key, b"", self._create_revision, self._written_at, lease_id)
         while True:
             current = client.replace(kv, value)
@@ -269,7 +272,7 @@ class HeldKey(Releasable):
 
     def __del__(self) -> None:
         ticket: Ticket | None = getattr(self, "_ticket", None)
-        if ticket is None or self.released or ticket.failure is not None or self._session.client.forked():
+        if ticket is None or self.released or ticket.failure is not None or self._client.forked():
             return
         if self._engine.core.failure is None and ticket.waiter is None:  # else nobody has ever got it
             until = "its session ends" if self._expires == math.inf else "its max_hold is over"
@@ -277,13 +280,6 @@ class HeldKey(Releasable):
                 "lock %r, acquired at %s, was dropped without a release: it stays locked until %s",
                 self.name, ticket.where, until,
             )  # fmt: skip
-
-
-def give_back(held: Releasable | None) -> None:
-    """Release what an interrupt has kept from its caller; does not wait."""
-    if held is not None:
-        with contextlib.suppress(LockError):
-            held.release(wait=False)
 
 
 class Hold(HeldKey):

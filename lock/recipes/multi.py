@@ -11,9 +11,7 @@ Error handling: whatever goes wrong on the way, the locks taken so far are relea
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -24,13 +22,12 @@ from lock.core.together import Together, release_together
 from lock.errors import InvalidName, LockError, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
-from lock.recipes.cancellation import CancelToken, check_token
-from lock.recipes.hold import Hold, Releasable, give_back
+from lock.recipes.attempt import Attempt, Steps
+from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
-from lock.recipes.queued_lock import Acquirable, deadline
+from lock.recipes.queued_lock import Acquirable
 from lock.runtime.callbacks import Loss
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_or_undo, run_uninterrupted
 from lock.session.session import Session
 
 
@@ -53,15 +50,6 @@ class MultiLock(Acquirable["MultiHold"]):
         super().__init__(session, f"locks {', '.join(self.names)}")
         self.mutexes = [Mutex(session, name) for name in self.names]
 
-    def _wait(self, timeout: float | None, cancel: CancelToken | None) -> MultiHold:
-        if cancel is not None:
-            check_token(cancel)
-        return self._take(cancel, deadline(timeout), explains=True)  # type: ignore[return-value]  # or it raises
-
-    def try_acquire(self) -> MultiHold | None:
-        """All of the locks if they are free at this moment, else None; raises as `Mutex.try_acquire`."""
-        return run_or_undo(give_back, self._take, None, now(), explains=False)
-
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
         for mutex in self.mutexes:
@@ -75,60 +63,41 @@ class MultiLock(Acquirable["MultiHold"]):
         """Holder and waiters of each name, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
         return {mutex.name: mutex.contenders() for mutex in self.mutexes}
 
-    def _take(self, cancel: CancelToken | None, until: float, *, explains: bool) -> MultiHold | None:
-        owner, taken = threading.current_thread(), list[Hold]()  # which alone says what this attempt has taken
-        kept = self._held_by(owner)
+    def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[MultiHold | None]:
+        taken: list[Hold] = []
         try:
-            may_try = len(self.mutexes) <= MOST and (cancel is None or not cancel.cancelled)
-            if not (may_try and self._take_at_once(owner, until, taken)):
-                for mutex in self.mutexes:
-                    tries = now() >= until
-                    acquisition = mutex._start(owner, max(until, now()), tries=tries, explains=explains)
-                    if mutex._finish_waiting(acquisition, owner, cancel, taken) is None:
-                        release_holds(taken, owner)
-                        return None
-            return self._finish(list(taken), kept)
-        except BaseException:  # an interrupt, too
-            for held in [each for each in kept if each._holds_of_all == taken]:
-                held._forget()
+            if len(self.mutexes) <= MOST:
+                yield from self._take_at_once(attempt, until, taken)
+            for mutex in self.mutexes[len(taken) :]:
+                late = {"tries": True} if now() >= until else {}
+                hold = yield from mutex._queue(attempt, until, **{**options, **late})
+                if hold is None:
+                    give_up_all(taken)
+                    return None
+                taken.append(hold)
+            for hold in taken:
+                hold.ensure()  # the first may be lost since
+            return MultiHold(self.session, taken)
+        except BaseException:
             give_up_all(taken)
             raise
 
-    def _take_at_once(self, owner: object, until: float, taken: list[Any]) -> bool:
-        """Whether all were free, so that they are held now and kept in `taken`; else nothing is."""
-        engine = self.session._engine
-        with self._together(owner, taken) as together:
-            self._start_all(together, owner, until)
-            step = engine.apply_here(together.begin)
-            if step is not None:
-                engine.exchange(together, step.request, step.timeout)
-        return bool(taken)
-
-    @contextlib.contextmanager
-    def _together(self, owner: object, taken: list[Any]) -> Iterator[Together]:
-        """An attempt, whose acquisitions become holds, kept in `taken`, if all hold in the end; else they are left."""
+    def _take_at_once(self, attempt: Attempt, until: float, taken: list[Hold]) -> Steps[None]:
+        """Take all if all are free; their holds are in `taken` then, else there are none."""
         together = Together()
         try:
+            for mutex in self.mutexes:
+                together.acquisitions.append(mutex._start(attempt, until, tries=True))
+                attempt.on_stop(partial(mutex._stop_waiting, together.acquisitions[-1]))
             yield together
             if together.is_held():
-                for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=True):
-                    mutex._finish(acquisition, owner, taken)
+                pairs = zip(self.mutexes, together.acquisitions, strict=True)
+                taken += [mutex._finish(acquisition, attempt.owner) for mutex, acquisition in pairs]
         finally:
             for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=False):
                 mutex._stop(acquisition)
-                if acquisition.ticket.waiter is not None:
-                    self.session._engine.abandon(acquisition)
-
-    def _start_all(self, together: Together, owner: object, until: float) -> None:
-        for mutex in self.mutexes:
-            together.acquisitions.append(mutex._start(owner, until, tries=True))
-
-    def _finish(self, holds: list[Hold], kept: list[Any]) -> MultiHold:
-        for hold in holds:
-            hold.ensure()  # the first may be lost since
-        held = MultiHold(self.session, holds)
-        held._keep_in(kept)
-        return held
+                if not taken:
+                    self._engine.abandon(acquisition)
 
 
 class MultiHold(Releasable):
@@ -161,13 +130,17 @@ class MultiHold(Releasable):
 
     def is_owner(self) -> list[Created]:
         """The conditions that all locks are still ours; see `Hold.is_owner`."""
-        return [hold.is_owner() for hold in self._holds_of_all]
+        return self._client.apart(lambda: [hold.is_owner() for hold in self._holds_of_all])
 
     def _add_listener(self, listener: Callable[[], object]) -> bool:
-        return run_uninterrupted(self._loss.add, listener)
+        return self._loss.add(listener)
+
+    def _accept(self) -> None:
+        for hold in self._holds_of_all:
+            hold._accept()
 
     def _end(self) -> list[Hold]:
-        self._session.client.check_process()
+        self._client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
         self._forget()
@@ -178,19 +151,19 @@ class MultiHold(Releasable):
             self._forget()
             give_up_all(self._holds_of_all)
 
-    def _release(self, owner: threading.Thread, *, wait: bool = True) -> None:
+    def _release(self, owner: object, *, wait: bool = True) -> None:
         failures = release_holds(self._end(), owner, wait=wait)
         if failures:
             raise failures[0]
 
 
 def release_holds(holds: list[Hold], owner: object, *, wait: bool = True) -> list[LockError]:
-    """Release all, in one step of etcd; what went wrong. It waits as `Releasable.release`. Where no interrupt comes."""
+    """Release all, in one step of etcd; what went wrong. It waits as `Releasable.release`."""
     if not holds:
         return []
     engine, tickets = holds[0]._engine, end_all(holds, owner)
     until = now() + engine.client.timeout
-    groups, attended, failures = engine.apply_here(partial(release_together, engine.core, tickets, waits=wait))
+    groups, attended, failures = engine.apply(partial(release_together, engine.core, tickets, waits=wait))
     for request in groups:
         engine.exchange(engine.core.deletions, request)
     engine.wait_until_released(attended, until)
@@ -218,8 +191,9 @@ def _in_order(names: Iterable[str]) -> list[str]:
     ordered = sorted(names)
     if not ordered:
         raise InvalidName("MultiLock needs a name at least")
-    for outer in ordered:
-        for inner in ordered:
-            if inner.startswith(queue_prefix(outer)):
+    for inner in ordered:
+        parts = inner.split("/")
+        for number in range(1, len(parts)):
+            if (outer := "/".join(parts[:number])) in names:
                 raise InvalidName(f"{inner!r} stands below {outer!r}, which waits for it: name the one that is meant")
     return ordered

@@ -3,12 +3,10 @@
 import contextlib
 import functools
 import math
-import sys
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from threading import get_ident
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -17,13 +15,11 @@ from lock.core.admission import Admission, Frontier
 from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
-from lock.model import Contender, Declaration, KeyValue
-from lock.recipes.cancellation import CancelToken, check_token
+from lock.model import Contender, KeyValue
+from lock.recipes.attempt import Attempt, Steps, attempt_here, finish
 from lock.recipes.decorated import check_runs_when_called
-from lock.recipes.hold import HeldKey, Hold, Leaving, Releasable, give_back
-from lock.runtime import interrupts
+from lock.recipes.hold import HeldKey, Leaving, Releasable
 from lock.runtime.clock import check_number, now
-from lock.runtime.interrupts import run_or_undo
 from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -32,7 +28,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PLAIN = Terms()
-_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Acquirable(Leaving, Generic[HeldT]):
@@ -40,20 +35,24 @@ class Acquirable(Leaving, Generic[HeldT]):
 
     def __init__(self, session: Session, label: str) -> None:
         if not isinstance(session, Session):
-            raise TypeError(f"a {type(self).__name__} takes a Session, such as Session(client); got {session!r}")
+            raise TypeError(f"{label} takes a Session, such as Session(client); got {session!r}")
+        super().__init__(session)
         self.session = session
+        self._engine = session._engine
         self._label = label
         self._held: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
         self._entered: list[HeldT] = []  # by ``with`` of this object, in any thread or task
 
-    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HeldT:
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._label}>"
+
+    def acquire(self, *, timeout: float | None = None) -> HeldT:
         """Wait for the lock; use the result in ``with``, or release it, or the lock: see `release`.
 
         Args:
             timeout: seconds to wait in the queue; None waits for as long as the session lives, and 0 takes the lock if
-                it is free. (`try_acquire` returns None instead of raising.) Requests have the client's own timeout, so
-                it may take as much longer.
-            cancel: ends this wait when it is cancelled.
+                it is free. (`try_acquire` returns None instead of raising.) It ends within this time and the client's
+                timeout, whatever etcd does.
 
         Raises:
             ValueError: `timeout` is negative; TypeError: it is not a number.
@@ -66,13 +65,46 @@ class Acquirable(Leaving, Generic[HeldT]):
             EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
-        if get_ident() != interrupts.main_thread:
-            return self._wait(timeout, cancel)
-        return run_or_undo(give_back, self._wait, timeout, cancel)
+        return self._take(deadline(timeout), tries=timeout == 0, explains=True)  # type: ignore[return-value]
+
+    def try_acquire(self) -> HeldT | None:
+        """The lock if it is free at this moment, else None; nothing is written where it is taken.
+
+        Raises:
+            LockCancelled: the session is draining.
+            SessionLost: the session is over.
+            EtcdUnavailable: etcd did not answer in time.
+            EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
+        """
+        return self._take(now(), tries=True)
+
+    def _take(self, until: float, *, enters: bool = False, **options: Any) -> HeldT | None:
+        """Acquire it for this thread; `options` are those of `Acquisition`. None where a try finds it taken."""
+        attempt = attempt_here()
+
+        def accept(held: HeldT | None) -> None:
+            if held is not None:
+                self._accept(held, attempt.owner)
+                if enters:
+                    held._keep_in(self._entered)
+
+        return self._client.apart(
+            self._wait, attempt, until, options, accept=accept, undo=_give_up, stop=attempt.stop
+        )  # fmt: skip
+
+    def _wait(self, attempt: Attempt, until: float, options: dict[str, Any]) -> HeldT | None:
+        return finish(self._steps(attempt, until, **options), self._engine.acquire)
 
     @abstractmethod
-    def _wait(self, timeout: float | None, cancel: CancelToken | None) -> HeldT:
-        """As `acquire`."""
+    def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HeldT | None]:
+        """What is waited for, one after the other, until that time; and the hold."""
+
+    def _accept(self, held: HeldT, owner: object) -> None:
+        """It has come to its caller, a thread or task."""
+        holds = self._held_by(owner)
+        if held not in holds:  # else it was entered again
+            held._keep_in(holds)
+        held._accept()
 
     def release(self) -> None:
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
@@ -84,7 +116,7 @@ class Acquirable(Leaving, Generic[HeldT]):
         Raises:
             NotHeld: this thread has none.
         """
-        self.session.client.check_process()
+        self._client.check_process()
         return self._last_of(threading.current_thread())
 
     def synchronized(self, *, timeout: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -111,15 +143,10 @@ class Acquirable(Leaving, Generic[HeldT]):
         return decorate
 
     def __enter__(self) -> HeldT:
-        return run_or_undo(give_back, self._enter)
+        return self._take(math.inf, enters=True)  # type: ignore[return-value]
 
-    def _enter(self) -> HeldT:
-        held = self.acquire()
-        held._keep_in(self._entered)
-        return held
-
-    def _leave(self) -> None:
-        self._left_by(threading.current_thread())._leave()
+    def _leave(self, owner: object) -> None:
+        self._left_by(owner)._leave(owner)
 
     def _held_by(self, owner: object) -> list[HeldT]:
         """What a thread or task has acquired and not released. They live as long as it does, and no longer."""
@@ -158,135 +185,77 @@ class QueuedLock(Acquirable[HoldT]):
         if max_hold is not None:
             check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
         self.name = name
-        self._engine = session._engine
         self._prefix = queue_prefix(name)
         self._terms = terms
         self._make = hold
         self._max_hold = max_hold
         self._waiting: set[ref[Any]] = set()
 
-    def _wait(
-        self, timeout: float | None, cancel: CancelToken | None, *, explains: bool = True, **options: Any
-    ) -> HoldT:
-        """As `acquire`; `options` are those of `Acquisition`. A try that does not explain may return None."""
-        if cancel is not None:
-            check_token(cancel)
-        until, owner = deadline(timeout), threading.current_thread()
-        options.update(tries=timeout == 0, explains=explains)
-        return self._enter_again(owner) or self._queue(owner, until, cancel, **options)  # type: ignore[return-value]
-
-    def try_acquire(self) -> HoldT | None:
-        """The lock if it is free at this moment, else None; nothing is written where it is taken.
-
-        Raises:
-            LockCancelled: the session is draining.
-            SessionLost: the session is over.
-            EtcdUnavailable: etcd did not answer in time.
-            EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
-        """
-        return run_or_undo(give_back, self._wait, 0.0, None, explains=False)
-
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
-        self.session.client.check_process()
-        self._cancel_all([acquisition for each in list(self._waiting) if (acquisition := each()) is not None])
+        self._client.check_process()
+        for each in list(self._waiting):
+            acquisition = each()
+            if acquisition is not None:
+                self._stop_waiting(acquisition)
 
     def locked(self) -> bool:
         """Whether it is held at this moment, by any client; asks etcd, so it may raise `EtcdUnavailable`."""
-        return bool(self.session.client.get_prefix(self._prefix, limit=1).keys)
+        return bool(self._client.get_prefix(self._prefix, limit=1).keys)
 
     def contenders(self) -> list[Contender]:
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""
-        return contenders_of(self.session.client, self._prefix, lambda _: self._terms.rule)
+        return self._client.apart(contenders_of, self._client, self._prefix, lambda _: self._terms.rule)
 
     def _enter_again(self, owner: object) -> HoldT | None:
         """What this thread or task holds already, entered again; None where it has to queue."""
         return None
 
-    def _start(self, owner: object, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
+    def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HoldT | None]:
+        held = self._enter_again(attempt.owner)
+        if held is None:
+            held = yield from self._queue(attempt, until, **options)
+        return held
+
+    def _queue(self, attempt: Attempt, until: float, **options: Any) -> Steps[HoldT | None]:
+        """The hold of a new acquisition; None where a try finds the lock taken. Leaves nothing behind."""
+        acquisition = self._start(attempt, until, **options)
+        try:
+            try:
+                attempt.on_stop(partial(self._stop_waiting, acquisition))
+                yield acquisition
+            finally:
+                self._stop(acquisition)
+            return self._finish(acquisition, attempt.owner) if acquisition.is_held else None
+        except BaseException:
+            self._engine.abandon(acquisition)
+            raise
+
+    def _start(self, attempt: Attempt, until: float, *, value: bytes | None = None, **options: Any) -> Acquisition:
         """An acquisition, not yet sent; `until` is a time of `lock.runtime.clock`."""
-        where = caller()
-        value = self._engine.identity(self._terms.declared) if value is None else value
+        value = self._engine.identity(self._terms.declared, attempt.thread) if value is None else value
+        last = max(until, attempt.began) + self._client.timeout
         acquisition = self._engine.begin(
-            self.name, self._prefix, self._terms, value, deadline=until, owner=ref(owner), **options
-        )
-        acquisition.ticket.where = where
-        self._waiting.add(ref(acquisition))  # weak: a loop's interrupt may come before it is known to its caller
+            self.name, self._prefix, self._terms, value, deadline=max(until, attempt.began), last=last,
+            owner=ref(attempt.owner), **options
+        )  # fmt: skip
+        acquisition.ticket.where = attempt.where
+        self._waiting.add(ref(acquisition))
         return acquisition
 
-    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> HoldT:
-        """The hold of an acquisition that has ended with one; it is kept in `holds`."""
-        ticket = acquisition.ticket
-        held = self._make(self.session, self.name, ticket, max_hold=self._max_hold)
-        held._keep_in(holds)
-        ticket.waiter = None  # last: until here, a hold that never comes to its caller is given back
-        return held
+    def _finish(self, acquisition: Acquisition, owner: object) -> HoldT:
+        """The hold of an acquisition that has ended with one."""
+        return self._make(self.session, self.name, acquisition.ticket, max_hold=self._max_hold)
 
     def _stop(self, acquisition: Acquisition) -> None:
         self._waiting.discard(ref(acquisition))
 
-    def _cancel_all(self, acquisitions: list[Acquisition]) -> None:
-        for acquisition in acquisitions:
-            failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
-            self._engine.note(partial(self._cancel, acquisition, failure))
+    def _stop_waiting(self, acquisition: Acquisition) -> None:
+        failure = LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+        self._engine.note(partial(self._cancel, acquisition, failure))
 
     def _cancel(self, acquisition: Acquisition, failure: LockCancelled, now: float) -> None:
         self._engine.core.endings.cancel(acquisition.ticket, failure, now)
-
-    def _queue(self, owner: object, until: float, cancel: CancelToken | None, **options: Any) -> HoldT | None:
-        return self._finish_waiting(self._start(owner, until, **options), owner, cancel, self._held_by(owner))
-
-    def _finish_waiting(
-        self, acquisition: Acquisition, owner: object, cancel: CancelToken | None, holds: list[Any]
-    ) -> HoldT | None:
-        """Wait in this thread; the hold, kept in `holds`, or None where a try found it taken."""
-        try:
-            try:
-                if cancel is not None:
-                    cancel._add(acquisition, lambda: self._cancel_all([acquisition]))
-                is_held = self._engine.acquire(acquisition)
-            finally:
-                self._stop(acquisition)
-                if cancel is not None:
-                    cancel._discard(acquisition)
-            return self._finish(acquisition, owner, holds) if is_held else None
-        except BaseException:  # KeyboardInterrupt, too
-            self._abandon(acquisition, holds)
-            raise
-
-    def _abandon(self, acquisition: Acquisition, holds: list[Any]) -> None:
-        """Leave nothing behind, in etcd and in `holds`."""
-        self._engine.abandon(acquisition)
-        for held in [each for each in holds if each._ticket is acquisition.ticket]:
-            held._forget()
-
-
-class RuleLock(QueuedLock[Hold]):
-    """A lock by a custom rule, which says what may hold together; everything else, errors too, is as with `Mutex`.
-
-    Args:
-        session: the process's session.
-        name: as for `Mutex`. All that use a name have to go by the same rule.
-        rule: see `Admission`.
-        kind: what this object's keys declare themselves to be, for the rule to read; None is exclusive.
-        max_hold: as for `Mutex`.
-
-    Raises:
-        TypeError: `rule` is not a hashable `Admission`, or `kind` is not a text; others as `Mutex`.
-    """
-
-    def __init__(
-        self, session: Session, name: str, rule: Admission, *, kind: str | None, max_hold: float | None = None
-    ) -> None:
-        if not isinstance(rule, Admission):
-            raise TypeError(f"rule is an Admission, such as a frozen dataclass that extends it; got {rule!r}")
-        try:
-            hash(rule)
-        except TypeError:
-            raise TypeError(f"rule has to be hashable: make {type(rule).__name__} a frozen dataclass") from None
-        if kind is not None and not isinstance(kind, str):
-            raise TypeError(f"kind is a text, or None for an exclusive key; got {kind!r}")
-        super().__init__(session, name, Hold, terms=Terms(rule, Declaration(kind)), max_hold=max_hold)
 
 
 def contenders_of(client: Client, prefix: str, rule_of: Callable[[list[KeyValue]], Admission]) -> list[Contender]:
@@ -317,6 +286,11 @@ def in_order(keys: list[KeyValue], rule: Admission, ttls: dict[int, int]) -> lis
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
 
 
+def _give_up(held: Releasable | None) -> None:
+    if held is not None:
+        held._give_up()
+
+
 def _kind(owner: object) -> str:
     return "thread" if isinstance(owner, threading.Thread) else "task"
 
@@ -328,11 +302,3 @@ def deadline(timeout: float | None) -> float:
     if not (type(timeout) is float and timeout >= 0):
         check_number(timeout, lambda seconds: seconds >= 0, "timeout is seconds, 0 or more, or None")
     return now() + timeout
-
-
-def caller() -> str:
-    """The line of the program that called this package."""
-    frame = sys._getframe(3)  # the nearest that may be: of what calls `acquire`, which calls what calls this
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

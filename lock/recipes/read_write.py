@@ -9,9 +9,9 @@ Readers stand under ``NAME/read/``, writers under ``NAME/write/``, where Go's ``
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
@@ -20,9 +20,9 @@ from lock.core.acquisition import Acquisition, Terms
 from lock.core.admission import Admission
 from lock.errors import UpgradeRefused
 from lock.model import Contender, Declaration, KeyValue, declaration
-from lock.recipes.hold import Hold, give_back
+from lock.recipes.attempt import Attempt
+from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.interrupts import run_or_undo
 from lock.session.session import Session
 
 _READ = "read"
@@ -54,22 +54,19 @@ class ReadHold(Hold):
         token: a fencing token to be checked by the resource and not to be raised there: see docs/lock.md.
     """
 
-    def _declare(self) -> None:
-        """Have the key, which was a writer's, say that it reads."""
-        self._overwrite(self._engine.identity(Declaration(_READ)))
-
 
 class WriteHold(Hold):
     """A lock held for writing, alone."""
 
     readers: QueuedLock[ReadHold]
     owner: ref[Any]
+    _reader: ReadHold | None = None  # what it has become
 
     def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place, and let the readers behind it in; no write can come in between.
 
-        The result has the same key and token; this hold counts as released. Not where Go's ``recipes.RWMutex`` queues
-        as well: its writers don't see a key that was overwritten.
+        The result has the same key and token; this hold counts as released, and leaving its ``with`` releases the
+        reader. Not where Go's ``recipes.RWMutex`` queues as well: its writers don't see a key that was overwritten.
 
         A condition from `is_owner` goes on being true, for the key stays: downgrade only after every transaction was
         answered, or else release and read again.
@@ -79,25 +76,26 @@ class WriteHold(Hold):
             NotHeld: it was released.
             EtcdUnavailable: etcd did not answer in time; the hold is given up.
         """
-        return run_or_undo(give_back, self._downgrade)
+        return self._client.apart(self._downgrade, threading.current_thread().name, undo=ReadHold._give_up)
 
-    def _downgrade(self) -> ReadHold:
-        with self._downgrading() as reader:
-            reader._declare()
-        return reader
-
-    @contextlib.contextmanager
-    def _downgrading(self) -> Iterator[ReadHold]:
-        """The reader, to be made one for others inside, and given up where that fails."""
+    def _downgrade(self, thread: str) -> ReadHold:
         self.ensure()
         reader, owner = self._pass_on(ReadHold), self.owner()
         if owner is not None:
             reader._keep_in(self.readers._held_by(owner))
         try:
-            yield reader
+            reader._overwrite(self._engine.identity(Declaration(_READ), thread))
         except BaseException:
             reader._give_up()
             raise
+        self._reader = reader
+        return reader
+
+    def _leave(self, owner: object) -> None:
+        if self._reader is None:
+            self._release(owner)
+        elif not self._reader.released:
+            self._reader._release(owner)
 
 
 class WriteLock(QueuedLock[WriteHold]):
@@ -107,16 +105,16 @@ class WriteLock(QueuedLock[WriteHold]):
         super().__init__(readers.session, readers.name, WriteHold, terms=_terms("write"), max_hold=max_hold)
         self._readers = readers
 
-    def _start(self, owner: object, until: float, **options: Any) -> Acquisition:
-        if self._readers._held_by(owner) and not (options.get("tries") and not options.get("explains")):
+    def _start(self, attempt: Attempt, until: float, **options: Any) -> Acquisition:
+        if self._readers._held_by(attempt.owner) and not (options.get("tries") and not options.get("explains")):
             raise UpgradeRefused(
                 f"lock {self.name!r}: a reader cannot become a writer: two that try wait for each other. "
                 "Release, acquire write, and read again"
             )
-        return super()._start(owner, until, **options)
+        return super()._start(attempt, until, **options)
 
-    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> WriteHold:
-        hold = super()._finish(acquisition, owner, holds)
+    def _finish(self, acquisition: Acquisition, owner: object) -> WriteHold:
+        hold = super()._finish(acquisition, owner)
         hold.readers, hold.owner = self._readers, ref(owner)
         return hold
 

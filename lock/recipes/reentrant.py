@@ -26,7 +26,7 @@ class ReentrantHold(Hold):
     owner: ref[Any]  # the thread or task that alone may release it
 
     def _end(self, owner: object) -> Ticket | None:
-        self._session.client.check_process()
+        self._client.check_process()
         if owner is not self.owner():
             raise NotHeld(
                 f"lock {self.name!r} (key {self.key!r}) is held by {_name(self.owner())}: "
@@ -38,6 +38,12 @@ class ReentrantHold(Hold):
         ticket = super()._end(owner)
         self.entries = 0
         return ticket
+
+    def _give_up(self) -> None:
+        if self.entries > 1:
+            self.entries -= 1
+        else:
+            super()._give_up()
 
 
 class ReentrantMutex(QueuedLock[ReentrantHold]):
@@ -61,8 +67,8 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
     def _left_by(self, owner: object) -> ReentrantHold:
         return self._last_of(owner)  # it belongs to its owner
 
-    def _finish(self, acquisition: Acquisition, owner: object, holds: list[Any]) -> ReentrantHold:
-        hold = super()._finish(acquisition, owner, holds)
+    def _finish(self, acquisition: Acquisition, owner: object) -> ReentrantHold:
+        hold = super()._finish(acquisition, owner)
         hold.owner = ref(owner)
         return hold
 

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from lock.runtime.interrupts import InterruptSafeEvent
+
 logger = logging.getLogger(__name__)
 
 
@@ -16,7 +18,7 @@ class Loss:
     """That something is lost: an event, and listeners, each of which is called once, is quick and does not raise."""
 
     def __init__(self) -> None:
-        self.event = threading.Event()
+        self.event = InterruptSafeEvent()
         self._listeners: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 

@@ -1,151 +1,234 @@
-"""Keeps signal handlers, such as that of Ctrl-C, out of what they would break.
+"""Keeps out of the main thread what a signal handler would break there.
 
-Python calls them in the main thread at any point, also between the taking of a lock and the ``with`` that would give it
-back; and a gRPC channel whose lock is lost never answers again. So for the time of one step there, a handler that only
-notes the signal stands in for each that is Python's; what was noted is handled after the step, or where it waits in C:
-nothing is halfway done there. (`signal`, "Note on Signal Handlers and Exceptions".) Other threads pay nothing.
+Python calls signal handlers in the main thread, between any two steps of its code: also between the taking of a lock
+and the ``with`` that would give it back. (`signal`, "Note on Signal Handlers and Exceptions".) So the main thread hands
+each of its calls to another thread and waits in C, in a `queue.SimpleQueue`, where nothing is halfway done. An
+interrupt ends this wait; the call goes on, or is undone. All other threads call directly.
 """
 
-import _signal  # type: ignore[import-not-found]  # unknown to typeshed
+import _thread
+import atexit
 import contextlib
-import importlib
+import contextvars
+import logging
 import math
 import os
 import queue
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable
+from functools import partial
 from threading import get_ident
-from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lock.runtime.clock import now
 
-P = ParamSpec("P")
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
-_WAKE_S = 1.0
-_SIGINT = int(_signal.SIGINT)
-_SIGNALS = sorted(map(int, _signal.valid_signals()), key=_SIGINT.__ne__)  # SIGINT is the first
+_WAKE_S = 1.0  # the main thread looks this often for a signal that the kernel has handed to another thread
+_IDLE = 2  # threads that are kept for the next call
 
 
-def _is_main_interpreter() -> bool:
+def run_apart(
+    call: Callable[..., T],
+    *args: Any,
+    accept: Callable[[T], object] | None = None,
+    undo: Callable[[T], object] | None = None,
+    stop: Callable[[], object] | None = None,
+    always: bool = False,
+    **options: Any,
+) -> T:
+    """What `call` returns or raises; it goes on in another thread where an interrupt ends the wait for it.
+
+    - `accept` is called in this thread with the result.
+    - `undo` is called in another thread with a result that an interrupt has kept from the caller.
+    - `stop` is called when an interrupt has ended the wait: `call` should end soon. It takes no lock.
+    - `always`: `call` is made even where the interrupt came before.
+    """
+    if get_ident() != _threads.main or _threads.is_over:
+        result = call(*args, **options)
+        if accept is not None:
+            accept(result)
+        return result
+    handed = _Call(partial(contextvars.copy_context().run, call, *args, **options), undo, always)
     try:
-        interpreters = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
-    except ImportError:  # there is no other one
-        return True
-    return bool(interpreters.get_current() == interpreters.get_main())
-
-
-main_thread = threading.main_thread().ident if _is_main_interpreter() else None  # None: no handler runs in any
-_is_in_step = False
-_handlers: dict[int, Any] = {}  # those that `_note` stands in for, or did
-_arrived: deque[tuple[int, FrameType | None]] = deque()
-
-
-def run_uninterrupted(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """What `call` returns or raises, as a step: no signal handler runs meanwhile, but where it waits."""
-    if get_ident() != main_thread or _is_in_step or _runs_a_loop():
-        return call(*args, **options)
-    try:
-        _begin()
-        return call(*args, **options)
-    finally:
-        _end()
-
-
-def run_or_undo(undo: Callable[[T], object], call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """As `run_uninterrupted`; `undo` is called with what a handler that raises keeps from the caller."""
-    results: list[T] = []
-    try:
-        run_uninterrupted(lambda: results.append(call(*args, **options)))
-        return results[0]
+        _threads.do(handed.run)
+        handed.wait()
+        if handed.error is None:
+            result = handed.results[0]
+            if accept is not None:
+                accept(result)
+            return result
     except BaseException:
-        if results:
-            run_uninterrupted(undo, results[0])
+        handed.is_abandoned = True
+        _threads.do(handed.end)
+        if stop is not None:
+            stop()
         raise
-
-
-def run_apart(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """What `call` returns or raises; it goes on, in a thread for it alone, where an interrupt ends the wait for it."""
-    if not is_interruptible():
-        return call(*args, **options)
-    outcome: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(call(*args, **options))
-        except BaseException as error:
-            outcome.set_exception(error)
-
+    error, handed.error = handed.error, None
     try:
-        run_uninterrupted(threading.Thread(target=work, name="lock-call", daemon=True).start)
-    except RuntimeError:  # the interpreter ends, and starts no threads any more
-        return run_uninterrupted(call, *args, **options)
-    return await_done(outcome)
-
-
-def is_interruptible() -> bool:
-    """Whether handlers run in this thread: it is the main one, and no loop makes a cancellation of an interrupt."""
-    return get_ident() == main_thread and not _runs_a_loop()
-
-
-@contextlib.contextmanager
-def lifted() -> Iterator[None]:
-    """Let handlers run meanwhile: where the step waits, and nothing is halfway done."""
-    if not _is_in_step or get_ident() != main_thread:
-        yield
-        return
-    try:
-        _end()
-        yield
+        raise error
     finally:
-        _begin()
+        del error, handed  # its traceback refers to this frame
 
 
-def await_done(future: Future[T], timeout: float | None = None, late: Exception | None = None) -> T:
-    """The future's result; waits for it in C. Raises `late` after `timeout` seconds."""
-    done = InterruptSafeEvent()
-    run_uninterrupted(future.add_done_callback, lambda _: done.set())
-    if not done.wait(timeout) and late is not None:
-        raise late
-    return run_uninterrupted(future.result)
+def start_apart(call: Callable[[], object]) -> None:
+    """Have `call` made in another thread; returns at once, and takes no lock."""
+    _threads.do(call)
 
 
-class InterruptSafeEvent:
-    """As `threading.Event`, for one waiting thread at a time: it waits in C, so that an interrupt breaks nothing."""
+class _Call(Generic[T]):
+    """A call of the main thread, made in another one. Atomic steps of lists and queues are all that both share."""
+
+    def __init__(self, call: Callable[[], T], undo: Callable[[T], object] | None, always: bool) -> None:
+        self._call = call
+        self._undo = undo
+        self._always = always
+        self._turn = [None]  # is taken by what makes the call, or by what prevents it
+        self._done: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.is_done = self.is_abandoned = False
+        self.results: list[T] = []  # one, which is taken by what undoes it
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        if not _taken(self._turn):
+            return
+        try:
+            self.results.append(self._call())
+        except BaseException as error:
+            self.error = error
+        self.is_done = True
+        self._done.put(None)
+        if self.is_abandoned:
+            self._undo_once()
+
+    def wait(self) -> None:
+        while not self.is_done:
+            with contextlib.suppress(queue.Empty):
+                self._done.get(timeout=_WAKE_S)
+
+    def end(self) -> None:
+        """Its caller was interrupted."""
+        if self._always:
+            self.run()
+        else:
+            _taken(self._turn)  # so it is never begun
+            self._undo_once()
+
+    def _undo_once(self) -> None:
+        if self._undo is not None and (results := self.results) and (result := _taken(results)):
+            self._undo(result[0])
+
+
+def _taken(items: list[T]) -> list[T]:
+    """The last item, taken off by this thread; nothing where another one has taken it."""
+    try:
+        return [items.pop()]
+    except IndexError:
+        return []
+
+
+class _Threads:
+    """Threads that make calls: one for each that is under way, and some that wait for the next one."""
 
     def __init__(self) -> None:
-        self._is_set = False
-        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.main = threading.main_thread().ident
+        self.is_over = False
+        self._calls: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._count = self._idle = 0
+
+    def do(self, call: Callable[[], object]) -> None:
+        """Have it called soon, by any thread; here where no thread can be started."""
+        self._calls.put(call)
+        if not self._count:
+            try:
+                _thread.start_new_thread(self._add, ())  # unlike `Thread.start`, it is one step
+            except RuntimeError:  # the interpreter ends, or the machine is out of threads
+                with contextlib.suppress(queue.Empty):
+                    self._calls.get_nowait()()
+
+    def _add(self) -> None:
+        try:
+            threading.Thread(target=self._serve, name="lock-call", daemon=True).start()
+        except RuntimeError:
+            if not self._count:
+                self._serve()
+
+    def _serve(self) -> None:
+        with self._lock:
+            self._count += 1
+        while True:
+            with self._lock:
+                if self._idle == _IDLE:
+                    self._count -= 1
+                    return
+                self._idle += 1
+            call = self._calls.get()
+            with self._lock:
+                self._idle -= 1
+                is_last = not self._idle
+            if is_last:  # the next call must not wait for this one
+                self._add()
+            try:
+                call()
+            except BaseException:  # SystemExit would end this thread
+                logger.exception("what an interrupt has left behind is not undone")
+            del call
+
+
+_threads = _Threads()
+
+
+def _forget() -> None:
+    """In a forked child, which has none of its parent's threads."""
+    _threads.__init__()  # type: ignore[misc]
+
+
+@atexit.register
+def _call_directly() -> None:
+    """The interpreter ends, and with it all other threads."""
+    _threads.is_over = True
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+class InterruptSafeEvent(threading.Event):
+    """As its base, without a lock that an interrupt could leave taken: it waits in C, and setting it never blocks."""
+
+    def __init__(self) -> None:
+        self._flag = False
+        self._waits: list[queue.SimpleQueue[None]] = []
+
+    def is_set(self) -> bool:
+        return self._flag
 
     def set(self) -> None:
-        self._is_set = True
-        self._wakeups.put(None)
+        self._flag = True
+        for waiting in list(self._waits):
+            waiting.put(None)
 
     def clear(self) -> None:
         """Wait again from now on; look at what it tells of only after this."""
-        self._is_set = False
-
-    def is_set(self) -> bool:
-        return self._is_set
+        self._flag = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it is set, for `timeout` seconds at most; whether it is.
-
-        The main thread, which alone handles signals, wakes every second: the kernel may hand one to another thread.
-        """
+        """Until it is set, for `timeout` seconds at most; whether it is."""
         until = math.inf if timeout is None else now() + timeout
-        longest = _WAKE_S if get_ident() == main_thread else threading.TIMEOUT_MAX
-        with lifted():
-            while not self._is_set:
+        longest = _WAKE_S if get_ident() == _threads.main else threading.TIMEOUT_MAX
+        woken: queue.SimpleQueue[None] = queue.SimpleQueue()
+        try:
+            self._waits.append(woken)
+            while not self._flag and (left := until - now()) > 0:
                 with contextlib.suppress(queue.Empty):
-                    self._wakeups.get(timeout=max(min(until - now(), longest), 0.0))
-                if now() >= until:
-                    break
-        return self._is_set
+                    woken.get(timeout=min(left, longest))
+            return self._flag
+        finally:
+            with contextlib.suppress(ValueError):
+                self._waits.remove(woken)
 
 
 def require_threads() -> None:
@@ -156,79 +239,3 @@ def require_threads() -> None:
             "gevent has patched this process, and an etcd lock needs real threads and queues: "
             "use it in a process without gevent.monkey (gunicorn: --worker-class gthread)"
         )
-
-
-def _runs_a_loop() -> bool:
-    """Whether this thread runs an event loop: `asyncio.run` makes a cancellation of an interrupt (Python 3.11)."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None
-
-
-# The signals of a step. `_signal` has what `signal` wraps in enums, which cost ten times as much as all the rest.
-
-
-def _begin() -> None:
-    """Note signals from now on: SIGINT first, so that no interrupt comes between two of them."""
-    global _is_in_step
-    _is_in_step = True
-    for number in _SIGNALS:
-        handler = _signal.getsignal(number)
-        if handler.__class__ is not int and callable(handler) and handler is not _note:
-            _handlers[number] = handler
-            _signal.signal(number, _note)
-
-
-def _end() -> None:
-    """Put back the handlers that still stand as `_begin` has left them, SIGINT's last; then handle what was noted."""
-    global _is_in_step
-    try:
-        for number in sorted(_handlers, key=_SIGINT.__eq__):
-            if _signal.getsignal(number) is _note:
-                _signal.signal(number, _handlers[number])
-        _is_in_step = False
-    finally:  # where one of them raises; and an interrupt may come at the last line or at the next
-        _is_in_step = False
-        _handle()
-
-
-def _handle() -> None:
-    """Call the handlers of the signals that were noted, in their order."""
-    if _arrived:
-        number, frame = _arrived.popleft()
-        try:
-            handler = _signal.getsignal(number)  # a callback may have set another one
-            if handler is _note:
-                handler = _handlers[number]
-            if callable(handler):
-                handler(number, frame)
-        finally:
-            _handle()
-
-
-def _note(number: int, frame: FrameType | None) -> None:
-    """The handler during a step; one that was left behind, or put back by a callback, hands on."""
-    _arrived.append((number, frame))
-    if not _is_in_step:
-        _handle()
-    elif frame is not None and _waits_for_grpc(frame):
-        with lifted():
-            pass
-
-
-def _waits_for_grpc(frame: FrameType) -> bool:
-    """Whether it waits for an answer: there, and only there, gRPC lets what a handler raises pass (`next_event`)."""
-    if frame.f_code.co_name != "_blocking" or frame.f_globals.get("__name__") != "grpc._channel":
-        return False
-    return "call" in frame.f_locals and "event" not in frame.f_locals
-
-
-def _forget() -> None:
-    """In a forked child: the step, and what was noted, are the parent's."""
-    global main_thread
-    if main_thread is not None:
-        main_thread = get_ident()
-    _arrived.clear()
-    _end()
-
-
-os.register_at_fork(after_in_child=_forget)

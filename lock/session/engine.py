@@ -8,9 +8,9 @@ what its acquisition or release asks for. Beside gRPC's there are at most four t
 - ``lock-watch``, of the client, reads the watches, and grants (`lock.etcd.watches`);
 - ``lock-callbacks`` calls the users' callbacks.
 
-A signal handler, `__del__` or a loop's callback may run in a thread that has the lock. So what they call, `note` and
-what is made of it (cancelling, draining, giving up), takes no lock: it leaves a note, which the next one who has the
-lock acts on before anything else.
+Nothing of this runs in the main thread, where signal handlers come in between (`lock.runtime.interrupts`): its calls
+are made by other threads, and those of tasks by the worker. What a signal handler or `__del__` may call (cancelling,
+draining, giving up) takes no lock: it leaves a `note`, which is acted on before anything else that is done with it.
 """
 
 import json
@@ -22,6 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -33,6 +34,7 @@ from lock.core.core import Core
 from lock.core.expiry import Expiry
 from lock.core.notices import Trouble
 from lock.core.queue import Ticket
+from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
@@ -40,7 +42,7 @@ from lock.etcd.transport import Call
 from lock.model import Declaration, LeaseStatus
 from lock.runtime.callbacks import CallbackThread, Loss
 from lock.runtime.clock import now
-from lock.runtime.interrupts import InterruptSafeEvent, await_done, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent
 from lock.session.lease_thread import LeaseThread
 from lock.session.worker import Worker
 
@@ -50,10 +52,7 @@ _TTL_S = 1.0  # for how long the answer about a holder's lease serves all that t
 
 
 class Engine:
-    """The core of one session and what drives it; `name` is the session's.
-
-    No interrupt comes in `acquire`, `exchange`, `release` and `apply_here`: they are called inside `run_uninterrupted`.
-    """
+    """The core of one session and what drives it; `name` is the session's."""
 
     def __init__(self, client: Client, ttl: int, name: str) -> None:
         self.client = client
@@ -77,8 +76,11 @@ class Engine:
         self.worker = Worker(self)
         self.lease = LeaseThread(self)
         try:
+            self.worker.start()
             self.lease.start()
         except RuntimeError:  # a machine that is out of threads
+            self.core.lose("was not used")
+            self.worker.wake()
             self.lease.revoke()
             raise
         cut_off = EtcdUnavailable(f"session {name} waits for no lock any more: its etcd client was closed")
@@ -87,41 +89,38 @@ class Engine:
         client.cluster_listeners.add(self._restored)
         client.close_listeners.add(self._cut_off)
 
-    def identity(self, declared: Declaration) -> bytes:
+    def identity(self, declared: Declaration, thread: str) -> bytes:
         """The value of a queue key: session, host, process, thread, and the time (JSON)."""
         who = self._identities.get(declared)
         if who is None:
             fields = {"session": self.name, "host": socket.gethostname(), "pid": os.getpid()}
             fields.update((field, value) for field, value in declared._asdict().items() if value is not None)
             who = self._identities[declared] = json.dumps(fields)[:-1]
-        thread = json.dumps(threading.current_thread().name)
-        return f'{who}, "thread": {thread}, "since": {time.time():.3f}}}'.encode()
+        return f'{who}, "thread": {json.dumps(thread)}, "since": {time.time():.3f}}}'.encode()
 
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
-        self.client.check_process()
-        if self.worker.thread is None:
-            self.worker.start()
         with self.lock:
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
-    def acquire(self, acquisition: Acquisition | CohortTurn) -> bool:
-        """Do the acquisition's steps in this thread; whether it holds. Raises what they raise, and leaves nothing."""
+    def acquire(self, acquisition: Acquisition | CohortTurn | Together) -> None:
+        """Do the acquisition's steps in this thread, to its end. Raises what they raise, and leaves nothing."""
         woken: InterruptSafeEvent | None = None
         while True:
-            step: Send | Sleep | None = self.apply_here(acquisition.next)
+            step: Send | Sleep | None = self.apply(acquisition.next)
             while isinstance(step, Send):
                 step = self.exchange(acquisition, step.request, step.timeout, then=acquisition.next)
             if step is None:
-                return acquisition.is_held
+                return
             if woken is None:
                 woken = InterruptSafeEvent()
+                assert not isinstance(acquisition, Together)  # which never sleeps
                 acquisition.wakes.wake = woken.set
-                self._warn_of_itself(acquisition)
+                self.warn_of_itself(acquisition)
                 continue  # its turn may have come before there was something to wake
             woken.wait(step.until - now())
             woken.clear()
 
-    def _warn_of_itself(self, acquisition: Acquisition | CohortTurn) -> None:
+    def warn_of_itself(self, acquisition: Acquisition | CohortTurn) -> None:
         with self.lock:
             held_at = acquisition.waits_for_itself()
         if held_at is not None:
@@ -150,13 +149,9 @@ class Engine:
             receive, answer = sender.failed, error
         except BaseException as error:  # an interrupt, a machine out of memory: nobody knows how far it came
             sender.unanswered(request)
-            self.apply_here(sender.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
+            self.apply(sender.failed, request, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             raise
-        return self.apply_here(receive, request, answer, then=then)
-
-    def apply(self, method: Callable[..., Any], *args: Any) -> Any:
-        """Call a method of the core, with the time as its argument `now`."""
-        return run_uninterrupted(self.apply_here, method, *args)
+        return self.apply(receive, request, answer, then=then)
 
     def note(self, do: messages.Timed) -> None:
         """Have a method called with the time, before any other; without an answer.
@@ -166,8 +161,8 @@ class Engine:
         self._notes.append(do)
         self.worker.wake()
 
-    def apply_here(self, method: Callable[..., Any], *args: Any, then: messages.Timed | None = None) -> Any:
-        """As `apply`, inside a step; `then`: what is called next, in the same section of the lock."""
+    def apply(self, method: Callable[..., Any], *args: Any, then: messages.Timed | None = None) -> Any:
+        """Call a method of the core with the time as its argument `now`; and `then`, with the lock still held."""
         try:
             with self.lock:
                 if self._notes:
@@ -208,8 +203,10 @@ class Engine:
         if not isinstance(request, messages.TimeToLive):
             call = self._calls[type(request)](request)
             return self.client.call_here(call, timeout, partial(sender.unanswered, request))
-        late = EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left")
-        return await_done(self.time_to_live(request.lease_id), timeout, late).ttl
+        try:
+            return self.time_to_live(request.lease_id).result(timeout).ttl
+        except futures.TimeoutError:
+            raise EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left") from None
 
     def release(self, ticket: Ticket, *, wait: bool) -> None:
         """Free a lock; returns when its key is deleted, or the client's timeout is over.
@@ -218,7 +215,7 @@ class Engine:
         what `failures_of` returns.
         """
         until = now() + self.client.timeout
-        request = self.apply_here(partial(self.core.release, waits=wait), ticket)
+        request = self.apply(partial(self.core.release, waits=wait), ticket)
         if request is None:
             return
         self.exchange(self.core.deletions, request)
@@ -246,7 +243,8 @@ class Engine:
         core = self.core
         for ticket in tickets:
             try:
-                self.ensure(ticket)
+                if not self.is_sure(ticket, now()):
+                    self.check(ticket)
             except LockError as failure:
                 failures.append(failure)
                 continue
@@ -263,10 +261,14 @@ class Engine:
                 )
         return failures
 
-    def ensure(self, ticket: Ticket) -> None:
-        if ticket.failure is not None or self.core.remaining(now()) <= 0.0:
-            self.apply(self.core.poll)
-            self.apply(self.core.check, ticket)
+    def is_sure(self, ticket: Ticket, moment: float) -> bool:
+        """Whether nothing is known here against a hold."""
+        return ticket.failure is None and self.core.remaining(moment) > 0.0
+
+    def check(self, ticket: Ticket) -> None:
+        """Raise why a hold is lost, if it is: also where the session's threads are late."""
+        self.apply(self.core.poll)
+        self.apply(self.core.check, ticket)
 
     def loss_of(self, ticket: Ticket) -> Loss:
         with self.lock:
@@ -278,9 +280,8 @@ class Engine:
 
     def on_trouble(self, callback: Callable[[float], object]) -> None:
         self.callbacks.start()
-        self.worker.start()
         tell = partial(self.callbacks.send, lambda: callback(self.core.remaining(now())))
-        self.apply_here(Trouble(self.core, tell).begin)
+        self.apply(Trouble(self.core, tell).begin)
 
     def close(self, reason: str, until: float) -> None:
         """End the session by that time; the lease is revoked, which frees all that is held and queued."""
@@ -291,8 +292,8 @@ class Engine:
         self.client.cluster_listeners.discard(self._restored)
         self.client.close_listeners.discard(self._cut_off)
         self.worker.wake()
-        for thread in (self.worker.thread, self.lease):
-            if thread is not None and thread is not threading.current_thread():
+        for thread in (self.worker, self.lease):
+            if thread is not threading.current_thread():
                 thread.join(_left(until))
         self.callbacks.close(_left(until))
 
@@ -306,9 +307,10 @@ class Engine:
             for each in changes:
                 if each.wake is not None:
                     each.wake()
-                if isinstance(each, Ticket) and each.loss is not None and each.is_lost:
-                    each.loss.event.set()
-                    losses.append(each.loss)
+                loss = each.loss if isinstance(each, Ticket) and each.is_lost else None
+                if loss is not None:
+                    loss.event.set()
+                    losses.append(loss)
             for loss in losses:  # whose listeners are called when all are awake
                 loss.tell()
         if core.failure is not None and not self.loss.event.is_set():

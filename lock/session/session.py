@@ -6,10 +6,12 @@ Error handling: a session that is lost stays lost. Make a new one.
 from __future__ import annotations
 
 import atexit
+import functools
 import logging
 import math
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +20,6 @@ from lock.errors import LockCancelled, LockError
 from lock.etcd.client import Client
 from lock.runtime.callbacks import check_callback
 from lock.runtime.clock import check_number, is_whole, now
-from lock.runtime.interrupts import run_apart, run_uninterrupted
 from lock.session.engine import Engine
 
 logger = logging.getLogger(__name__)
@@ -58,22 +59,19 @@ class Session:
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._ending = threading.Lock()
-        self._is_abandoned = False
-        try:
-            run_apart(self._open, ttl)
-            core = self._engine.core
-            self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.loss.event
-        except BaseException:  # an interrupt: etcd may not have answered yet
-            self._is_abandoned = True
-            if self in _open:
-                self.close()
-            raise
+        client.apart(self._open, ttl, undo=lambda _: self._close())
 
     def _open(self, ttl: int) -> None:
         self._engine = Engine(self.client, ttl, self.name)
+        core = self._engine.core
+        self.lease_id, self.ttl, self.lost = core.lease_id, core.ttl, self._engine.loss.event
         _open.add(self)
-        if self._is_abandoned:
-            self._close()
+        self._engine.loss.add(partial(_open.discard, self))
+        _close_with_child(os.getpid())
+
+    def __repr__(self) -> str:
+        state = "lost" if self.lost.is_set() else f"{self.remaining():.1f} s left"
+        return f"<Session {self.name!r}, lease {self.lease_id:x}, {state}>"
 
     def __enter__(self) -> Session:
         return self
@@ -96,15 +94,15 @@ class Session:
     def ensure(self) -> None:
         """Raise `SessionLost` if the lease is not surely ours, `ForkedError` in a child process."""
         self.client.check_process()
-        self._engine.apply(self._engine.core.ensure)
+        if self._engine.core.remaining(now()) <= 0.0:
+            self.client.apart(self._engine.apply, self._engine.core.ensure)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the session is over, also by `close`; at once if it is already.
 
         It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
         """
-        self.client.check_process()
-        self._engine.callbacks.call_when(self._engine.loss.add, callback)
+        self.client.apart(self._engine.callbacks.call_when, self._engine.loss.add, callback)
 
     def on_trouble(self, callback: Callable[[float], object]) -> None:
         """Call `callback` with the seconds left whenever renewals of the lease fail, when half of the TTL is over.
@@ -112,9 +110,8 @@ class Session:
         Once for each outage; nothing is lost yet, and the lease may still be renewed. It is called as those of
         `on_lost`, which tells of the end. Where a renewal is overdue already, it is called at once.
         """
-        self.client.check_process()
         check_callback(callback, "on_trouble takes a function of the seconds that are left")
-        run_uninterrupted(self._engine.on_trouble, callback)
+        self.client.apart(self._engine.on_trouble, callback)
 
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.
@@ -129,8 +126,7 @@ class Session:
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
-        self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
-        run_apart(self._close)
+        self.client.apart(self._close)
 
     def _close(self, until: float = math.inf) -> None:
         until = min(until, now() + self.client.timeout)
@@ -140,6 +136,14 @@ class Session:
             finally:
                 self._ending.release()
         _open.discard(self)
+
+
+@functools.cache
+def _close_with_child(pid: int) -> None:
+    """A child of `multiprocessing` ends without `atexit`."""
+    multiprocessing = sys.modules.get("multiprocessing")  # which every such child has imported
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        multiprocessing.util.Finalize(None, _close_all, exitpriority=-1)  # behind those of its own children
 
 
 @atexit.register
@@ -152,7 +156,6 @@ def _close_all() -> None:
     for session in list(_open):
         until = ends.setdefault(session.client, now() + session.client.timeout)
         try:
-            session.client.check_process()
-            run_apart(session._close, until)
+            session.client.apart(session._close, until)
         except LockError as error:
             logger.debug("session %s was not closed at exit: %s", session.name, error)

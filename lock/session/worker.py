@@ -1,6 +1,6 @@
-"""Does what no caller waits for: what the core commands, watches, timers, and the notes that callers leave.
+"""Does what no thread waits for: what the core commands, watches, timers, notes, and all that tasks want of a session.
 
-Its thread starts with the first acquisition. It sends requests as futures, so that nothing slow delays a timer.
+It sends requests as futures, so that nothing slow delays a timer.
 
 Error handling: an unexpected error is logged, and the thread goes on.
 """
@@ -8,18 +8,23 @@ Error handling: an unexpected error is logged, and the thread goes on.
 from __future__ import annotations
 
 import contextlib
+import heapq
+import itertools
 import logging
 import queue
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 from lock.core import messages
 from lock.etcd.watches import Watch
 from lock.runtime.clock import now
+from lock.runtime.interrupts import start_apart
 
 if TYPE_CHECKING:
     from lock.session.engine import Engine
@@ -27,30 +32,37 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.05
+_MOST = 64  # requests of tasks at once: as many as etcd has use for, as each takes memory, and time of this thread
 
 
-class Worker:
+class Worker(threading.Thread):
     """The thread ``lock-worker`` of one session."""
 
     def __init__(self, engine: Engine) -> None:
+        super().__init__(name="lock-worker", daemon=True)
         self._engine = engine
-        self._inbox: queue.SimpleQueue[tuple[messages.Request, Future[Any]] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._watches: dict[str, Watch] = {}
-        self.thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Start its thread, once; RuntimeError where the machine is out of threads."""
-        with self._engine.lock:
-            if self.thread is None:
-                thread = threading.Thread(target=self._work, name="lock-worker", daemon=True)
-                thread.start()
-                self.thread = thread
+        self._timers: list[tuple[float, int, WeakMethod[Callable[[], object]]]] = []
+        self._numbers = itertools.count()
+        self._has_ended = False
+        self.line = Line()
 
     def wake(self) -> None:
         """There is something to do; never waits, and takes no lock."""
         self._inbox.put(None)
 
-    def _work(self) -> None:
+    def do(self, call: Callable[[], object]) -> None:
+        """Have it called by this thread; never waits, and takes no lock."""
+        self._inbox.put(call)
+        if self._has_ended:  # with its session: other threads tell so whatever comes now
+            start_apart(self._drain)
+
+    def do_at(self, moment: float, call: Callable[[], object]) -> None:
+        """Have a method called at that time, if its object still lives then; to be called by this thread."""
+        heapq.heappush(self._timers, (moment, next(self._numbers), WeakMethod(call)))
+
+    def run(self) -> None:
         engine, commands = self._engine, deque[messages.Command]()
         while True:
             try:
@@ -59,24 +71,39 @@ class Worker:
                     self._carry_out(commands[0])
                     commands.popleft()
                 if engine.core.failure is not None:
-                    return
+                    break
                 if self._watches:
                     engine.client.watches.check()
                 self._receive(due)
             except Exception:  # a machine that is out of threads or memory
                 logger.exception("session %s", engine.name)
                 time.sleep(_RETRY_S)
+        self._has_ended = True
+        self._drain()
 
     def _receive(self, due: float) -> None:
         """Wait until something is due, and take in whatever has come."""
-        engine = self._engine
+        if self._timers:
+            due = min(due, self._timers[0][0])
         with contextlib.suppress(queue.Empty):
-            item = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
-            while True:
-                if item is not None:
-                    request, done = item
-                    engine.exchange(engine.core, request, answer_of=done.result)
-                item = self._inbox.get_nowait()
+            call = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
+            if call is not None:
+                call()
+            del call  # it may hold a hold
+            self._drain()
+        while self._timers and self._timers[0][0] <= now():
+            method = heapq.heappop(self._timers)[2]()
+            if method is not None:
+                method()
+
+    def _drain(self) -> None:
+        """Take in what has come until now; what comes meanwhile must not keep the core's commands waiting."""
+        for _ in range(self._inbox.qsize()):
+            with contextlib.suppress(queue.Empty):
+                call = self._inbox.get_nowait()
+                if call is not None:
+                    call()
+                del call
 
     def _carry_out(self, command: messages.Command) -> None:
         engine = self._engine
@@ -92,5 +119,34 @@ class Worker:
             case messages.Renew():
                 engine.lease.wake()
             case _:
-                answer = engine.send(engine.core, command)
-                answer.add_done_callback(lambda done: self._inbox.put((command, done)))
+                self.send(engine.core, command)
+
+    def send(self, sender: Any, request: messages.Request, timeout: float | None = None) -> Future[Any]:
+        """Send a request, whose answer goes to its sender by this thread; returns at once."""
+        sent = self._engine.send(sender, request, timeout)
+        take = partial(self._engine.exchange, sender, request, answer_of=sent.result)
+        sent.add_done_callback(lambda _: self.do(take))
+        return sent
+
+
+class Line:
+    """Requests that are sent one after the other, so many at once; of one thread."""
+
+    def __init__(self) -> None:
+        self._free = _MOST
+        self._waiting: deque[Callable[[], bool]] = deque()
+
+    def enter(self, send: Callable[[], bool]) -> None:
+        """Have it called when it is its turn; it returns whether it has sent a request, which is over at a `leave`."""
+        self._waiting.append(send)
+        self._let_in()
+
+    def leave(self) -> None:
+        """A request is over."""
+        self._free += 1
+        self._let_in()
+
+    def _let_in(self) -> None:
+        while self._free and self._waiting:
+            is_sent = self._waiting.popleft()()
+            self._free -= is_sent

@@ -34,7 +34,6 @@ from weakref import WeakKeyDictionary
 
 from loadtest.stack.proxy import Proxy
 from lock import (
-    CancelToken,
     CohortMutex,
     ForkedError,
     KeyValue,
@@ -48,7 +47,7 @@ from lock import (
     aio,
     connect,
 )
-from lock.aio import driver
+from lock.recipes.cohort import YieldingCohortMutex
 from lock.runtime.interrupts import InterruptSafeEvent
 from tests.support.lock import delete
 
@@ -129,9 +128,8 @@ class Fuzz:
         max_hold = chance.choice([None, 0.05, 5.0])
         self.alone: list[Any] = [
             Mutex(session, NAMES[0], max_hold=max_hold),
-            CohortMutex(
-                session, NAMES[0], linger=chance.choice([0.0, 0.1, 0.5]), together=chance.random() < 0.5,
-                batch=chance.choice([1, 64]),
+            chance.choice([CohortMutex, YieldingCohortMutex])(
+                session, NAMES[0], linger=chance.choice([0.0, 0.1, 0.5]), batch=chance.choice([1, 64])
             ),
             ReentrantMutex(session, NAMES[1], max_hold=max_hold), ReadWriteLock(session, NAMES[1]).write,
             MultiLock(session, NAMES),
@@ -142,7 +140,6 @@ class Fuzz:
             aio.ReentrantMutex(session, NAMES[1]), aio.MultiLock(session, NAMES), aio.Semaphore(session, "fuzz/s", 2),
         ]  # fmt: skip
         self.losses = chance.choice([0.0, 0.0, 0.1])  # the share of its holds that end with the session
-        self.token = CancelToken()
         self.favourite = chance.choice(self.alone)  # of its threads, so that they meet
 
     def cancels(self) -> list[Callable[[], object]]:
@@ -245,7 +242,7 @@ class Fuzz:
         recipe = self.chance.choice(self.alone + self.shared)
         of_lock = [
             lambda: recipe.acquire(timeout=0).release(), recipe.release, recipe.cancel, recipe.locked,
-            recipe.contenders, lambda: recipe.acquire(timeout=0.01, cancel=self.token).release(),
+            recipe.contenders, lambda: recipe.acquire(timeout=0.01).release(),
         ]  # fmt: skip
         of_session: list[Callable[[], object]] = [
             self.session.ensure,
@@ -314,11 +311,9 @@ class Fuzz:
         if self._handles:
             return
         self._handles = True
-        call = self.chance.choice([*self.cancels(), self.token.cancel])
+        call = self.chance.choice(self.cancels())
         with self.watched("a signal handler"):
             call()
-        if self.token.cancelled:
-            self.token = CancelToken()
         self._handles = False
 
     def fork(self) -> None:
@@ -353,7 +348,7 @@ class Fuzz:
                         with held:
                             self.use(held)
                 else:
-                    with recipe.acquire(timeout=timeout, cancel=self.chance.choice([None, self.token])) as held:
+                    with recipe.acquire(timeout=timeout) as held:
                         self.use(held)
 
     async def task(self) -> None:
@@ -421,7 +416,6 @@ class Fuzz:
         """All of it; the main thread's part is a thread's, which signals interrupt."""
         sys.setswitchinterval(self.chance.choice([sys.getswitchinterval(), SWITCH_S]))
         self.count_wakes(InterruptSafeEvent)
-        self.count_wakes(driver._Wakeups)
         signal.signal(signal.SIGALRM, self.handle)
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.03)
         calls = [self.work] * THREADS + [self.loop, self.patrol, self.keep]

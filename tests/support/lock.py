@@ -79,8 +79,9 @@ def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) 
 
 
 def lock_threads() -> list[str]:
-    """The names of the library's threads that run in this process."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("lock-")]
+    """The names of the threads of clients and sessions that run in this process."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith("lock-") and name != "lock-call"]  # which are kept
 
 
 def shell(script: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:

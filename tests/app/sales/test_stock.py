@@ -18,7 +18,7 @@ from app.sales.refusals import FencedOff, KeyReused, PurchaseError, SaleReset
 from app.sales.sale import Sale
 from app.sales.snapshot import SaleSnapshot
 from app.sales.stock import Stock
-from lock import CohortToken
+from lock.recipes.cohort import CohortToken
 from tests.support.overtaking import overtaken
 from tests.support.shop_fixtures import Process
 from tests.support.shops import ledger, section_of

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import lock
-from lock import Admission, CancelToken, Contender, LockCancelled, Mutex, Session, aio
+from lock import Contender, LockCancelled, Mutex, Session, aio
 from tests.support.lock import WAIT_S
 from tests.support.waiting import in_thread, wait_until
 
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 ANY = 99
-
-
-@dataclass(frozen=True)
-class OneKind(Admission):
-    """A custom rule, as docs/lock-recipes.md shows it: keys of one kind hold together (etcd issue 12490)."""
-
-    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        return set(ahead) == {kind}
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,6 @@ RECIPES = [
     Recipe("writer", lambda kit, session, name: kit.ReadWriteLock(session, name).write),
     Recipe("reader", lambda kit, session, name: kit.ReadWriteLock(session, name).read, ANY),
     Recipe("semaphore", lambda kit, session, name: kit.Semaphore(session, name, 2), 2),
-    Recipe("rule", lambda kit, session, name: kit.RuleLock(session, name, OneKind(), kind="blue"), ANY),
 ]
 MUTEX, REENTRANT, COHORT, MULTI = RECIPES[:4]
 USES = [(recipe, tasks) for tasks in (False, True) for recipe in RECIPES]
@@ -164,8 +155,8 @@ class Face:
     def cancellable(self) -> tuple[Future[Any], Callable[[], object]]:
         """A wait, and what cancels this one."""
         if self._loop is None:
-            token = CancelToken()
-            return in_thread(self.acquire, cancel=token), token.cancel
+            mine = Face(self.recipe, False, self.session, self.name)
+            return in_thread(mine.acquire), mine.lock.cancel
         waiting = self._loop.start(_awaited(self._acquiring(WAIT_S)))
         return waiting, waiting.cancel
 

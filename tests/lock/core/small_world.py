@@ -368,7 +368,7 @@ class Process:
         actor.together = Together()
         for name in sorted(actor.want.names):
             actor.together.acquisitions.append(self.acquisition(actor, name, now, tries=True))
-        step = actor.together.begin(now)
+        step = actor.together.next(now)
         if step is None:
             self.one_by_one(actor)
         else:

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from lock import Client, CohortMutex, CohortToken, Hold, Mutex, Session, Turn
+from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
 from lock.errors import LockLost, LockTimeout, NotHeld, SessionLost
+from lock.recipes.cohort import CohortToken, YieldingCohortMutex
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
@@ -26,7 +27,10 @@ Make = Callable[..., CohortMutex]
 
 @pytest.fixture
 def make(session: Session, name: str) -> Make:
-    return partial(CohortMutex, session, name)
+    def make(*, together: bool = False, **bounds: Any) -> CohortMutex:
+        return (YieldingCohortMutex if together else CohortMutex)(session, name, **bounds)
+
+    return make
 
 
 @pytest.fixture

@@ -15,19 +15,16 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import (
-    CancelToken,
     Client,
     CohortMutex,
     Election,
     MultiLock,
     Mutex,
     ReentrantMutex,
-    RuleLock,
     Semaphore,
     Session,
     connect,
 )
-from lock.core.admission import EXCLUSIVE
 from lock.core.queue import Stage
 from lock.errors import EtcdDenied, InvalidName, LockCancelled, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
@@ -72,15 +69,11 @@ def test_a_mutex_is_used_as_a_threading_lock_is(client: Client, session: Session
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda client, session: Mutex(client, "a"), "a Mutex takes a Session"),
+        (lambda client, session: Mutex(client, "a"), "lock 'a' takes a Session"),
         (lambda client, session: Session(session), "takes the client that connect"),
-        (lambda client, session: RuleLock(session, "a", cast("Any", object()), kind=None), "rule is an Admission"),
-        (lambda client, session: RuleLock(session, "a", EXCLUSIVE, kind=cast("Any", 7)), "kind is a text"),
         (lambda client, session: connect(cast("Any", ["127.0.0.1:2379"])), "separated by commas"),
         (lambda client, session: connect(namespace=cast("Any", 5)), "namespace is a text"),
         (lambda client, session: Session(client, name=cast("Any", b"shop")), "name is a text"),
-        (lambda client, session: Mutex(session, "a").acquire(cancel=cast("Any", 5)), "cancel is a CancelToken"),
-        (lambda client, session: MultiLock(session, ["a"]).acquire(cancel=cast("Any", 5)), "cancel is a CancelToken"),
         (lambda client, session: Election(session, "a").campaign(cast("Any", b"x")), "proclaims is a text"),
         (lambda client, session: client.put("a", None), "a value is bytes, or a text"),
         (lambda client, session: client.put("a", "b", if_=5), "if_ takes conditions"),
@@ -195,16 +188,6 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
 
 
 # Cancellation and interrupts
-
-
-def test_a_token_that_was_cancelled_before_ends_a_wait_at_once(client: Client, mutex: Mutex) -> None:
-    """It leaves no key; a hold that was acquired with it goes on."""
-    token = CancelToken()
-    with mutex.acquire(timeout=WAIT_S, cancel=token) as hold:
-        token.cancel()
-        assert_raises(LockCancelled, mutex.acquire, timeout=WAIT_S, cancel=token)
-        hold.ensure()
-        assert keys(client, mutex.name) == [hold.key]
 
 
 def test_thousands_of_cancelled_waits_are_one_line(

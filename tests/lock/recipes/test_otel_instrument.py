@@ -25,7 +25,7 @@ from lock import (
     aio,
     otel,
 )
-from lock.otel import TracedMutex, instrument
+from lock.otel import instrument
 from lock.recipes.queued_lock import QueuedLock
 from tests.lock.conformance.recipes import IDS, USES, Face, Loop, Recipe
 from tests.support.lock import WAIT_S, await_keys, in_a_loop, queue_up
@@ -176,13 +176,9 @@ def test_a_slow_hold_is_logged_once(session: Session, name: str, caplog: pytest.
 
 
 def test_other_locks_are_left_alone(session: Session, stranger: Session, seen: Seen, name: str) -> None:
-    """Those of a session that is not measured, and a `TracedMutex`, which measures itself."""
-    with Mutex(stranger, f"{name}-1").acquire(timeout=WAIT_S):
-        traced = TracedMutex(session, f"{name}-2", meter_provider=seen.provider)
-        with traced.acquire(timeout=WAIT_S):
-            assert seen("lock.hold.count") == {}
-    assert seen("lock.wait.duration") == {"held": 1}
-    assert seen("lock.hold.duration") == {"released": 1}
+    """Those of a session that is not measured."""
+    with Mutex(stranger, name).acquire(timeout=WAIT_S):
+        assert seen("lock.hold.count") == {}
 
 
 def test_a_session_is_measured_once(session: Session, seen: Seen) -> None:

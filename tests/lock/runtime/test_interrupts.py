@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -15,7 +14,7 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from traceback import walk_stack
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -37,9 +36,8 @@ from lock import (
 )
 from lock.core import following
 from lock.core.queue import Stage
-from lock.runtime import interrupts
-from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
-from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, lock_threads
+from lock.runtime.interrupts import InterruptSafeEvent
+from tests.support.lock import AT_ONCE_S, WAIT_S, keys, lock_threads
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -258,15 +256,6 @@ def is_left_out(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-@pytest.fixture
-def handlers() -> Iterator[None]:
-    """What a test does to the handlers of these signals ends with it."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 @pytest.mark.parametrize("request_of", ["a client", "an acquisition", "a release"])
 def test_an_interrupt_ends_a_request_that_etcd_does_not_answer(proxy: Proxy, name: str, request_of: str) -> None:
     """Long before its timeout; what it has begun goes on, or is undone, once etcd answers again."""
@@ -278,7 +267,7 @@ def test_an_interrupt_ends_a_request_that_etcd_does_not_answer(proxy: Proxy, nam
         main = threading.get_ident()
 
         def interrupt() -> float:
-            wait_until(lambda: is_asking(sys._current_frames()[main]))
+            wait_until(lambda: is_asking())
             signal.pthread_kill(main, signal.SIGINT)
             return time.monotonic()
 
@@ -289,104 +278,10 @@ def test_an_interrupt_ends_a_request_that_etcd_does_not_answer(proxy: Proxy, nam
         wait_until(lambda: not keys(client, name) and not session._engine.core.tickets)
 
 
-def is_asking(frame: FrameType) -> bool:
-    """Whether a thread that has come here waits for gRPC."""
-    return any(each.f_code.co_name == "_blocking" and "call" in each.f_locals for each, _ in walk_stack(frame))
-
-
-@pytest.mark.usefixtures("handlers")
-def test_signals_that_come_during_a_step_are_handled_after_it() -> None:
-    """In their order, by the handlers of that moment; each of them, though one raises."""
-    handled: list[int] = []
-
-    def fail(number: int, frame: FrameType | None) -> None:
-        handled.append(number)
-        raise RuntimeError(number)
-
-    def step() -> None:
-        for number in (signal.SIGUSR2, signal.SIGUSR1, signal.SIGINT, signal.SIGUSR2):
-            signal.raise_signal(number)
-        signal.signal(signal.SIGINT, lambda number, _: handled.append(-number))
-        handled.append(0)
-
-    signal.signal(signal.SIGUSR1, fail)
-    signal.signal(signal.SIGUSR2, lambda number, _: handled.append(number))
-    assert_raises(RuntimeError, run_uninterrupted, step)
-    assert handled == [0, signal.SIGUSR2, signal.SIGUSR1, -signal.SIGINT, signal.SIGUSR2]
-    assert signal.getsignal(signal.SIGUSR1) is fail
-
-
-@pytest.mark.usefixtures("handlers")
-def test_sigint_is_the_first_to_be_noted_and_the_last_that_is_not(monkeypatch: Patch) -> None:
-    """So no interrupt comes between two others; signals that Python does not handle are left alone."""
-    replaced: list[int] = []
-
-    def replace(number: int, handler: Any) -> Any:
-        replaced.append(number)
-        return signal.signal(number, handler)
-
-    signal.signal(signal.SIGUSR1, lambda *_: None)
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-    monkeypatch.setattr(interrupts, "_signal", SimpleNamespace(getsignal=signal.getsignal, signal=replace))
-    noted = run_uninterrupted(replaced.copy)
-    assert noted[0] == replaced[-1] == signal.SIGINT
-    assert sorted(noted * 2) == sorted(replaced)
-    assert signal.SIGUSR1 in noted
-    assert signal.SIGUSR2 not in noted
-
-
-@pytest.mark.usefixtures("handlers")
-def test_a_handler_that_is_put_back_by_a_callback_goes_on_to_handle() -> None:
-    """What stands in for it during a step hands on where it is left behind."""
-    signal.signal(signal.SIGINT, run_uninterrupted(lambda: signal.getsignal(signal.SIGINT)))
-    assert_raises(KeyboardInterrupt, signal.raise_signal, signal.SIGINT)
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="gRPC cannot be loaded in a subinterpreter")
-def test_a_subinterpreter_has_no_steps() -> None:
-    """Python handles signals in the main one alone, and refuses to set their handlers in others."""
-    program = """
-import _xxsubinterpreters as interpreters
-interpreters.run_string(interpreters.create(), '''
-import sys
-sys.path.insert(0, "")
-from lock.runtime import interrupts
-interrupts.run_uninterrupted(int)
-''')
-"""
-    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
-    assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def test_a_child_that_is_forked_during_a_step_is_in_none() -> None:
-    """Whichever thread has forked it: it has its parent's handlers, and steps of its own."""
-    program = """
-import os, signal, threading
-from lock.runtime.interrupts import run_uninterrupted
-
-def current(): return signal.getsignal(signal.SIGINT)
-
-def fork():
-    child = os.fork()
-    if not child:
-        os._exit(current() is not before or run_uninterrupted(current) is before)
-    assert os.waitpid(child, 0)[1] == 0
-
-def step():
-    fork()
-    thread = threading.Thread(target=fork)
-    thread.start()
-    thread.join()
-    assert current() is not before
-
-before = current()
-run_uninterrupted(step)
-assert current() is before
-"""
-    ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
+def is_asking() -> bool:
+    """Whether a thread waits for gRPC."""
+    stacks = map(walk_stack, sys._current_frames().values())
+    return any(frame.f_code.co_name == "_blocking" for stack in stacks for frame, _ in stack)
 
 
 def test_a_signal_that_another_thread_is_handed_ends_a_wait() -> None:

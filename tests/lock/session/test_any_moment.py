@@ -12,7 +12,6 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import (
-    CancelToken,
     Client,
     CohortMutex,
     EtcdUnavailable,
@@ -25,6 +24,7 @@ from lock import (
     connect,
 )
 from lock.core.acquisition import Acquisition
+from lock.recipes.cohort import YieldingCohortMutex
 from lock.session import session as session_module
 from tests.support.lock import WAIT_S, await_keys, lock_threads, queue_up
 from tests.support.waiting import (
@@ -40,18 +40,18 @@ from tests.support.waiting import (
 QUIET_S = 0.3
 
 
-@pytest.mark.parametrize("means", ["drain", "cancel", "token"])
+@pytest.mark.parametrize("means", ["drain", "cancel"])
 def test_a_signal_handler_ends_waits(client: Client, session: Session, theirs: Mutex, means: str) -> None:
     """It may run in a thread that has the session's lock, so it takes none; the session lives on."""
-    mutex, token = Mutex(session, theirs.name), CancelToken()
-    calls = {"drain": session.cancel_waiters, "cancel": mutex.cancel, "token": token.cancel}
+    mutex = Mutex(session, theirs.name)
+    calls = {"drain": session.cancel_waiters, "cancel": mutex.cancel}
 
     def interrupted() -> None:
         with session._engine.lock:
             calls[means]()
 
     with theirs.acquire(timeout=WAIT_S):
-        waiting = in_thread(mutex.acquire, cancel=token)
+        waiting = in_thread(mutex.acquire)
         await_keys(client, theirs.name, 2)
         in_thread(interrupted).result(WAIT_S)
         assert session.draining is (means == "drain")
@@ -154,7 +154,7 @@ FIRST: dict[str, Callable[[CohortMutex, Turn], object]] = {
 def test_whoever_hears_first_that_the_session_is_lost_tells_all(client: Client, name: str, first: str) -> None:
     """The end of a turn, say: those who wait for one hear of it, and the call itself does not wait for them."""
     with Session(client) as session:
-        mutex, engine = CohortMutex(session, name, together=True), session._engine
+        mutex, engine = YieldingCohortMutex(session, name), session._engine
         turn = mutex.acquire(timeout=WAIT_S)
         waiting = [in_thread(mutex.acquire) for _ in range(2)]
         wait_until(lambda: len(mutex._cohort.waits) == len(waiting))

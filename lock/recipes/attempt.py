@@ -1,0 +1,73 @@
+"""One call that acquires: who calls, what it waits for, one thing after the other, and how it is stopped.
+
+What it waits for is yielded by the recipe: an `Acquisition`, a turn of a cohort, or several in one step. A driver
+brings each to its end, a thread by blocking and the session's worker for a task, and goes on with the recipe.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from lock.runtime.clock import now
+
+T = TypeVar("T")
+Steps = Generator[Any, None, T]
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+class Attempt:
+    """By which thread or task, from which line of the program, and since when."""
+
+    def __init__(self, owner: object, thread: str) -> None:
+        self.owner = owner
+        self.thread = thread  # the name that others see
+        self.where = _caller()
+        self.began = now()
+        self._stops: list[Callable[[], object]] = []
+        self._is_stopped = False
+
+    def on_stop(self, stop: Callable[[], object]) -> None:
+        self._stops.append(stop)
+        if self._is_stopped:  # perhaps before it was added
+            stop()
+
+    def stop(self) -> None:
+        """Its caller waits no more: end what it waits for. Takes no lock."""
+        self._is_stopped = True
+        for stop in list(self._stops):
+            stop()
+
+
+def attempt_here() -> Attempt:
+    """Of this thread."""
+    thread = threading.current_thread()
+    return Attempt(thread, thread.name)
+
+
+def finish(steps: Steps[T], drive: Callable[[Any], object]) -> T:
+    """What the recipe comes to; `drive` brings to its end what is waited for, and blocks."""
+    try:
+        wait = next(steps)
+        while True:
+            wait = advance(steps, drive, wait)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def advance(steps: Steps[Any], drive: Callable[[Any], object], wait: Any) -> Any:
+    """What is waited for next, after this has come to its end."""
+    try:
+        drive(wait)
+    except Exception as error:
+        return steps.throw(error)
+    return next(steps)
+
+
+def _caller() -> str:
+    """The line of the program that called this package."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -43,6 +43,7 @@ class AsyncHold(Generic[HeldT]):
         self._held = held
         self._loop = asyncio.get_running_loop()
         self._lost: Lost | None = None
+        self._is_left = False  # by a release that has begun
 
     @property
     def lost(self) -> Lost:
@@ -69,7 +70,11 @@ class AsyncHold(Generic[HeldT]):
 
     def release(self, *, wait: bool = True) -> Coroutine[Any, Any, None]:
         """Free the lock; to be awaited. As `lock.Hold.release`. A task cancelled here has released it."""
-        return driver.release(self._held, driver.calling_task(), wait=wait)
+        return self._release(driver.calling_task(), wait)
+
+    async def _release(self, owner: object, wait: bool) -> None:
+        self._is_left = True
+        await driver.release(self._held, owner, wait=wait)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._held.__reduce_ex__(protocol)

@@ -84,19 +84,23 @@ class _CancelOnLost:
         self._task: Any = asyncio.current_task()
         self._requests = getattr(self._task, "cancelling", int)()  # before this one
         self._error: sync.LockLost | None = None
+        self._is_over = False
         hold._held._on_loss(functools.partial(driver.call_in, asyncio.get_running_loop(), self._cancel))
 
     def end(self, raised: object) -> sync.LockLost | None:
         """Why the lock was lost, if that is what `raised`, the error of the body, stands for."""
+        self._is_over = True
         if self._error is None:
             return None
         is_last = getattr(self._task, "uncancel", int)() <= self._requests
         return self._error if is_last and isinstance(raised, asyncio.CancelledError) else None
 
     def _cancel(self) -> None:
+        if self._is_over or self._hold._is_left:
+            return
         try:
             self._hold.ensure()
-        except sync.NotHeld:  # the body has released it, or has ended
+        except sync.NotHeld:
             return
         except sync.LockLost as error:
             self._error = error

@@ -60,7 +60,7 @@ def advance(steps: Steps[Any], drive: Callable[[Any], object], wait: Any) -> Any
     """What is waited for next, after this has come to its end."""
     try:
         drive(wait)
-    except Exception as error:
+    except BaseException as error:
         return steps.throw(error)
     return next(steps)
 

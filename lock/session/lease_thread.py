@@ -69,7 +69,7 @@ class LeaseThread(threading.Thread):
                 self._wake.clear()
             if now() >= core.deadline:
                 self._engine.apply(core.poll)
-            elif now() >= self._due and not self._is_renewing:
+            elif now() >= self._due and not self._is_renewing and core.failure is None:
                 self._is_renewing = True
                 start_apart(self._renew)
         start_apart(self._give_back)

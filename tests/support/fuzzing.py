@@ -257,7 +257,7 @@ class Fuzz:
         kvs = [kv for name in NAMES for kv in self.outsider.get_prefix(f"{name}/").keys]
         deeds: list[Callable[[], object]] = [
             lambda: self._rob(chance.choice(kvs) if kvs else None),
-            self._take_slots, self._wake_all, self.token.cancel, self.cycle, gc.collect, self.fork,
+            self._take_slots, self._wake_all, self.cycle, gc.collect, self.fork,
             session.cancel_waiters, session.close, lambda: self._revoke(session),
         ]  # fmt: skip
         if chance.random() < 0.4:

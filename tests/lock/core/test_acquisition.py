@@ -411,7 +411,7 @@ def test_names_are_taken_together_or_not_at_all(sessions: Sessions, what: str) -
     if what == "taken":
         holder.go(holder.acquisition(Want(("b/",))))
     both.acquisitions[0].timeout = 0.7
-    step = both.begin(0.0)
+    step = both.next(0.0)
     assert step is not None
     assert step.timeout == 0.7
     request = step.request
@@ -446,12 +446,12 @@ def test_names_are_not_asked_for_where_one_is_not_wanted_any_more(sessions: Sess
     tickets = [each.ticket for each in both.acquisitions]
     if what == "cancelled":
         session.core.endings.cancel(tickets[place], LockCancelled("enough"), 0.0)
-        for method in (lambda: both.begin(0.0), both.is_held):
+        for method in (lambda: both.next(0.0), both.is_held):
             with pytest.raises(LockCancelled, match="enough"):
                 method()
     else:
         (session.core.endings.leave if what == "left" else session.core.endings.key_deleted)(tickets[place], 0.0)
-        assert both.begin(0.0) is None
+        assert both.next(0.0) is None
         assert not both.is_held()
     assert not any(ticket.is_writing for ticket in tickets)
 

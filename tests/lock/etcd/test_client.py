@@ -199,7 +199,7 @@ def test_an_observer_that_fails_ends_nothing(
             hold.release()
             waiting.result(WAIT_S).release()
             session._engine.lease.wake()
-            wait_until(lambda: {("lock-lease", "LeaseKeepAlive"), ("lock-watch", "Watch")} <= told)
+            wait_until(lambda: {("lock-call", "LeaseKeepAlive"), ("lock-watch", "Watch")} <= told)
         assert keys(client, name) == []
     assert "a bug in an observer" in caplog.text
 

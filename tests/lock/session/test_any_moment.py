@@ -70,7 +70,6 @@ def test_what_was_cancelled_gets_no_turn_that_comes_later(client: Client, sessio
 
 
 THREADS: dict[str, Callable[[Session, str], Any]] = {
-    "lock-worker": lambda session, name: Mutex(session, name).acquire(timeout=WAIT_S).release(),
     "lock-callbacks": lambda session, name: session.on_lost(threading.Event().set),
 }
 

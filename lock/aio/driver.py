@@ -157,8 +157,7 @@ class Acquire(Operation[HeldT | None]):
         self._engine.worker.do(partial(self._go_on, partial(next, self._steps)))
 
     def _accept(self, held: HeldT | None) -> None:
-        if held is not None:
-            self._lock._accept(held, self._attempt.owner)
+        self._lock._accept(self._attempt, held)
 
     def _leave(self) -> None:
         self._attempt.stop()
@@ -167,8 +166,8 @@ class Acquire(Operation[HeldT | None]):
     # By the worker
 
     def _undo(self) -> None:
-        if self._results and (held := self._results.pop()) is not None:
-            held._give_up()
+        if self._results:
+            self._attempt.give_up(self._results.pop())
         if self._is_in_line:
             self._fail_in_line()
 
@@ -229,6 +228,7 @@ class Acquire(Operation[HeldT | None]):
         self._is_in_line = False
         step, wait, worker = self._sends, self._wait, self._engine.worker
         assert step is not None
+        assert wait is not None
         sent = self._engine.send(wait, step.request, left)
         sent.add_done_callback(lambda _: worker.do(partial(self._answered, step, sent.result)))
         return True

@@ -21,7 +21,7 @@ from lock.core.following import Following
 from lock.core.grants import Grants
 from lock.core.messages import Create, Delete, ListLease, ListQueues, ReadKeys, Request, Written
 from lock.core.outbox import Outbox
-from lock.core.queue import KeyNames, Observer, Queue, Stage, Ticket
+from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.core.revisions import Revisions
 from lock.errors import LockError, NotHeld, SessionLost

@@ -217,8 +217,7 @@ class Transport:
     def apart(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
         """As `run_apart`, in the process that made this client; raises `ForkedError` in others."""
         self.check_process()
-        result: T = run_apart(call, *args, **options)
-        return result
+        return run_apart(call, *args, **options)  # type: ignore[no-any-return]
 
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""

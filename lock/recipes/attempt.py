@@ -4,12 +4,16 @@ What it waits for is yielded by the recipe: an `Acquisition`, a turn of a cohort
 brings each to its end, a thread by blocking and the session's worker for a task, and goes on with the recipe.
 """
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, TypeVar
 
+from lock.recipes.hold import Releasable
 from lock.runtime.clock import now
+from lock.runtime.interrupts import start_apart
 
 T = TypeVar("T")
 Steps = Generator[Any, None, T]
@@ -24,8 +28,10 @@ class Attempt:
         self.thread = thread  # the name that others see
         self.where = _caller()
         self.began = now()
+        self.held: Releasable | None = None  # what it has come to, once its caller has it
         self._stops: list[Callable[[], object]] = []
         self._is_stopped = False
+        self._turn = [self]
 
     def on_stop(self, stop: Callable[[], object]) -> None:
         self._stops.append(stop)
@@ -37,6 +43,19 @@ class Attempt:
         self._is_stopped = True
         for stop in list(self._stops):
             stop()
+
+    def undo(self) -> None:
+        """An interrupt may keep from its caller what it comes to. Takes no lock."""
+        self.stop()
+        if self.held is not None:
+            start_apart(partial(self.give_up, self.held))
+
+    def give_up(self, held: Releasable | None) -> None:
+        """Give up what it has come to, once."""
+        if held is not None:
+            with contextlib.suppress(IndexError):
+                self._turn.pop()
+                held._give_up()
 
 
 def attempt_here() -> Attempt:

@@ -20,7 +20,7 @@ from lock.etcd.requests import Created
 from lock.model import KeyValue
 from lock.runtime.callbacks import Loss, check_callback
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_apart
+from lock.runtime.interrupts import run_apart, start_apart
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
@@ -36,8 +36,18 @@ class Leaving(ABC):
         self._client = session.client
 
     def __exit__(self, *exc_info: object) -> None:
-        with contextlib.suppress(*[LockError] if exc_info[0] else []):  # the error of the body matters more
-            self._client.apart(self._leave, threading.current_thread(), always=True)
+        turn = [self]
+        try:
+            with contextlib.suppress(*[LockError] if exc_info[0] else []):  # the error of the body matters more
+                self._client.apart(self._leave_once, turn, threading.current_thread())
+        except BaseException:
+            if turn:  # an interrupt has come first
+                start_apart(partial(self._leave_once, turn, threading.current_thread()))
+            raise
+
+    def _leave_once(self, turn: list[Any], owner: object) -> None:
+        with contextlib.suppress(IndexError):
+            turn.pop()._leave(owner)
 
     @abstractmethod
     def _leave(self, owner: object) -> None:

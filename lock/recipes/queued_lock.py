@@ -65,7 +65,12 @@ class Acquirable(Leaving, Generic[HeldT]):
             EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
-        return self._take(deadline(timeout), tries=timeout == 0, explains=True)  # type: ignore[return-value]
+        attempt = attempt_here()
+        try:
+            return self._take(attempt, deadline(timeout), tries=timeout == 0, explains=True)  # type: ignore[return-value]
+        except BaseException:
+            attempt.undo()
+            raise
 
     def try_acquire(self) -> HeldT | None:
         """The lock if it is free at this moment, else None; nothing is written where it is taken.
@@ -76,21 +81,17 @@ class Acquirable(Leaving, Generic[HeldT]):
             EtcdUnavailable: etcd did not answer in time.
             EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
         """
-        return self._take(now(), tries=True)
-
-    def _take(self, until: float, *, enters: bool = False, **options: Any) -> HeldT | None:
-        """Acquire it for this thread; `options` are those of `Acquisition`. None where a try finds it taken."""
         attempt = attempt_here()
+        try:
+            return self._take(attempt, now(), tries=True)
+        except BaseException:
+            attempt.undo()
+            raise
 
-        def accept(held: HeldT | None) -> None:
-            if held is not None:
-                self._accept(held, attempt.owner)
-                if enters:
-                    held._keep_in(self._entered)
-
-        return self._client.apart(
-            self._wait, attempt, until, options, accept=accept, undo=_give_up, stop=attempt.stop
-        )  # fmt: skip
+    def _take(self, attempt: Attempt, until: float, **options: Any) -> HeldT | None:
+        """Acquire it for this thread; `options` are those of `Acquisition`. None where a try finds it taken."""
+        accept = partial(self._accept, attempt)
+        return self._client.apart(self._wait, attempt, until, options, accept=accept, undo=attempt.give_up)
 
     def _wait(self, attempt: Attempt, until: float, options: dict[str, Any]) -> HeldT | None:
         return finish(self._steps(attempt, until, **options), self._engine.acquire)
@@ -99,12 +100,14 @@ class Acquirable(Leaving, Generic[HeldT]):
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HeldT | None]:
         """What is waited for, one after the other, until that time; and the hold."""
 
-    def _accept(self, held: HeldT, owner: object) -> None:
+    def _accept(self, attempt: Attempt, held: HeldT | None) -> None:
         """It has come to its caller, a thread or task."""
-        holds = self._held_by(owner)
-        if held not in holds:  # else it was entered again
-            held._keep_in(holds)
-        held._accept()
+        if held is not None:
+            attempt.held = held
+            holds = self._held_by(attempt.owner)
+            if held not in holds:  # else it was entered again
+                held._keep_in(holds)
+            held._accept()
 
     def release(self) -> None:
         """Release what this thread has acquired last by this object; raises as `Hold.release`."""
@@ -143,7 +146,15 @@ class Acquirable(Leaving, Generic[HeldT]):
         return decorate
 
     def __enter__(self) -> HeldT:
-        return self._take(math.inf, enters=True)  # type: ignore[return-value]
+        attempt = attempt_here()
+        try:
+            held = self._take(attempt, math.inf)
+            assert held is not None
+            held._keep_in(self._entered)
+            return held
+        except BaseException:
+            attempt.undo()
+            raise
 
     def _leave(self, owner: object) -> None:
         self._left_by(owner)._leave(owner)
@@ -284,11 +295,6 @@ def in_order(keys: list[KeyValue], rule: Admission, ttls: dict[int, int]) -> lis
     frontier = Frontier(rule, keys)
     frontier.advance()
     return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
-
-
-def _give_up(held: Releasable | None) -> None:
-    if held is not None:
-        held._give_up()
 
 
 def _kind(owner: object) -> str:

@@ -36,23 +36,19 @@ def run_apart(
     *args: Any,
     accept: Callable[[T], object] | None = None,
     undo: Callable[[T], object] | None = None,
-    stop: Callable[[], object] | None = None,
-    always: bool = False,
     **options: Any,
 ) -> T:
     """What `call` returns or raises; it goes on in another thread where an interrupt ends the wait for it.
 
     - `accept` is called in this thread with the result.
     - `undo` is called in another thread with a result that an interrupt has kept from the caller.
-    - `stop` is called when an interrupt has ended the wait: `call` should end soon. It takes no lock.
-    - `always`: `call` is made even where the interrupt came before.
     """
     if get_ident() != _threads.main or _threads.is_over:
         result = call(*args, **options)
         if accept is not None:
             accept(result)
         return result
-    handed = _Call(partial(contextvars.copy_context().run, call, *args, **options), undo, always)
+    handed = _Call(partial(contextvars.copy_context().run, call, *args, **options), undo)
     try:
         _threads.do(handed.run)
         handed.wait()
@@ -64,8 +60,6 @@ def run_apart(
     except BaseException:
         handed.is_abandoned = True
         _threads.do(handed.end)
-        if stop is not None:
-            stop()
         raise
     error, handed.error = handed.error, None
     try:
@@ -82,10 +76,9 @@ def start_apart(call: Callable[[], object]) -> None:
 class _Call(Generic[T]):
     """A call of the main thread, made in another one. Atomic steps of lists and queues are all that both share."""
 
-    def __init__(self, call: Callable[[], T], undo: Callable[[T], object] | None, always: bool) -> None:
+    def __init__(self, call: Callable[[], T], undo: Callable[[T], object] | None) -> None:
         self._call = call
         self._undo = undo
-        self._always = always
         self._turn = [None]  # is taken by what makes the call, or by what prevents it
         self._done: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.is_done = self.is_abandoned = False
@@ -111,11 +104,8 @@ class _Call(Generic[T]):
 
     def end(self) -> None:
         """Its caller was interrupted."""
-        if self._always:
-            self.run()
-        else:
-            _taken(self._turn)  # so it is never begun
-            self._undo_once()
+        _taken(self._turn)  # so it is never begun
+        self._undo_once()
 
     def _undo_once(self) -> None:
         if self._undo is not None and (results := self.results) and (result := _taken(results)):

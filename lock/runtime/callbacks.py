@@ -44,6 +44,7 @@ class CallbackThread:
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._ending: threading.Thread | None = None
         self._is_closed = False
         self._lock = threading.Lock()
 
@@ -71,15 +72,19 @@ class CallbackThread:
             except RuntimeError:  # a machine that is out of threads
                 logger.exception("callbacks are called when the next one is sent")
 
-    def close(self, timeout: float) -> None:
-        """End after the last call; wait for that, for `timeout` seconds at most."""
+    def finish(self) -> None:
+        """End after the last call; does not wait."""
         with self._lock:
             self._is_closed = True
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            self._calls.put(None)
-            if threading.current_thread() is not thread:
-                thread.join(timeout)
+            if self._thread is not None:
+                self._calls.put(None)
+                self._ending, self._thread = self._thread, None
+
+    def close(self, timeout: float) -> None:
+        """End after the last call; wait for that, for `timeout` seconds at most."""
+        self.finish()
+        if self._ending is not None and threading.current_thread() is not self._ending:
+            self._ending.join(timeout)
 
     def _run(self) -> None:
         if self._thread is None:

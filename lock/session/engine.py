@@ -315,6 +315,7 @@ class Engine:
                 loss.tell()
         if core.failure is not None and not self.loss.event.is_set():
             self.loss.tell()
+            self.callbacks.finish()
             self.lease.wake()
             self.worker.wake()
         if outbox.commands or outbox.is_early:

@@ -204,7 +204,7 @@ class Acquisition:
 
     def _has_time(self, now: float) -> bool:
         """Whether to write again at that time: once more at least, for the connection may have been reset."""
-        return now <= self.deadline or (self._writes < 2 and now < self.last)
+        return now <= self.deadline or (self._writes < 2 and now < min(self.started + self.timeout, self.last))
 
     def _left(self, now: float) -> float:
         """The seconds that a request may take."""

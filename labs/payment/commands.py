@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 
 import click
 
 from labs.payment.crowd import Crowd
-from labs.payment.screen import Judged, complaints, results_table
+from labs.payment.screen import Judged, complaint, results_table
 from labs.payment.stage import PaymentStack, Stage
 from labs.payment.ways import WAYS
 from loadtest.cli.options import language, no_pin
@@ -19,14 +18,10 @@ from loadtest.stack.process import scratch_directory
 from loadtest.terminal import console
 
 ITEMS, BUYERS = 100, 200
-EXPECTED = {"reserve": "paid_twice"}  # all others: EXACT
-LATE = (5, 20, 35)  # early enough to get an item, and few: under a lock all others wait for them
-
-
-def cards() -> list[str]:
-    """The card of each buyer: three pay late, some are slow, a tenth is declined."""
-    usual = {3: "declined", 13: "declined", 8: "slow"}
-    return ["late" if number in LATE else usual.get(number % 20, "good") for number in range(BUYERS)]
+EXPECTED = {"reserve": "paid_twice"}  # all others: exact
+LATE = 3  # the first to click, so that they get an item; under a lock all others wait for them
+USUAL = {3: "declined", 8: "slow", 13: "declined"}
+CARDS = ["late" if number < LATE else USUAL.get(number % 20, "good") for number in range(BUYERS)]
 
 
 @click.command()
@@ -40,32 +35,20 @@ def payment(ways: Sequence[str], language: str) -> None:
     and with 2 if this machine is too slow.
     """
     screen, judged = console(), list[Judged]()
-    with scratch_directory() as directory, PaymentStack(directory) as stack:
+    with scratch_directory() as directory, PaymentStack(directory) as stack, screen.status("") as status:
         stage = Stage(stack)
+
+        def rush(crowd: Crowd) -> None:
+            for card in CARDS:
+                crowd.send_next(card, stack.urls)
+
         for way in ways or WAYS:
-            with screen.status(way) as status:
-
-                def show(orders: int, seconds: float) -> None:
-                    status.update(f"{way}: {orders}/{ITEMS}, {seconds:.0f} s")  # noqa: B023, called in this turn
-
-                result = stage.sell(way, ITEMS, partial(rush, shops=stack.urls), show)
-            judged.append(Judged(result, EXPECTED.get(way, "")))
+            result = stage.sell(way, ITEMS, rush, status.update)
+            judged.append(Judged(result, EXPECTED.get(way, "exact")))
     title = "{buyers} buyers, {items} items; {late} pay late, {declined} are declined"
-    counts = {"late": len(LATE), "declined": cards().count("declined")}
+    counts = {"late": LATE, "declined": CARDS.count("declined")}
     screen.print(results_table(judged, language, Message.of(title, buyers=BUYERS, items=ITEMS, **counts)))
-    for line in complaints(judged, language):
-        screen.print(line, markup=False)
-    sys.exit(exit_code(judged))
-
-
-def rush(crowd: Crowd, *, shops: Sequence[str]) -> None:
-    """Have all buyers click at once."""
-    for card in cards():
-        crowd.send_next(card, shops)
-
-
-def exit_code(judged: Sequence[Judged]) -> int:
-    """0 if all are as expected, 1 if one is not, else 2: one has no verdict."""
-    if any(each.as_expected is False for each in judged):
-        return 1
-    return NO_RESULT if any(each.as_expected is None for each in judged) else 0
+    for said in filter(None, (complaint(each.result) for each in judged)):
+        screen.print(said.in_language(language), markup=False)
+    found = [each.as_expected for each in judged]
+    sys.exit(1 if False in found else NO_RESULT if None in found else 0)

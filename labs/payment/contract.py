@@ -5,12 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-# The status of a charge.
-PENDING, SUCCEEDED, DECLINED, REFUNDED = "pending", "succeeded", "declined", "refunded"
+PENDING, SUCCEEDED, DECLINED, REFUNDED = "pending", "succeeded", "declined", "refunded"  # what becomes of a charge
 
 
 class Outcome(str, Enum):
-    """What a buyer is told."""
+    """What a buyer is told; "reserved" means that others hold the last items, and may give some back."""
 
     PAID = "paid"
     DECLINED = "declined"
@@ -20,19 +19,14 @@ class Outcome(str, Enum):
 
 
 class Payment(NamedTuple):
-    """A buyer's payment.
-
-    Attributes:
-        key: names the buyer's request in the shop, and the charge at the provider.
-        card: the buyer's.
-    """
+    """A buyer's payment; its key names reservation, charge and order alike."""
 
     key: str
     card: str
 
 
 class Order(NamedTuple):
-    """An entry of the shop's ledger: the item that a payment bought."""
+    """An entry of the shop's ledger: a payment's key, and the item that it bought."""
 
     payment: str
     item: str

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
-from http.client import HTTPException
 from urllib.parse import urlencode
 
+from labs.payment.calls import Unanswered, call
 from labs.payment.contract import Outcome
 
 DEADLINE_S = 120.0
@@ -22,14 +19,12 @@ class Crowd:
     """Buyers of one sale under one way.
 
     Attributes:
-        way: its name.
         sale: the beginning of their keys, which no other sale has.
         outcomes: by the buyer's key; None for one that comes back and has no answer (yet).
     """
 
     def __init__(self, way: str, sale: str) -> None:
-        self.way = way
-        self.sale = sale
+        self._way, self.sale = way, sale
         self._threads: list[threading.Thread] = []
         self.outcomes: dict[str, Outcome | None] = {}
 
@@ -52,30 +47,18 @@ class Crowd:
     def is_waiting(self) -> bool:
         return any(thread.is_alive() for thread in self._threads)
 
-    def count(self, *outcomes: Outcome | None) -> int:
-        return sum(outcome in outcomes for outcome in self.outcomes.values())
-
     def _buy(self, key: str, card: str, shops: Sequence[str], comes_back: bool) -> None:
         deadline, turn = time.monotonic() + DEADLINE_S, 0
+        query = urlencode({"way": self._way, "card": card})
         while time.monotonic() < deadline:
-            outcome = self._click(key, card, shops[turn % len(shops)])
-            if outcome not in (None, Outcome.RESERVED):
-                self.outcomes[key] = outcome
-                break
+            try:
+                answer = call("POST", f"{shops[turn % len(shops)]}/payments?{query}", key=key, timeout=TIMEOUT_S)
+            except Unanswered:
+                turn += 1
+            else:
+                if (outcome := Outcome(answer["outcome"])) is not Outcome.RESERVED:
+                    self.outcomes[key] = outcome
+                    return
             if not comes_back:
-                break
-            turn += outcome is None
+                return
             time.sleep(PAUSE_S)
-
-    def _click(self, key: str, card: str, shop: str) -> Outcome | None:
-        """What the shop says; None without an answer, or if it cannot tell."""
-        url = f"{shop}/payments?{urlencode({'way': self.way, 'card': card})}"
-        request = urllib.request.Request(url, headers={"Idempotency-Key": key}, method="POST")
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-                return Outcome(json.load(response)["outcome"])
-        except urllib.error.HTTPError as error:
-            with error:
-                return None if error.code >= 500 else Outcome(json.load(error)["outcome"])
-        except (OSError, ValueError, HTTPException):
-            return None

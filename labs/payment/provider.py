@@ -1,31 +1,28 @@
 """A stand-in for a payment provider: a process with a ledger of its own, and the contract of real ones.
 
 ``POST /charges`` takes money, ``GET /charges/KEY`` tells what became of it, ``POST /refunds`` gives it back. Both POSTs
-need an Idempotency-Key: the same key again is the same charge. A charge is pending until the card's bank has answered,
-and that is written down before it is answered: kill -9 of this process forgets nothing. What happens to a charge is
-chosen by its card, as with the test cards of real providers.
-
-    FLASHSALE_PAYMENT_LEDGER=/tmp/ledger gunicorn --threads 300 'labs.payment.provider:create_app()'
+need an Idempotency-Key: the same key again is the same charge. What happens to a charge is chosen by its card, as with
+the test cards of real providers. A charge is in the ledger before it is answered, so kill -9 forgets none.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import socket
-import sqlite3
 import threading
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from flask import Flask, request
-from werkzeug.exceptions import BadRequest, Conflict, NotFound, UnprocessableEntity
+from werkzeug.exceptions import BadRequest, Conflict
 
 from labs.payment.contract import DECLINED, PENDING, REFUNDED, SUCCEEDED
 
 LEDGER = "FLASHSALE_PAYMENT_LEDGER"
-USUAL_S = (0.05, 0.3)
-SLOW_S, LATE_S = 0.8, 2.5
+SLOW_S, LATE_S = (0.8, 0.8), (3.0, 3.0)
 
 
 class Card(NamedTuple):
@@ -33,131 +30,100 @@ class Card(NamedTuple):
 
     Attributes:
         outcome: what its bank says in the end.
-        decides_s: between how many seconds the bank takes; until then the charge is pending.
-        answers_s: seconds from the decision to the answer.
-        is_answered: whether the first request gets its answer; a retry always does.
+        decides_s: seconds that the bank takes, from and to; until then the charge is pending.
+        answers_s: seconds from the decision to the first answer; None: there is no answer, but to a retry.
     """
 
     outcome: str = SUCCEEDED
-    decides_s: tuple[float, float] = USUAL_S
-    answers_s: float = 0.0
-    is_answered: bool = True
+    decides_s: tuple[float, float] = (0.05, 0.3)
+    answers_s: float | None = 0.0
 
 
 CARDS = {
     "good": Card(),
     "declined": Card(DECLINED),
-    "slow": Card(decides_s=(SLOW_S, SLOW_S)),
-    "late": Card(decides_s=(LATE_S, LATE_S)),
-    "late-answer": Card(answers_s=LATE_S),
-    "lost-answer": Card(is_answered=False),
+    "slow": Card(decides_s=SLOW_S),
+    "late": Card(decides_s=LATE_S),
+    "late-answer": Card(answers_s=3.0),
+    "lost-answer": Card(answers_s=None),
 }
 
 
 class Ledger:
-    """All charges and refunds, in a file. A charge has an outcome from `decided` (seconds since the epoch) on."""
+    """Charges and refunds by idempotency key, in memory and in a file to which lines are added."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Path) -> None:
+        self.entries: dict[str, dict[str, Any]] = {}
+        self._refunded: set[str] = set()
         self._lock = threading.Lock()
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._database.executescript(
-            """
-            PRAGMA journal_mode = WAL;
-            CREATE TABLE IF NOT EXISTS charges (key TEXT PRIMARY KEY, card TEXT, decided REAL);
-            CREATE TABLE IF NOT EXISTS refunds (key TEXT PRIMARY KEY, charge TEXT UNIQUE);
-            """
-        )
+        self._file = path.open("a+", encoding="utf-8")
+        self._file.seek(0)
+        for line in self._file:
+            self._take(**json.loads(line))
 
-    def charge(self, key: str, card: str) -> tuple[float, bool]:
-        """Note a charge; when it is decided, and whether the key is new. Another card under it is an error."""
-        decided = time.time() + random.uniform(*CARDS[card].decides_s)
-        is_new = self._write("INSERT OR IGNORE INTO charges VALUES (?, ?, ?)", key, card, decided)
-        ((noted, decided),) = self._read("SELECT card, decided FROM charges WHERE key = ?", key)
-        if noted != card:
-            raise UnprocessableEntity("This Idempotency-Key belongs to a charge of another card: use a new key.")
-        return decided, is_new
-
-    def refund(self, key: str, charge: str) -> None:
-        """Give the money of a charge back, once."""
-        if (status := self.status(charge)) not in (SUCCEEDED, REFUNDED):
-            raise Conflict(f"The charge {charge} is {status}: there is nothing to give back.")
-        self._write("INSERT OR IGNORE INTO refunds VALUES (?, ?)", key, charge)
-        if not self._read("SELECT 1 FROM refunds WHERE key = ? AND charge = ?", key, charge):
-            raise Conflict(f"The charge {charge} was refunded under another key, or this key is another refund's.")
-
-    def status(self, key: str) -> str:
-        statuses = self.statuses("WHERE charges.key = ?", key)
-        if key not in statuses:
-            raise NotFound(f"There is no charge {key}.")
-        return statuses[key]
-
-    def statuses(self, where: str = "", *values: str) -> dict[str, str]:
-        """The status of each charge, by its key."""
-        rows = self._read(
-            "SELECT charges.key, card, decided, refunds.key FROM charges LEFT JOIN refunds ON charge = charges.key "
-            + where,
-            *values,
-        )
-        now = time.time()
-        return {
-            key: REFUNDED if refund else PENDING if now < decided else CARDS[card].outcome
-            for key, card, decided, refund in rows
-        }
-
-    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+    def add(self, key: str, **entry: str | float) -> bool:
+        """Write an entry down; False if its key is there already, or the money given back."""
         with self._lock:
-            return self._database.execute(query, values).fetchall()
+            if key in self.entries or entry.get("charge") in self._refunded:
+                return False
+            self._file.write(json.dumps({"key": key, **entry}) + "\n")
+            self._file.flush()
+            self._take(key, **entry)
+            return True
 
-    def _write(self, statement: str, *values: str | float) -> bool:
-        with self._lock:
-            return self._database.execute(statement, values).rowcount > 0
+    def status(self, key: str) -> str | None:
+        """What has become of a charge by now; None if there is none."""
+        charge = self.entries.get(key, {})
+        if "card" not in charge or key in self._refunded:
+            return REFUNDED if key in self._refunded else None
+        return PENDING if time.time() < charge["decided"] else CARDS[charge["card"]].outcome
+
+    def _take(self, key: str, **entry: Any) -> None:
+        self.entries[key] = entry
+        self._refunded.add(entry.get("charge", ""))
 
 
 def create_app() -> Flask:
     """The provider as a WSGI application, with the ledger that FLASHSALE_PAYMENT_LEDGER names."""
-    app, ledger = Flask(__name__), Ledger(os.environ[LEDGER])
+    app, ledger = Flask(__name__), Ledger(Path(os.environ[LEDGER]))
+
+    @app.before_request
+    def require_key() -> None:
+        if request.method == "POST" and not request.headers.get("Idempotency-Key"):
+            raise BadRequest("Send an Idempotency-Key: a retry without one would be another charge.")
 
     @app.post("/charges")
-    def charge() -> tuple[dict[str, str], int]:
-        key, card = _key(), _member("card")
-        if card not in CARDS:
-            raise BadRequest(f"There is no such card: use one of {', '.join(CARDS)}.")
-        decided, is_new = ledger.charge(key, card)
-        time.sleep(max(decided + CARDS[card].answers_s * is_new - time.time(), 0.0))
-        if is_new and not CARDS[card].is_answered:
+    def charge() -> tuple[dict[str, str | None], int]:
+        key, name = request.headers["Idempotency-Key"], request.get_json().get("card")
+        if name not in CARDS:
+            raise BadRequest(f"Send a card: one of {', '.join(CARDS)}.")
+        card = CARDS[name]
+        is_new = ledger.add(key, card=name, decided=time.time() + random.uniform(*card.decides_s))
+        if ledger.entries[key].get("card") != name:
+            raise Conflict("This Idempotency-Key belongs to something else: use a new key.")
+        answered = ledger.entries[key]["decided"] + ((is_new and card.answers_s) or 0.0)
+        time.sleep(max(answered - time.time(), 0.0))
+        if is_new and card.answers_s is None:
             request.environ["gunicorn.socket"].shutdown(socket.SHUT_RDWR)
         status = ledger.status(key)
         return {"charge": key, "status": status}, 402 if status == DECLINED else 200
 
     @app.get("/charges/<path:key>")
-    def show(key: str) -> dict[str, str]:
-        return {"charge": key, "status": ledger.status(key)}
+    def show(key: str) -> tuple[dict[str, str | None], int]:
+        status = ledger.status(key)
+        return {"charge": key, "status": status}, 200 if status else 404
 
     @app.get("/charges")
-    def show_all() -> dict[str, dict[str, str]]:
-        return {"charges": ledger.statuses()}
+    def show_all() -> dict[str, str | None]:
+        return {key: ledger.status(key) for key, entry in list(ledger.entries.items()) if "card" in entry}
 
     @app.post("/refunds")
     def refund() -> dict[str, str]:
-        key, charge = _key(), _member("charge")
-        ledger.refund(key, charge)
-        return {"refund": key, "charge": charge, "status": REFUNDED}
-
-    @app.get("/livez")
-    def livez() -> dict[str, str]:
-        return {"status": "alive"}
+        key, paid = request.headers["Idempotency-Key"], request.get_json().get("charge")
+        if ledger.status(paid) == SUCCEEDED:
+            ledger.add(key, charge=paid)
+        if ledger.entries.get(key, {}).get("charge") != paid:
+            raise Conflict("There is no such money to give back, or the Idempotency-Key belongs to something else.")
+        return {"refund": key, "charge": paid, "status": REFUNDED}
 
     return app
-
-
-def _key() -> str:
-    if key := request.headers.get("Idempotency-Key"):
-        return key
-    raise BadRequest("Send an Idempotency-Key: a retry without one would charge twice.")
-
-
-def _member(name: str) -> str:
-    body = request.get_json()
-    if isinstance(body, dict) and isinstance(body.get(name), str):
-        return str(body[name])
-    raise BadRequest(f'Send JSON with the member "{name}".')

@@ -1,38 +1,93 @@
-"""``make faults ARGS=payment``: faults with a sale, a judge and a table of this lab."""
+"""``make faults ARGS=payment``: what happens between a charge and its order, in a sale of this lab."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from random import Random
 
 from rich.console import Console
 
-from labs.payment import faults
-from labs.payment.screen import Judged, results_table
-from labs.payment.stage import PaymentStack, Stage
+from labs.payment.contract import SUCCEEDED
+from labs.payment.crowd import Crowd
+from labs.payment.screen import Judged
+from labs.payment.stage import PaymentStack, SaleResult, Stage
 from labs.payment.ways import WAYS
 from loadtest.language import Message
-from loadtest.stack.process import scratch_directory
+from loadtest.stack.apps import Instance
+from loadtest.stack.process import ServerError, scratch_directory
 
 GROUP = "payment"
-FAULTS = {name: fault.summary() for name, fault in faults.FAULTS.items()}
+FAULTS = {
+    "payment-kill": "kill -9 of the instance between charge and confirmation",
+    "payment-pause": "freeze the instance between charge and confirmation, until the others have bought",
+    "payment-lost": "lose the answer of the provider, which has taken the money",
+    "payment-kills": "kill -9 of instances and provider, again and again, in random order",
+}
+HARMS = {"payment-kill": Instance.kill, "payment-pause": Instance.pause}
+CHARGED_S = 20.0  # at most, until a buyer's money is taken
+BUYERS, KILL_BUYERS = 20, 50  # twice the items
+MIXED = ("good", "late-answer", "good", "declined", "slow", "good", "late", "good", "lost-answer", "good")
+STEP_S, KILLED, STARTED = 0.1, 0.06, 0.3  # so often, with these chances for each process
 
 
 def play(names: Sequence[str], screen: Console, *, seed: int, language: str) -> list[Judged]:
-    """Play these faults under each way for which they expect something, and show the results; raises ServerError."""
+    """Play these faults under each way for which they expect something, and tell the results; raises ServerError."""
     judged = list[Judged]()
     with scratch_directory() as directory, PaymentStack(directory) as stack:
         stage = Stage(stack)
         for name in names:
-            fault = faults.FAULTS[name]
             screen.print(f"\n[bold]{name}[/]: {Message(FAULTS[name]).in_language(language)}")
-
-            def announce(what: Message) -> None:
-                screen.print(f"  {what.in_language(language)}", markup=False)
-
-            for way in filter(fault.expected.__contains__, WAYS):
-                result = stage.sell(way, fault.items, fault(stage, announce, Random(seed)).play)
-                judged.append(Judged(result, fault.expected[way], fault=name))
-    screen.print()
-    screen.print(results_table(judged, language))
+            for way in ["reserve-checked"] if name == "payment-kills" else WAYS:
+                judged.append(Judged(play_under(way, name, stage, Random(seed)), expected(name, way)))
+                screen.print(f"  {way}: {judged[-1].sentence.in_language(language)}", markup=False)
     return judged
+
+
+def expected(name: str, way: str) -> str:
+    """The finding that the way has to show."""
+    if way == "reserve-checked":
+        return "exact"
+    return "paid_twice" if (name, way) == ("payment-pause", "reserve") else "money_without_item"
+
+
+def play_under(way: str, name: str, stage: Stage, random: Random) -> SaleResult:
+    """Sell under a way, and disturb it; raises ServerError."""
+    if name == "payment-kills":
+        return stage.sell(way, KILL_BUYERS // 2, lambda crowd: kill_all(stage, crowd, random))
+    return stage.sell(way, BUYERS // 2, lambda crowd: harm_one(stage, crowd, name))
+
+
+def harm_one(stage: Stage, crowd: Crowd, name: str) -> None:
+    """Harm the shop whose buyer has just been charged, until all others have their answers.
+
+    That buyer never comes back: people close the page.
+    """
+    shop, victim = stage.stack.instances[0], f"{crowd.sale}victim"
+    card = "late-answer" if name in HARMS else "lost-answer"
+    crowd.send(victim, card, [shop.url], comes_back=False)
+    deadline = time.monotonic() + CHARGED_S
+    while stage.provider.find(victim) != SUCCEEDED:
+        if time.monotonic() > deadline:
+            raise ServerError(f"a buyer was not charged within {CHARGED_S:g} s: {shop.name} has logged why")
+        time.sleep(0.01)
+    if name in HARMS:
+        HARMS[name](shop)
+    others = [each.url for each in stage.stack.instances if each.running and not each.frozen]
+    for buyer in [crowd.send_next("good", others) for _ in range(BUYERS)]:
+        buyer.join()
+    stage.stack.heal()
+
+
+def kill_all(stage: Stage, crowd: Crowd, random: Random) -> None:
+    """Kill instances and provider while buyers come, and start what is dead."""
+    targets = [*stage.stack.instances, stage.stack.provider]
+    for number in range(KILL_BUYERS):
+        crowd.send_next(MIXED[number % len(MIXED)], stage.stack.urls)
+        time.sleep(STEP_S)
+        for process in targets:
+            if process.running and random.random() < KILLED:
+                process.kill()
+            elif not process.running and random.random() < STARTED:
+                process.launch()
+    stage.stack.heal()

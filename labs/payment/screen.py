@@ -1,91 +1,74 @@
-"""What the terminal shows: tables, and what a buyer would complain about."""
+"""What the terminal shows: a table of sales, and what a buyer would complain about."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
 
-from labs.payment.judge import EXACT, FINDINGS, TOO_SLOW, Verdict
+from labs.payment.contract import REFUNDED, SUCCEEDED
+from labs.payment.judge import FINDINGS
 from labs.payment.stage import SaleResult
 from loadtest.language import Message
 from loadtest.terminal import DASHES
 
-_GOOD, _BAD, _UNKNOWN = "bold green", "bold red", "yellow"
+NUMBERS = ("orders", "charges", "refunds", "wall s")
+AS_EXPECTED = {
+    True: ("{verdict}, as expected", "yes", "bold green"),
+    False: ("{verdict}, NOT AS EXPECTED", "NO", "bold red"),
+    None: ("{verdict}", "no verdict", "yellow"),
+}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A sale held against what was expected of it: the finding that it must show, "" for none.
-
-    Attributes:
-        fault: the name of what was done to it; empty for nothing.
-    """
+    """A sale held against the finding that it must show."""
 
     result: SaleResult
     expected: str
-    fault: str = ""
 
     @property
     def as_expected(self) -> bool | None:
         """None where there is no verdict."""
-        verdict = self.result.verdict
-        if verdict.is_too_slow:
-            return None
-        return self.expected in verdict.findings if self.expected else verdict.is_exact
+        return None if "too_slow" in self.result.findings else self.expected in self.result.findings
+
+    @property
+    def sentence(self) -> Message:
+        """The verdict, and whether it was expected."""
+        return Message.of(AS_EXPECTED[self.as_expected][0], verdict=verdict_of(self.result))
 
 
-def sentence(verdict: Verdict, language: str) -> str:
+def verdict_of(result: SaleResult) -> Message:
     """The verdict in words, such as ``PAID TWICE 3``."""
-    if verdict.is_too_slow:
-        return Message(TOO_SLOW).in_language(language)
-    found = [Message.of(FINDINGS[name], n=n).in_language(language) for name, n in verdict.findings.items()]
-    return ", ".join(found) or EXACT
+    first, *others = (Message.of(FINDINGS[name], n=n) for name, n in result.findings.items())
+    for other in others:
+        first = Message.of("{one}, {other}", one=first, other=other)
+    return first
 
 
-def results_table(judged: Sequence[Judged], language: str, title: Message | None = None) -> Table:
-    """A row for each sale."""
-    has_fault = any(each.fault for each in judged)
-    columns = [name for name in _CELLS if name != ("wall s" if has_fault else "fault")]  # for 80 characters
-    table = Table(box=DASHES, padding=0, show_edge=False, pad_edge=False)
-    table.title = title.in_language(language) if title else None
-    for name in columns:
-        heading = Message("as ex-\npected" if name == "as expected" else name).in_language(language)
-        table.add_column(heading, justify="right" if name in _NUMBERS else "left", no_wrap=name not in _WRAPPED)
+def results_table(judged: Sequence[Judged], language: str, title: Message) -> Table:
+    """A row for each sale, in 80 characters."""
+    table = Table(title=title.in_language(language), box=DASHES, padding=0, show_edge=False, pad_edge=False)
+    for name in ("way", *NUMBERS, "verdict", "as ex-\npected"):
+        table.add_column(Message(name).in_language(language), justify="right" if name in NUMBERS else "left")
     for each in judged:
-        table.add_row(*(_CELLS[name](each, language) for name in columns))
+        result, charges = each.result, Counter(each.result.charges.values())
+        numbers = (len(result.orders), charges[SUCCEEDED] + charges[REFUNDED], charges[REFUNDED])
+        verdict, (_, word, style) = verdict_of(result).in_language(language), AS_EXPECTED[each.as_expected]
+        as_expected = Text(Message(word).in_language(language), style)
+        table.add_row(result.way, *map(str, numbers), f"{result.wall_s:.1f}", verdict, as_expected)
     return table
 
 
-def _verdict(judged: Judged, language: str) -> Text:
-    verdict = judged.result.verdict
-    return Text(sentence(verdict, language), _GOOD if verdict.is_exact else _BAD)
-
-
-def _as_expected(judged: Judged, language: str) -> Text:
-    text, style = {True: ("yes", _GOOD), False: ("NO", _BAD), None: ("no verdict", _UNKNOWN)}[judged.as_expected]
-    return Text(Message(text).in_language(language), style)
-
-
-_CELLS: dict[str, Callable[[Judged, str], Text | str]] = {
-    "fault": lambda judged, _: judged.fault,
-    "way": lambda judged, _: judged.result.way,
-    "orders": lambda judged, _: str(len(judged.result.orders)),
-    "charges": lambda judged, _: str(judged.result.charged),
-    "refunds": lambda judged, _: str(judged.result.refunds),
-    "wall s": lambda judged, _: f"{judged.result.wall_s:.1f}",
-    "verdict": _verdict,
-    "as expected": _as_expected,
-}
-_NUMBERS, _WRAPPED = ("orders", "charges", "refunds", "wall s"), ("verdict", "as expected")
-
-
-def complaints(judged: Sequence[Judged], language: str) -> Iterator[str]:
-    """An item that was paid for twice, where there is one."""
-    for each in judged:
-        if twice := each.result.paid_twice():
-            item, (one, other, *_) = twice
+def complaint(result: SaleResult) -> Message | None:
+    """An item that was paid for twice, if there is one."""
+    for one, other in itertools.combinations(result.orders, 2):
+        if one.item == other.item:
+            names = {"one": one.payment.partition("/")[2], "other": other.payment.partition("/")[2]}
             text = "{way}: item {item} was paid for by {one}, and by {other}."
-            yield Message.of(text, way=each.result.way, item=item, one=one, other=other).in_language(language)
+            return Message.of(text, way=result.way, item=one.item, **names)
+    return None

@@ -18,19 +18,17 @@ from app.sales.stock import fence_text
 from labs.payment.contract import Order, Outcome, Payment
 
 RESERVED_MS = 1500  # real shops give ten minutes
-_LUA = Path(__file__).parent / "lua"
 RESERVE, OVERDUE, GIVE_BACK, CONFIRM, READ, WRITE = (
-    Script(_LUA / f"{name}.lua") for name in ("reserve", "overdue", "give_back", "confirm", "read", "write")
+    Script(Path(__file__).with_name("lua") / f"{name}.lua")
+    for name in ("reserve", "overdue", "give_back", "confirm", "read", "write")
 )
-_REFUSALS = {"reserved": Outcome.RESERVED, "sold_out": Outcome.SOLD_OUT, "ended": Outcome.TOO_LATE}
 
 
 class Shelf:
     """The shelf of a way to sell, in one sale; every method may raise `redis.RedisError`."""
 
     def __init__(self, client: redis.Redis, sale: str, way: str) -> None:
-        self._client = client
-        self._prefix = f"{key_prefix(sale)}payment:{way}:"
+        self._client, self._prefix = client, f"{key_prefix(sale)}payment:{way}:"
         names = ("items", "held", "unsettled", "orders", "fence")
         self._items, self._held, self._unsettled, self._orders, self._fence = (self._prefix + name for name in names)
 
@@ -45,17 +43,17 @@ class Shelf:
     def reserve(self, payment: Payment) -> Outcome | None:
         """Take an item for `RESERVED_MS`, and note the reservation; why there is none, or None."""
         keys = [self._items, self._held, self._reservation(payment.key)]
-        return _REFUSALS.get(RESERVE.run(self._client, keys, [payment.key, RESERVED_MS]))
+        state = RESERVE.run(self._client, keys, [payment.key, RESERVED_MS])
+        return None if state in ("held", "ordered") else Outcome(state)
 
     def confirm(self, key: str, *, checked: bool) -> bool:
         """Write the order of a reservation; False if it is `checked` and no longer held."""
         keys = [self._held, self._orders, self._reservation(key)]
-        return bool(CONFIRM.run(self._client, keys, [key, "checked" if checked else "unchecked"]))
+        return bool(CONFIRM.run(self._client, keys, [key, "checked" if checked else ""]))
 
     def give_back(self, key: str) -> None:
         """End a reservation if it is still held; its item is for sale again, and its charge unsettled."""
-        keys = [self._items, self._held, self._unsettled, self._reservation(key)]
-        GIVE_BACK.run(self._client, keys, [key])
+        GIVE_BACK.run(self._client, [self._items, self._held, self._unsettled, self._reservation(key)], [key])
 
     def overdue(self) -> list[str]:
         """The payments whose reservations are held beyond their end."""
@@ -66,7 +64,7 @@ class Shelf:
         return sorted(map(str, self._client.smembers(self._unsettled)))
 
     def settle(self, key: str) -> None:
-        """Note that the payment has its order, or its money back, or was declined."""
+        """Note that the payment was given back or declined."""
         self._client.srem(self._unsettled, key)
 
     # For the holder of a lock
@@ -74,31 +72,27 @@ class Shelf:
     def read(self, payment: Payment, fence: int) -> str | None:
         """The next item, None if nothing is left; raises `FencedOff`."""
         keys = [self._items, self._fence, self._reservation(payment.key)]
-        return self._checked(READ.run(self._client, keys, [fence_text(fence)])) or None
+        return _accepted(READ.run(self._client, keys, [fence_text(fence)])) or None
 
     def write(self, payment: Payment, item: str, fence: int) -> None:
         """Sell the item that was read; raises `FencedOff`, and nothing is written."""
         keys = [self._items, self._fence, self._reservation(payment.key), self._orders]
-        self._checked(WRITE.run(self._client, keys, [fence_text(fence), payment.key, item]))
+        _accepted(WRITE.run(self._client, keys, [fence_text(fence), payment.key, item]))
 
     # For the judge
 
-    def left(self) -> list[str]:
-        """The items on the shelf."""
-        return [str(item) for item in self._client.lrange(self._items, 0, -1)]
-
-    def held(self) -> int:
-        """How many reservations are held."""
-        return int(self._client.zcard(self._held))
-
-    def orders(self) -> list[Order]:
-        return [Order(**json.loads(entry)) for entry in self._client.lrange(self._orders, 0, -1)]
+    def read_all(self) -> tuple[int, list[str], list[Order]]:
+        """How many reservations are held, the items on the shelf, and the ledger."""
+        entries = self._client.lrange(self._orders, 0, -1)
+        left = self._client.lrange(self._items, 0, -1)
+        return self._client.zcard(self._held), list(map(str, left)), [Order(**json.loads(entry)) for entry in entries]
 
     def _reservation(self, key: str) -> str:
         return f"{self._prefix}reservation:{key}"
 
-    def _checked(self, answer: list[str]) -> str:
-        status, *values = answer
-        if status == "fenced":
-            raise FencedOff(f"Redis has seen token {values[0]}")
-        return values[0] if values else ""
+
+def _accepted(answer: list[str]) -> str:
+    """What a script found; raises `FencedOff`."""
+    if answer[0] == "fenced":
+        raise FencedOff(f"Redis has seen token {answer[1]}")
+    return answer[1]

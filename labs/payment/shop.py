@@ -1,13 +1,12 @@
-"""The ways to sell over HTTP, and a sweeper in each instance; without a provider there is neither money nor sweeper.
+"""The ways to sell over HTTP, and a sweeper in each instance.
 
-``FLASHSALE_PAYMENT_PROVIDER`` is the URL of the provider.
+``FLASHSALE_PAYMENT_PROVIDER`` is the URL of the provider; without it nothing can be paid here.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 
 import redis
 from flask import Flask, Response, request
@@ -18,8 +17,10 @@ from app.config.environment import EnvironmentSettings, HttpUrl
 from app.sales.refusals import PurchaseError, sentence
 from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response
+from labs.payment.calls import Unanswered
 from labs.payment.contract import Outcome, Payment
-from labs.payment.provider_client import ProviderClient, Unanswered
+from labs.payment.provider import CARDS
+from labs.payment.provider_client import ProviderClient
 from labs.payment.shelf import Shelf
 from labs.payment.ways import WAYS
 from labs.payment.ways.base import Way
@@ -40,23 +41,22 @@ class PaymentSettings(EnvironmentSettings):
 
 def init_app(app: Flask) -> None:
     """Register the route, and have a sweeper run with each worker process."""
-    shop, url = services.of(app), PaymentSettings.from_environment().payment_provider
-    ways: dict[str, Way] = {}
-    if url:
-        provider, sale = ProviderClient(url), shop.settings.sale
+    shop, ways = services.of(app), dict[str, Way]()
+    if url := PaymentSettings.from_environment().payment_provider:
         for name, way in WAYS.items():
-            ways[name] = way(Shelf(shop.sale.client, sale, name), provider, shop.sessions)
-        shop.background.append(Sweeper(list(ways.values())))
+            ways[name] = way(Shelf(shop.sale.client, shop.settings.sale, name), ProviderClient(url), shop.sessions)
+        shop.background.append(Sweeper(ways))
 
+    @app.post("/payments")
     def pay() -> Response:
-        """``POST /payments``: buy an item and pay for it."""
+        """Buy an item and pay for it."""
         if not ways:
             raise NotFound("There is no payment provider: set FLASHSALE_PAYMENT_PROVIDER, or run make payment.")
-        parameters = Parameters(request, "way", "card")
-        way, key = parameters.choice("way", "reserve-checked", ways), request.headers.get("Idempotency-Key")
+        parameters, key = Parameters(request, "way", "card"), request.headers.get("Idempotency-Key")
         if key is None:
             raise BadRequest("Send an Idempotency-Key: a retry without one would pay twice.")
-        payment = Payment(checked_text("Idempotency-Key", key), parameters.text("card", "good"))
+        payment = Payment(checked_text("Idempotency-Key", key), parameters.choice("card", "good", CARDS))
+        way = parameters.choice("way", "reserve-checked", ways)
         try:
             outcome = ways[way].buy(payment)
         except FAILURES as error:
@@ -64,27 +64,22 @@ def init_app(app: Flask) -> None:
             return problem_response(503, detail, kind="unavailable", outcome="unavailable")
         return json_response({"outcome": outcome.value, "way": way}, status=STATUS.get(outcome, 409))
 
-    app.add_url_rule("/payments", view_func=pay, methods=["POST"])
-
 
 class Sweeper(threading.Thread):
     """Has each way look again and again for what was left behind."""
 
-    def __init__(self, ways: Sequence[Way]) -> None:
+    def __init__(self, ways: dict[str, Way]) -> None:
         super().__init__(name="payment-sweeper", daemon=True)
         self._ways = ways
         self._closing = threading.Event()
 
     def run(self) -> None:
-        logged = ""
         while not self._closing.wait(SWEEP_S):
-            for way in self._ways:
+            for name, way in self._ways.items():
                 try:
                     way.sweep()
                 except FAILURES as error:
-                    if str(error) != logged:  # once, however long the provider is away
-                        logged = str(error)
-                        logger.warning("payment sweeper: %s", logged)
+                    logger.info("%s: %s", name, error)
 
     def close(self) -> None:
         """End after the sweep under way."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.sales.redis_client import connect
-from labs.payment.contract import PENDING, REFUNDED, SUCCEEDED, Order, Outcome
+from labs.payment.contract import PENDING, Order, Outcome
 from labs.payment.crowd import Crowd
-from labs.payment.judge import Verdict, judge
+from labs.payment.judge import judge
 from labs.payment.provider import LEDGER
 from labs.payment.provider_client import ProviderClient
 from labs.payment.shelf import Shelf
@@ -30,8 +31,10 @@ LEASE_S = 2
 class Provider(App):
     """The payment provider as a process; its ledger outlives it."""
 
+    probe = "/charges"
+
     def __init__(self, directory: Path) -> None:
-        super().__init__("provider", directory, 0, {LEDGER: str(directory / "provider.db")})
+        super().__init__("provider", directory, 0, {LEDGER: str(directory / "provider.jsonl")})
 
     def command(self) -> list[str]:
         options = ["--bind", f"127.0.0.1:{self.port}", "--threads", "300", "--no-control-socket", "--timeout", "0"]
@@ -62,30 +65,13 @@ class PaymentStack(Stack):
 
 @dataclass(frozen=True)
 class SaleResult:
-    """What came of a sale; `wall_s` is the time from the first click to the last answer."""
+    """What came of a sale: the judge's findings, both ledgers, seconds from the first click to the last answer."""
 
     way: str
-    verdict: Verdict
+    findings: Mapping[str, int]
     orders: Sequence[Order]
     charges: Mapping[str, str]
     wall_s: float
-
-    @property
-    def charged(self) -> int:
-        """Charges whose money was taken, whether or not it was given back."""
-        return sum(status in (SUCCEEDED, REFUNDED) for status in self.charges.values())
-
-    @property
-    def refunds(self) -> int:
-        return sum(status == REFUNDED for status in self.charges.values())
-
-    def paid_twice(self) -> tuple[str, list[str]] | None:
-        """An item that was sold to several buyers, and their names."""
-        for item in dict.fromkeys(order.item for order in self.orders):
-            buyers = [order.payment.partition("/")[2] for order in self.orders if order.item == item]
-            if len(buyers) > 1:
-                return item, buyers
-        return None
 
 
 class Stage:
@@ -97,16 +83,11 @@ class Stage:
         self._sales = itertools.count(1)
 
     def sell(
-        self,
-        way: str,
-        items: int,
-        play: Callable[[Crowd], None],
-        on_progress: Callable[[int, float], None] = lambda orders, seconds: None,
+        self, way: str, items: int, play: Callable[[Crowd], None], on_progress: Callable[[str], None] = lambda _: None
     ) -> SaleResult:
-        """Put items on the shelf, let `play` send the buyers, wait for the end of every payment, and judge.
+        """Fill the shelf, let `play` send the buyers, wait until each payment has its end, and judge.
 
-        Raises:
-            ServerError: the stack cannot go on.
+        Raises ServerError or `Unanswered` if the stack cannot go on.
         """
         with closing(connect(self.stack.redis.url, connections=2)) as client:
             shelf, crowd = Shelf(client, SALE, way), Crowd(way, f"{next(self._sales)}/")
@@ -114,31 +95,24 @@ class Stage:
             began = time.monotonic()
             play(crowd)
             while crowd.is_waiting:
-                on_progress(len(shelf.orders()), time.monotonic() - began)
+                on_progress(f"{way}: {len(shelf.read_all()[2])}/{items}, {time.monotonic() - began:.0f} s")
                 time.sleep(POLL_S)
             wall_s = time.monotonic() - began
             self.stack.heal()
-            return self._settled(way, items, shelf, crowd, wall_s)
+            return SaleResult(way, *self._settled(items, shelf, crowd), wall_s)
 
-    def _settled(self, way: str, items: int, shelf: Shelf, crowd: Crowd, wall_s: float) -> SaleResult:
-        """The result when the ledgers agree, or when nothing changes any more."""
-        deadline = time.monotonic() + SETTLE_S
-        last, since = None, 0.0
+    def _settled(self, items: int, shelf: Shelf, crowd: Crowd) -> tuple[dict[str, int], list[Order], dict[str, str]]:
+        """Findings and ledgers when these agree, or when nothing changes any more."""
+        told = Counter(crowd.outcomes.values())
+        counts = {"gave_up": told[None], "unserved": told[None] + told[Outcome.SOLD_OUT] + told[Outcome.TOO_LATE]}
+        since, last = (began := time.monotonic()), None
         while True:
-            held, orders, left = shelf.held(), shelf.orders(), shelf.left()
-            charges = {key: status for key, status in self.provider.charges().items() if key.startswith(crowd.sale)}
-            verdict = self._judge(items, left, orders, charges, crowd)
-            if (now := (held, orders, left, charges)) != last:
-                last, since = now, time.monotonic()
+            held, left, orders = shelf.read_all()
+            charges = {key: what for key, what in self.provider.charges().items() if key.startswith(crowd.sale)}
+            findings, now = judge(items, left, orders, charges, **counts), time.monotonic()
+            if (state := (held, left, orders, charges)) != last:
+                last, since = state, now
             is_over = not held and PENDING not in charges.values()
-            is_quiet = verdict.is_exact or time.monotonic() - since > QUIET_S
-            if (is_over and is_quiet) or time.monotonic() > deadline:
-                return SaleResult(way, verdict, orders, charges, wall_s)
+            if (is_over and ("exact" in findings or now > since + QUIET_S)) or now > began + SETTLE_S:
+                return findings, orders, charges
             time.sleep(POLL_S)
-
-    def _judge(
-        self, items: int, left: list[str], orders: list[Order], charges: dict[str, str], crowd: Crowd
-    ) -> Verdict:
-        gave_up = crowd.count(None)
-        turned_away = gave_up + crowd.count(Outcome.SOLD_OUT, Outcome.TOO_LATE)
-        return judge(items=items, left=left, orders=orders, charges=charges, turned_away=turned_away, gave_up=gave_up)

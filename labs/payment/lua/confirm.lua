@@ -1,6 +1,6 @@
 -- Writes the order of a reservation into the ledger, once.
 -- KEYS     held, orders, reservation
--- ARGV     payment, 'checked' or 'unchecked': whether the reservation must still be held
+-- ARGV     payment, 'checked' if the reservation must still be held, else ''
 -- Returns  1 if the buyer has the order, else 0
 local state, item = unpack(redis.call('HMGET', KEYS[3], 'state', 'item'))
 if state ~= 'ordered' then

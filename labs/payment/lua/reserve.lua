@@ -1,12 +1,13 @@
 -- Takes an item off the shelf for a buyer, until the reservation's end by Redis's clock. A retry finds its reservation again.
 -- KEYS     items, held, reservation
 -- ARGV     payment, milliseconds
--- Returns  'held', or 'ordered' or 'ended' if that became of it meanwhile
+-- Returns  'held', or 'ordered' if it is confirmed already
+--          'too_late'   it has ended
 --          'reserved'   others hold the last items, and may give some back
 --          'sold_out'
 local state = redis.call('HGET', KEYS[3], 'state')
 if state then
-  return state
+  return state == 'ended' and 'too_late' or state
 end
 local item = redis.call('LPOP', KEYS[1])
 if not item then

@@ -2,7 +2,7 @@
 -- KEYS     items, fence, reservation, orders
 -- ARGV     token, payment, item
 -- Returns  {'fenced', token}   a higher one was here; nothing is written
---          {'written'}
+--          {'written', item}
 local fence = redis.call('GET', KEYS[2])
 if fence and ARGV[1] < fence then
   return {'fenced', fence}
@@ -12,4 +12,4 @@ if redis.call('HSETNX', KEYS[3], 'state', 'ordered') == 1 then
   redis.call('LREM', KEYS[1], 1, ARGV[3])
   redis.call('RPUSH', KEYS[4], cjson.encode({payment = ARGV[2], item = ARGV[3]}))
 end
-return {'written'}
+return {'written', ARGV[3]}

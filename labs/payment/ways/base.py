@@ -14,11 +14,7 @@ from labs.payment.shelf import Shelf
 
 @dataclass(frozen=True)
 class Way(ABC):
-    """One way to sell an item and be paid for it.
-
-    Attributes:
-        name: as buyers ask for it.
-    """
+    """One way to sell an item and be paid for it."""
 
     name: ClassVar[str]
     shelf: Shelf
@@ -27,12 +23,7 @@ class Way(ABC):
 
     @abstractmethod
     def buy(self, payment: Payment) -> Outcome:
-        """Sell an item; a retry with the same key never buys a second one.
-
-        Raises:
-            Unanswered: the provider may have taken the money.
-            LockError, FencedOff, redis.RedisError: see `lock` and `Shelf`.
-        """
+        """Sell an item; a retry with the same key never buys a second one. Raises one of `FAILURES` of the shop."""
 
     def sweep(self) -> None:  # noqa: B027, for not all have something to do
-        """End what was left behind: each instance does this several times a second; raises as `buy`."""
+        """End what was left behind. Each instance does this several times a second; raises as `buy`."""

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = (Unanswered, LockError, PurchaseError, redis.RedisError)
 SWEEP_S = 0.25
-STATUS = {Outcome.PAID: 200, Outcome.DECLINED: 402}  # all others: 409
+STATUS = {Outcome.PAID: 200, Outcome.DECLINED: 402}  # others: 409
 
 
 class PaymentSettings(EnvironmentSettings):

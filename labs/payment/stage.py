@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import secrets
 import sys
 import time
 from collections import Counter
@@ -80,17 +80,13 @@ class Stage:
     def __init__(self, stack: PaymentStack) -> None:
         self.stack = stack
         self.provider = ProviderClient(stack.provider.url)
-        self._sales = itertools.count(1)
 
     def sell(
         self, way: str, items: int, play: Callable[[Crowd], None], on_progress: Callable[[str], None] = lambda _: None
     ) -> SaleResult:
-        """Fill the shelf, let `play` send the buyers, wait until each payment has its end, and judge.
-
-        Raises ServerError or `Unanswered` if the stack cannot go on.
-        """
+        """Fill the shelf, let `play` send the buyers, and judge the end; raises ServerError or `Unanswered`."""
         with closing(connect(self.stack.redis.url, connections=2)) as client:
-            shelf, crowd = Shelf(client, SALE, way), Crowd(way, f"{next(self._sales)}/")
+            shelf, crowd = Shelf(client, SALE, way), Crowd(way, f"{secrets.token_hex(4)}/")
             shelf.open(items)
             began = time.monotonic()
             play(crowd)

@@ -1,0 +1,80 @@
+"""The three ways when payments come late, answers are lost and processes die; real servers all through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from labs.payment.contract import REFUNDED
+from labs.payment.crowd import Crowd
+from labs.payment.scenarios import FAULTS, expected, play_under
+from labs.payment.screen import Judged, complaint
+from labs.payment.stage import Stage
+from labs.payment.ways import WAYS
+from tests.support.commands import finished
+
+
+@pytest.mark.parametrize("way", ["reserve", "reserve-checked"])
+def test_a_late_payment_sells_an_item_twice_or_is_refunded(stage: Stage, way: str) -> None:
+    """The item went back and was sold to another buyer when the first payment succeeded."""
+
+    def play(crowd: Crowd) -> None:
+        for card in ("late", "good", "good"):
+            crowd.send_next(card, stage.stack.urls)
+
+    result = stage.sell(way, 1, play)
+    late = [key for key in result.charges if key.endswith("buyer-1")]
+    if way == "reserve":
+        assert result.findings == {"paid_twice": 1}
+        assert "and by buyer-1." in str(complaint(result))
+    else:
+        assert result.findings == {"exact": 0}
+        assert [result.charges[key] for key in late] == [REFUNDED]
+        assert complaint(result) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [name for name in FAULTS if name != "payment-kills"])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_fault_shows_what_it_has_to(stage: Stage, way: str, fault: str) -> None:
+    """Money without an item, an item paid for twice, or an order for the buyer who never came back."""
+    result = play_under(way, fault, stage, Random(1))
+    assert Judged(result, expected(fault, way)).as_expected, result.findings
+    has_order = any(order.payment.endswith("/victim") for order in result.orders)
+    assert has_order is (way == "reserve-checked" or (way, fault) == ("reserve", "payment-pause"))
+
+
+def test_a_lost_answer_ends_as_an_order(stage: Stage) -> None:
+    """The provider is asked before the item goes back."""
+    result = play_under("reserve-checked", "payment-lost", stage, Random(1))
+    assert result.findings == {"exact": 0}
+    assert any(order.payment.endswith("/victim") for order in result.orders)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_both_ledgers_agree_after_twenty_runs_of_kills(stage: Stage) -> None:
+    """Whatever dies in whatever order, every payment ends as an order or as a refund."""
+    found = Counter(
+        name
+        for seed in range(20)
+        for name in play_under("reserve-checked", "payment-kills", stage, Random(seed)).findings
+    )
+    assert found == {"exact": 20}
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("words", "lines"), [(["payment"], 3), (["faults", "payment"], 10)])
+def test_the_commands_show_what_was_expected(tmp_path: Path, words: list[str], lines: int) -> None:
+    """Three ways under slow, late and declined payments, and each fault under each way."""
+    done = finished(tmp_path, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = [line for line in done.stdout.splitlines() if line.strip().startswith(tuple(WAYS)) and " item " not in line]
+    assert len(shown) == lines
+    assert "PAID TWICE" in done.stdout

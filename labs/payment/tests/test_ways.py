@@ -15,6 +15,7 @@ from labs.payment.screen import Judged, complaint
 from labs.payment.stage import Stage
 from labs.payment.ways import WAYS
 from tests.support.commands import finished
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize("way", ["reserve", "reserve-checked"])
@@ -22,8 +23,9 @@ def test_a_late_payment_sells_an_item_twice_or_is_refunded(stage: Stage, way: st
     """The item went back and was sold to another buyer when the first payment succeeded."""
 
     def play(crowd: Crowd) -> None:
-        for card in ("late", "good", "good"):
-            crowd.send_next(card, stage.stack.urls)
+        crowd.send_next("late", stage.stack.urls)
+        wait_until(lambda: stage.provider.find(f"{crowd.sale}buyer-1"))  # it has the item
+        crowd.send_next("good", stage.stack.urls)
 
     result = stage.sell(way, 1, play)
     late = [key for key in result.charges if key.endswith("buyer-1")]

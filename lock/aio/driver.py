@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
+from weakref import WeakMethod
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.cohort import CohortTurn
@@ -246,7 +247,8 @@ class Acquire(Operation[HeldT | None]):
         """Ask what a lease has left; others may ask the same, and wait longer."""
         status, worker = self._engine.time_to_live(step.request.lease_id), self._engine.worker  # type: ignore[union-attr]
         self._until = now() + step.timeout
-        status.add_done_callback(lambda _: worker.do(partial(self._told, step, lambda: status.result().ttl)))
+        told = WeakMethod(self._told)  # the session keeps the future for a while, and with it what it calls
+        status.add_done_callback(lambda _: worker.do(lambda: (told() or _ignore)(step, lambda: status.result().ttl)))
         worker.do_at(self._until, self._late)
 
     def _late(self) -> None:
@@ -332,6 +334,10 @@ def _tickets_of(wait: Wait) -> list[Ticket]:
 def _unless_closed(loop: asyncio.AbstractEventLoop) -> object:
     """What waits, in a loop; None once the loop is closed, even where its tasks are kept."""
     return None if loop.is_closed() else loop
+
+
+def _ignore(*_: object) -> None:
+    """It is over, and nobody wants to know."""
 
 
 def _fail(error: Exception) -> NoReturn:

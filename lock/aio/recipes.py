@@ -29,8 +29,8 @@ R = TypeVar("R")
 Wrap = Callable[[Any], AsyncHoldT]
 
 
-class Acquiring(Generic[AsyncHoldT]):
-    """A wait: ``await`` it once for a hold, or use it in ``async with``, which releases."""
+class Acquiring(Coroutine[Any, Any, AsyncHoldT]):
+    """A wait: ``await`` it once for a hold, or use it in ``async with``, which releases; a coroutine for a task."""
 
     def __init__(
         self, steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]], name: str, *, cancel_on_lost: bool = False
@@ -39,6 +39,7 @@ class Acquiring(Generic[AsyncHoldT]):
         self._name = name
         self._cancel_on_lost = cancel_on_lost
         self._is_awaited = False
+        self._running: Generator[Any, None, AsyncHoldT] | None = None
         self._hold: AsyncHoldT | None = None
         self._cancelling: _CancelOnLost | None = None
 
@@ -47,6 +48,21 @@ class Acquiring(Generic[AsyncHoldT]):
             self._is_awaited = True
             raise TypeError("cancel_on_lost cancels the body of an `async with`: write that instead of `await`")
         return self._begin().__await__()
+
+    def send(self, value: Any) -> Any:
+        """For `asyncio.create_task`, as `throw` and `close`."""
+        if self._running is None:
+            self._running = self.__await__()
+        return self._running.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._is_awaited = True
+        return (self._running or self._steps().__await__()).throw(*error)
+
+    def close(self) -> None:
+        self._is_awaited = True
+        if self._running is not None:
+            self._running.close()
 
     async def __aenter__(self) -> AsyncHoldT:
         self._hold = await self._begin()

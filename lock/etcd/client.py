@@ -87,6 +87,10 @@ class Client(Transport):
         self.requests = Requests(namespace.encode())
         self.watches = Watches(self, self.requests)
 
+    def __repr__(self) -> str:
+        addresses = ",".join(endpoint.address for endpoint in self.endpoints)
+        return f"<Client of etcd at {addresses}{', closed' if self.closed else ''}>"
+
     def __enter__(self) -> Client:
         return self
 

@@ -158,6 +158,10 @@ class HeldKey(Releasable):
             reason = f"lock {name!r} was held for {max_hold} s, its max_hold"
             self._expires = self._engine.apply(self._engine.expiry.expire_in, ticket, max_hold, reason)
 
+    def __repr__(self) -> str:
+        state = "released" if self.released else "lost" if self._ticket.is_lost else "held"
+        return f"<{type(self).__name__} of {self.name!r}, create revision {self._create_revision}, {state}>"
+
     @property
     def lost(self) -> threading.Event:
         """Set as soon as it is known that the lock is not ours any more; what comes after a release is not its loss."""

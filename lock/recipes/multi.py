@@ -119,6 +119,10 @@ class MultiHold(Releasable):
             if not hold._add_listener(self._loss.tell):
                 self._loss.tell()
 
+    def __repr__(self) -> str:
+        state = "released" if self.released else "lost" if self.lost.is_set() else "held"
+        return f"<MultiHold, tokens {self.tokens}, {state}>"
+
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""
         return min(hold.remaining() for hold in self._holds_of_all)

@@ -65,3 +65,8 @@ class Semaphore(QueuedLock[Permit]):
         check_number(limit, is_whole, "limit is a whole number, 1 or more")
         self.limit = limit
         super().__init__(session, name, Permit, terms=Terms(UpTo(limit), Declaration(_KIND, limit)), max_hold=max_hold)
+
+    def locked(self) -> bool:
+        """Whether no permit is free at this moment; asks etcd, so it may raise `EtcdUnavailable`."""
+        keys = self._client.get_prefix(self._prefix).keys
+        return len(keys) >= self.limit or None in map(self._terms.rule.kind, keys)

@@ -338,7 +338,7 @@ async def test_a_mutex_is_used_as_an_asyncio_lock_is(client: Client, session: Se
 async def test_a_task_can_ask_what_a_thread_can(client: Client, session: Session, name: str) -> None:
     """Whether a lock is held, whether a hold was released, and under which condition a transaction may write."""
     locks: list[Any] = [
-        aio.Mutex(session, name), aio.Semaphore(session, name, 2), aio.MultiLock(session, [name]),
+        aio.Mutex(session, name), aio.Semaphore(session, name, 1), aio.MultiLock(session, [name]),
     ]  # fmt: skip
     for lock in locks:
         assert not await lock.locked()

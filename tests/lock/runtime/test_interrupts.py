@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ import pytest
 
 import lock
 from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import (
     Client,
     CohortMutex,
@@ -36,7 +38,7 @@ from lock import (
 )
 from lock.core import following
 from lock.runtime.interrupts import InterruptSafeEvent
-from tests.support.lock import AT_ONCE_S, WAIT_S, keys, lock_threads
+from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, lock_threads
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -300,3 +302,12 @@ def test_a_signal_that_another_thread_is_handed_ends_a_wait() -> None:
     finally:
         late.cancel()
         signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("number", [25, pytest.param(750, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", ["with", "with, in a loop", "asyncio.run", "run_until_complete"])
+def test_interrupts_at_random_moments_leave_the_lock_free(etcd: Etcd, name: str, way: str, number: int) -> None:
+    """Another thread gets it after each; nothing hangs, and the lease is renewed."""
+    command = [sys.executable, "-m", "tests.lock.runtime.random_interrupts", etcd.endpoint, name, way, str(number)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr

@@ -300,10 +300,22 @@ class Release(Operation[None]):
         groups, self._attended, self._failures = self._engine.apply(
             partial(release_together, core, tickets, waits=self._waits)
         )
+        if len(groups) == 1:
+            sent = self._engine.send(core.deletions, groups[0])
+            sent.add_done_callback(lambda _: self._do(partial(self._answered, groups[0], sent.result)))
+            return
         for request in groups:
             worker.send(core.deletions, request).add_done_callback(lambda _: worker.do(self._look))
         if not groups:
             self._look()
+
+    def _answered(self, request: Any, answer_of: Callable[[], Any]) -> None:
+        """By the thread that gets the only answer; what is left to do then is the worker's."""
+        self._engine.exchange(self._engine.core.deletions, request, answer_of=answer_of)
+        if self._engine.is_over(self._attended, self._until):
+            self._check()
+        else:
+            self._engine.worker.do(self._look)
 
     def _look(self) -> None:
         self._do(self._check)

@@ -23,6 +23,8 @@ _PACKAGE = __name__.partition(".")[0] + "."
 class Attempt:
     """By which thread or task, from which line of the program, and since when."""
 
+    __slots__ = "_is_stopped", "_stops", "_turn", "began", "held", "owner", "thread", "where"
+
     def __init__(self, owner: object, thread: str) -> None:
         self.owner = owner
         self.thread = thread  # the name that others see

@@ -38,16 +38,19 @@ class Leaving(ABC):
     def __exit__(self, *exc_info: object) -> None:
         turn = [self]
         try:
-            with contextlib.suppress(*[LockError] if exc_info[0] else []):  # the error of the body matters more
-                self._client.apart(self._leave_once, turn, threading.current_thread())
-        except BaseException:
+            self._client.apart(self._leave_once, turn, threading.current_thread())
+        except BaseException as error:
             if turn:  # an interrupt has come first
                 start_apart(partial(self._leave_once, turn, threading.current_thread()))
-            raise
+            if exc_info[0] is None or not isinstance(error, LockError):  # else the error of the body matters more
+                raise
 
     def _leave_once(self, turn: list[Any], owner: object) -> None:
-        with contextlib.suppress(IndexError):
-            turn.pop()._leave(owner)
+        try:
+            turn.pop()
+        except IndexError:
+            return
+        self._leave(owner)
 
     @abstractmethod
     def _leave(self, owner: object) -> None:

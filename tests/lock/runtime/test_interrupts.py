@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import signal
@@ -75,10 +76,12 @@ def test_an_interrupt_at_any_call_leaves_no_key(
     [
         (Mutex, lambda mutex: lock_and_release(mutex)),
         pytest.param(Mutex, lambda mutex: enter_and_leave(mutex), marks=pytest.mark.slow),
+        pytest.param(Mutex, lambda mutex: in_loop(lock_and_release, mutex), marks=pytest.mark.slow),
+        pytest.param(Mutex, lambda mutex: in_loop(enter_and_leave, mutex), marks=pytest.mark.slow),
         pytest.param(ReentrantMutex, lambda mutex: lock_and_release(mutex), marks=pytest.mark.slow),
         pytest.param(two_names, lambda multi: lock_and_release(multi), marks=pytest.mark.slow),
     ],
-    ids=["acquire", "with", "ReentrantMutex", "MultiLock"],
+    ids=["acquire", "with", "acquire in a loop", "with in a loop", "ReentrantMutex", "MultiLock"],
 )
 def test_an_interrupt_at_any_line_leaves_no_hold(
     session: Session,
@@ -180,6 +183,19 @@ def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:
 def enter_and_leave(lock: Mutex | MultiLock) -> None:
     with lock:
         pass
+
+
+def in_loop(use: Callable[[Any], None], lock: Any) -> None:
+    """Use it inside a running loop, whose tasks an interrupt ends."""
+
+    async def run() -> None:
+        use(lock)
+
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(run())
+    finally:
+        loop.close()
 
 
 def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Any]]:

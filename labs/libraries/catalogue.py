@@ -28,9 +28,10 @@ class Library:
     """A library and how it is tried.
 
     Attributes:
-        name: in the table, and for ``--only``.
+        name: in the table, and for ``--only``; a library that is used in two ways has it twice.
         adapter: a file in ``adapters/``.
         requirements: a file in ``requirements/``; "": it runs in this environment.
+        way: which of the two it is.
         waiters: how many wait at once in the case that counts what they cost.
         version: where it is none of an installed package.
     """
@@ -39,55 +40,54 @@ class Library:
     adapter: str
     store: Callable[[Path], Store]
     requirements: str = ""
+    way: str = ""
     waiters: int = 200
     version: str = ""
     env: Callable[[], Mapping[str, str]] = field(default=dict)
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.name} ({self.way})" if self.way else self.name
+
     def program(self) -> list[str]:
         """The command that runs the adapter, without the address; raises CannotInstall."""
+        if self.adapter.endswith(".go"):
+            return [compiled(ADAPTERS)]
         python = python_of(self.requirements) if self.requirements else sys.executable
         return [python, str(ADAPTERS / self.adapter)]
 
     def launch(self, address: str, directory: Path) -> Program:
-        """Start a process of the adapter; raises ProgramError."""
+        """Start a process of the adapter, whose errors go into `directory`; raises ProgramError."""
         env = {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(ADAPTERS)]), **self.env()}
-        return Program([*self.program(), address], env=env, directory=ADAPTERS, log=directory / f"{self.adapter}.log")
+        log = directory / f"{Path(self.adapter).name}.log"
+        return Program([*self.program(), address], env=env, directory=ADAPTERS, log=log)
 
 
-class GoLibrary(Library):
-    """One in Go, compiled."""
-
-    def program(self) -> list[str]:
-        return [compiled(ADAPTERS)]
-
-
-def etcdctl_env() -> dict[str, str]:
+def etcdctl() -> dict[str, str]:
     """Where `etcdctl` is."""
     return {"ETCDCTL": str(binaries.etcdctl())}
 
 
-LIBRARIES = {
-    library.name: library
-    for library in (
-        Library("ours", "ours.py", EtcdStore, version="this repository"),
-        GoLibrary("Go concurrency", "go_concurrency.go", EtcdStore),
-        Library("etcd lock RPC", "etcd_lock_rpc.py", EtcdStore, "lock-rpc"),
-        Library("etcdctl lock", "etcdctl_lock.py", EtcdStore, waiters=20, version="the server's", env=etcdctl_env),
-        Library("etcd3", "etcd3_lock.py", EtcdStore, "etcd3"),
-        Library("etcd3 (newest)", "etcd3_lock.py", EtcdStore, "etcd3-newest"),
-        Library("aetcd", "aetcd_lock.py", EtcdStore, "aetcd"),
-        Library("etcd3aio", "etcd3aio_lock.py", EtcdStore, "etcd3aio"),
-        Library("etcd-client-py", "etcd_client_py.py", EtcdStore, "etcd-client-py"),
-        Library("etcd3gw", "etcd3gw_lock.py", EtcdStore, "tooz"),
-        Library("tooz (etcd3gw)", "tooz_lock.py", EtcdStore, "tooz", env=lambda: {"TOOZ": "etcd3+http"}),
-        Library("tooz (Redis)", "tooz_lock.py", RedisStore, "tooz", env=lambda: {"TOOZ": "redis"}),
-        Library("redis-py", "redis_py.py", RedisStore, "redis-py"),
-        Library("redis-py asyncio", "redis_py_asyncio.py", RedisStore, "redis-py"),
-        Library("python-redis-lock", "python_redis_lock.py", RedisStore, "python-redis-lock"),
-        Library("pottery", "pottery_redlock.py", RedisNodes, "pottery"),
-        Library("sherlock", "sherlock_redis.py", RedisStore, "sherlock"),
-        Library("PostgreSQL", "postgresql.py", PostgreSQLStore, "psycopg"),
-        Library("kazoo", "kazoo_lock.py", ZooKeeperStore, "kazoo"),
-        Library("filelock", "filelock_lock.py", FileStore, "filelock"),
-    )
-}
+LIBRARIES = (
+    Library("ours", "ours.py", EtcdStore, version="this repository"),
+    Library("Go concurrency", "go_concurrency.go", EtcdStore),
+    Library("etcd lock", "etcdctl.py", EtcdStore, way="etcdctl", waiters=20, version="the server's", env=etcdctl),
+    Library("etcd lock", "etcd_rpc.py", EtcdStore, way="RPC", version="the server's"),
+    Library("etcd3", "etcd3_lock.py", EtcdStore, "etcd3"),
+    Library("redis-py", "redis_py.py", RedisStore, "redis-py", way="threads"),
+    Library("redis-py", "redis_py_asyncio.py", RedisStore, "redis-py", way="asyncio"),
+    Library("python-redis-lock", "python_redis_lock.py", RedisStore, "python-redis-lock"),
+    Library("pottery", "pottery_redlock.py", RedisNodes, "pottery"),
+    Library("tooz", "tooz_lock.py", RedisStore, "tooz"),
+    Library(
+        "PostgreSQL advisory",
+        "postgresql_lock.py",
+        PostgreSQLStore,
+        "psycopg",
+        env=lambda: {"POSTGRESQL": "advisory"},
+    ),
+    Library("PostgreSQL row", "postgresql_lock.py", PostgreSQLStore, "psycopg", env=lambda: {"POSTGRESQL": "row"}),
+    Library("kazoo", "kazoo_lock.py", ZooKeeperStore, "kazoo"),
+    Library("filelock", "filelock_lock.py", FileStore, "filelock"),
+)
+ORDER = tuple(library.full_name for library in LIBRARIES)

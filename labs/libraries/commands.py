@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import datetime, timezone
 from pathlib import Path
 
 import click
@@ -13,12 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from labs.libraries.cases import CASES, COLUMNS
-from labs.libraries.catalogue import LIBRARIES
-from labs.libraries.page import DOCUMENTS, HERE, Words, cell_text, html, markdown
+from labs.libraries.catalogue import LIBRARIES, ORDER
+from labs.libraries.page import DOCUMENTS, HERE, Words, cell_text, markdown
 from labs.libraries.result import LibraryRow, LibraryTable
 from labs.libraries.runner import LibraryRunner
 from loadtest.cli.options import language
-from loadtest.report.build import PAGE
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.json_files import write_text_file
 from loadtest.results.machine import about_machine
@@ -26,6 +24,7 @@ from loadtest.stack.process import scratch_directory
 from loadtest.terminal import console
 
 RESULT = "libraries.json"
+NAMES = tuple(dict.fromkeys(library.name for library in LIBRARIES))
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -46,7 +45,7 @@ class NameList(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command()
-@click.option("--only", type=NameList(list(LIBRARIES)), help="Libraries; default: all.")
+@click.option("--only", type=NameList(NAMES), help="Libraries; default: all.")
 @click.option("--cases", type=NameList([case.name for case in CASES]), help="Default: all.")
 @click.option("--side-by-side", default=4, type=click.IntRange(1, 16), show_default=True, help="Libraries at once.")
 @click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report. What it has already is kept.")
@@ -59,23 +58,19 @@ def libraries(
     Servers and libraries are installed by hash into build/libraries at the first run. A library whose server is not on
     this machine has that as its row.
     """
-    screen = console()
-    chosen = [LIBRARIES[name] for name in only or LIBRARIES]
-    wanted = [case() for case in CASES if cases is None or case.name in cases]
-    table = LibraryTable(datetime.now(timezone.utc).isoformat(timespec="seconds"), about_machine())
+    screen, keeping = console(), threading.Lock()
+    chosen = [library for library in LIBRARIES if library.name in (only or NAMES)]
+    wanted = [case for case in CASES if cases is None or case.name in cases]
     with nullcontext(output.parent) if output else report_under_way() as report, scratch_directory() as directory:
         file = output or report / RESULT
-        if file.exists():
-            table.rows = LibraryTable.read(file).rows
+        table = LibraryTable(about_machine(), LibraryTable.read(file).rows if file.exists() else [])
 
         def tell(library: str, column: str, observed: str) -> None:
-            screen.print(f"{library:<18} {column:<16} {observed}")
-
-        keeping = threading.Lock()
+            screen.print(f"{library:<20} {column:<16} {observed}")
 
         def keep(row: LibraryRow) -> None:
             with keeping:
-                table.merge(row, list(LIBRARIES))
+                table.merge(row, ORDER)
                 table.write(file)
 
         LibraryRunner(directory, tell, keep, side_by_side=side_by_side).run(chosen, wanted)
@@ -101,13 +96,13 @@ def show(table: LibraryTable, file: Path, screen: Console, language: str) -> Non
     """Print each row, its columns by what stands in them, and write the page beside the file."""
     words = Words(language)
     for row in table.rows:
-        screen.print(f"\n[bold]{row.name}[/] {row.version} {row.server} {escape(row.missing)}".rstrip(), soft_wrap=True)
+        about = f"{row.version} {row.server} {escape(row.missing)}".rstrip()
+        screen.print(f"\n[bold]{row.full_name}[/] {about}", soft_wrap=True)
         columns: dict[str, list[str]] = {}
         for column in (column for column in COLUMNS if column in row.cells):
-            text = cell_text(words, row.name, column, row.cells[column])
-            columns.setdefault(text, []).append(words.column(column, 0))
+            columns.setdefault(cell_text(words, row, column), []).append(words.column(column))
         for text, headings in columns.items():
             screen.print(f"  {text}: {', '.join(headings)}", soft_wrap=True)
-    page = file.with_name(PAGE)
-    write_text_file(page, html(table, language))
-    screen.print(f"\nReport: {page}", soft_wrap=True)
+    page = file.with_suffix(".md")
+    write_text_file(page, markdown(table, language))
+    screen.print(f"\nPage: {page}", soft_wrap=True)

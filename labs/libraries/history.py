@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 SERVER = "server"
@@ -31,22 +31,20 @@ class CaseHistory:
     """The events of one run; threads may add to it."""
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
-        self._events: list[HistoryEvent] = []
         self._lock = threading.Lock()
+        self.restart()
 
     def restart(self) -> None:
         """Forget what happened, and count time from now."""
-        with self._lock:
-            self._events.clear()
-            self.began = time.monotonic()
+        self._events: list[HistoryEvent] = []
+        self._began = time.monotonic()
 
     def now(self) -> float:
-        return time.monotonic() - self.began
+        return time.monotonic() - self._began
 
     def note(self, actor: str, what: str, *, at: float | None = None, **about: Any) -> None:
         """Add an event of now, or of a time of the monotonic clock."""
-        at_s = self.now() if at is None else at - self.began
+        at_s = self.now() if at is None else at - self._began
         with self._lock:
             self._events.append(HistoryEvent(round(at_s, 3), actor, what, about))
 
@@ -59,6 +57,3 @@ class CaseHistory:
     def first(self, actor: str, what: str) -> float | None:
         """When an actor first did that, in seconds since the beginning."""
         return next((event.at_s for event in self.events if (event.actor, event.what) == (actor, what)), None)
-
-    def as_dicts(self) -> list[dict[str, Any]]:
-        return [asdict(event) for event in self.events]

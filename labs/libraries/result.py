@@ -26,10 +26,11 @@ class CaseRun:
 
 @dataclass
 class Cell:
-    """A column of a library: each time that it was tried, or why it was not."""
+    """A column of a library: each time that it was tried, or why it was not, and on which day."""
 
     runs: list[CaseRun] = field(default_factory=list)
     failed: str = ""
+    day: str = ""
 
     @property
     def observed(self) -> str:
@@ -42,26 +43,34 @@ class Cell:
     @property
     def shown(self) -> CaseRun | None:
         """The run that is shown: the first with the gravest answer."""
-        rank = [CellAnswer.NO, CellAnswer.PARTLY, *CellAnswer]
-        return min(self.runs, key=lambda run: rank.index(run.finding.answer), default=None)
+        return min(self.runs, key=lambda run: [*CellAnswer].index(run.finding.answer), default=None)
 
 
 @dataclass
 class LibraryRow:
-    """A library; `missing` says why it was not tried at all."""
+    """A library, or one `way` to use it; `missing` says why it was not tried at all."""
 
     name: str
     version: str = ""
     server: str = ""
     missing: str = ""
+    way: str = ""
     cells: dict[str, Cell] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name} ({self.way})" if self.way else self.name
+
+    @property
+    def days(self) -> list[str]:
+        """The days on which its cells were tried."""
+        return sorted({cell.day for cell in self.cells.values() if cell.day})
 
 
 @dataclass
 class LibraryTable:
-    """All rows of a run, with the machine and the time."""
+    """All rows, with the machine."""
 
-    started: str
     machine: dict[str, Any]
     rows: list[LibraryRow] = field(default_factory=list)
 
@@ -74,9 +83,9 @@ class LibraryTable:
         return restore(cls, read_object(path), path)
 
     def merge(self, row: LibraryRow, order: Sequence[str]) -> None:
-        """Take over a row, in an order of names; a cell that was tried anew replaces the one before."""
-        known = next((each for each in self.rows if each.name == row.name), None)
+        """Take over a row, in an order of full names; a cell that was tried anew replaces the one before."""
+        known = next((each for each in self.rows if each.full_name == row.full_name), None)
         if known is not None:
             self.rows.remove(known)
             row.cells = {**known.cells, **row.cells}
-        self.rows = sorted([*self.rows, row], key=lambda each: order.index(each.name))
+        self.rows = sorted([*self.rows, row], key=lambda each: order.index(each.full_name))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
 from labs.libraries.cases.case import NOT_OFFERED, CellAnswer, LockCase
-from labs.libraries.cases.costs import Waiters
 from labs.libraries.catalogue import Library
 from labs.libraries.environments import CannotInstall
 from labs.libraries.program import ProgramError
 from labs.libraries.result import CaseRun, Cell, LibraryRow
 from labs.libraries.stores.store import NeedsServer, Store, StoreMissing
-from labs.libraries.stores.zookeeper import ZooKeeperStore
 from labs.libraries.trial import CaseFailed, LockTrial
 from loadtest.stack.process import ServerError
 
@@ -52,47 +50,29 @@ class LibraryRunner:
                 self._try(library, alone)
 
     def _try(self, library: Library, cases: Sequence[LockCase]) -> None:
-        self._keep(self._row(library, cases))
-
-    def _row(self, library: Library, cases: Sequence[LockCase]) -> LibraryRow:
-        row = LibraryRow(library.name)
-        directory = self._directory / library.name.replace(" ", "-")
+        row = LibraryRow(library.name, way=library.way)
+        directory = self._directory / library.full_name.replace(" ", "-")
         directory.mkdir(parents=True, exist_ok=True)
         try:
             with self._installing:
-                python = library.program()[0]
-            with self._store(library, directory, python) as store:
-                row.server = store.version()
-                row.version = library.version or self._version(library, store, directory)
+                library.program()
+            with library.store(directory) as store:
+                program = library.launch(store.address, directory)
+                program.kill()
+                row.server, row.version = store.version(), library.version or program.version
                 for case in cases:
                     row.cells |= self._cells(library, case, store, directory)
         except (CannotInstall, ProgramError, ServerError, StoreMissing, OSError) as error:
             row.missing = str(error)
-            self._report(library.name, "", row.missing)
-        return row
-
-    @contextmanager
-    def _store(self, library: Library, directory: Path, python: str) -> Iterator[Store]:
-        store = library.store(directory)
-        if isinstance(store, ZooKeeperStore):
-            store.python = python
-        with store:
-            yield store
-
-    def _version(self, library: Library, store: Store, directory: Path) -> str:
-        program = library.launch(store.address, directory)
-        program.kill()
-        return program.version
+            self._report(library.full_name, "", row.missing)
+        self._keep(row)
 
     def _cells(self, library: Library, case: LockCase, store: Store, directory: Path) -> dict[str, Cell]:
         """The cells of a case: tried once, and three times where an answer is *no* or chance decides."""
-        cells = {column: Cell() for column in case.columns}
-        if isinstance(case, Waiters):
-            case.number = library.waiters
-        launch = partial(library.launch, directory=directory)
+        cells = {column: Cell(day=f"{datetime.now(timezone.utc):%Y-%m-%d}") for column in case.columns}
         for number in range(TIMES):
             try:
-                runs = try_once(case, store, directory, launch)
+                runs = try_once(library, case, store, directory)
             except NeedsServer:
                 runs = [CaseRun(NOT_OFFERED) for _ in cells]
             except (CaseFailed, ProgramError, ServerError) as error:
@@ -104,17 +84,17 @@ class LibraryRunner:
             if number == 0 and not case.races and all(run.finding.answer is not CellAnswer.NO for run in runs):
                 break
         for column, cell in cells.items():
-            self._report(library.name, column, cell.observed or cell.failed)
+            self._report(library.full_name, column, cell.observed or cell.failed)
         return cells
 
 
-def try_once(case: LockCase, store: Store, directory: Path, launch: Callable[[str], object]) -> list[CaseRun]:
+def try_once(library: Library, case: LockCase, store: Store, directory: Path) -> list[CaseRun]:
     """One run of a case, and another one where this machine was too slow to judge; raises CaseFailed."""
-    for number in range(1, MOST_TRIES + 1):
-        with LockTrial(case.name, store, directory, launch) as trial:  # type: ignore[arg-type]
-            evidence = case.drive(trial)
-        if trial.lag_s < MOST_LAG_S or number == MOST_TRIES:
+    launch = partial(library.launch, directory=directory)
+    for _ in range(MOST_TRIES):
+        with LockTrial(case.name, store, directory, launch, library.waiters) as trial:
+            findings = case.run(trial)
+        if trial.lag_s < MOST_LAG_S:
             break
-    findings = case.judge(evidence)
-    kept = [[] if finding.answer is CellAnswer.YES else trial.history.events for finding in findings]
-    return [CaseRun(finding, events) for finding, events in zip(findings, kept, strict=True)]
+    judged = (CellAnswer.YES, CellAnswer.NOT_OFFERED, CellAnswer.FIGURE)
+    return [CaseRun(each, [] if each.answer in judged else trial.history.events) for each in findings]

@@ -27,6 +27,7 @@ class LockTrial:
 
     Args:
         launch: starts a process of the adapter that talks to this address.
+        waiters: how many wait at once in the case that counts what they cost.
 
     Attributes:
         lag_s: by how much this process was late at most, which is then no fault of a library.
@@ -34,11 +35,11 @@ class LockTrial:
 
     _numbers = itertools.count(1)
 
-    def __init__(self, name: str, store: Store, directory: Path, launch: Launch) -> None:
+    def __init__(self, name: str, store: Store, directory: Path, launch: Launch, waiters: int) -> None:
         self.name = f"{name}-{next(self._numbers)}"
         self.store, self.history, self.lag_s = store, CaseHistory(), 0.0
         self.file = directory / f"{self.name}.jsonl"
-        self._launch = launch
+        self.waiters, self._launch = waiters, launch
         self._programs: list[Program] = []
         self._over = threading.Event()
 
@@ -113,7 +114,7 @@ class TrialContender:
     def ask(self, ttl: int = TTL_S, timeout: int | None = None) -> Future[Response]:
         """Ask for the lock; the response comes when it has it, or not."""
         self.trial.note("asks" if timeout is None else "asks_for", self.name, timeout=timeout)
-        return self._send("acquire", self._asked, name=self.trial.name, ttl=ttl, timeout=timeout)
+        return self.send("acquire", self._asked, name=self.trial.name, ttl=ttl, timeout=timeout)
 
     def acquire(self, ttl: int = TTL_S, timeout: int | None = None, *, within: float = 15.0) -> Response | None:
         """Ask, and wait for the response at most this long."""
@@ -129,30 +130,25 @@ class TrialContender:
         """Release, and wait for the response at most this long."""
         self._holds.clear()
         self.trial.note("releases", self.name)
-        return answer(self._send("release", self._released), within)
+        return answer(self.send("release", self._released), within)
 
     def held(self, within: float = 5.0) -> Response | None:
         """Ask the library whether it still holds."""
-        return answer(self._send("held"), within)
+        return answer(self.send("held"), within)
 
-    def send(self, do: str, **arguments: Any) -> Future[Response]:
-        """Ask for something else; see the harness."""
-        return self._send(do, **arguments)
-
-    def _send(self, do: str, then: Callable[[Response], None] = lambda _: None, **arguments: Any) -> Future[Response]:
+    def send(self, do: str, then: Callable[[Response], None] = lambda _: None, **arguments: Any) -> Future[Response]:
+        """Ask for what the harness calls so; `then` gets the response as soon as it comes."""
         return self.program.send(do, self.name, then, **arguments)
 
     def _asked(self, response: Response) -> None:
         if response.acquired:
             self.token = response.result["token"]
             self._holds.set()
-            self.trial.note("holds", self.name, token=self.token)
-        elif response.error == "cancelled":
-            pass  # noted when it was done
-        elif response.error:
-            self.trial.note("fails", self.name, error=brief(response.error))
-        else:
+            self.trial.note("holds", self.name)
+        elif not response.error:
             self.trial.note("gives_up" if response.offered else "not_offered", self.name)
+        elif response.error != "cancelled":  # which was noted when it was done
+            self.trial.note("fails", self.name, error=brief(response.error))
 
     def _released(self, response: Response) -> None:
         if response.error:

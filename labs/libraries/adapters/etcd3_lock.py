@@ -1,14 +1,14 @@
-"""python-etcd3's Lock, as the docstrings of `etcd3.locks` say. Its ``with`` waits ten seconds, whatever is asked."""
+"""python-etcd3's Lock, as its README and docstrings show it. Its ``with`` waits ten seconds, whatever is asked.
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://python-etcd3.readthedocs.io/en/latest/usage.html#etcd3.Lock, https://github.com/kragniz/python-etcd3#readme
+"""
 
 import etcd3
 from harness import LockAdapter, serve
 
 
 class Etcd3(LockAdapter):
-    distribution = "etcd3"
+    packages = ("etcd3", "grpcio", "protobuf")
 
     def __init__(self, address):
         host, port = address.split(":")
@@ -18,11 +18,17 @@ class Etcd3(LockAdapter):
         lock = self.client.lock(name, ttl=ttl)
         return lock if lock.acquire(timeout=timeout) else None
 
+    def attempt(self, name, ttl):
+        return self.acquire(name, ttl, 0)  # "equal or greater than 0 is the number of seconds"
+
     def release(self, lock):
         return lock.release()
 
     def held(self, lock):
         return lock.is_acquired()
+
+    def renew(self, lock):
+        lock.refresh()
 
     def block(self, name, ttl, timeout, body):
         with self.client.lock(name, ttl=ttl):

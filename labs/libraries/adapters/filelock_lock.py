@@ -1,25 +1,30 @@
-"""filelock's FileLock, as its docstrings say. It locks a file, so there is no server: the address is a directory."""
+"""filelock's FileLock, as its documentation says. It locks a file, so there is no server: the address is a directory.
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://py-filelock.readthedocs.io/en/latest/ (timeouts and non-blocking), https://pypi.org/project/filelock/4.3.1/
+"""
 
 from filelock import FileLock, Timeout
 from harness import LockAdapter, serve
 
 
 class FileLockAdapter(LockAdapter):
-    distribution = "filelock"
+    packages = ("filelock",)
 
     def __init__(self, address):
         self.directory = address
 
-    def lock(self, name, timeout):
+    def lock(self, name, timeout=None):
         return FileLock(f"{self.directory}/{name}.lock", timeout=-1 if timeout is None else timeout)
 
     def acquire(self, name, ttl, timeout):
-        lock = self.lock(name, timeout)
+        return self.taken(self.lock(name, timeout))
+
+    def attempt(self, name, ttl):
+        return self.taken(self.lock(name), blocking=False)
+
+    def taken(self, lock, **options):
         try:
-            lock.acquire()
+            lock.acquire(**options)
         except Timeout:
             return None
         return lock

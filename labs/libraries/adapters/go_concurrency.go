@@ -1,13 +1,23 @@
 // Go's own Mutex, from etcd's client: a session for each hold, because two contenders on one session share a key.
+// https://pkg.go.dev/go.etcd.io/etcd/clientv3/concurrency (3.4), https://pkg.go.dev/go.etcd.io/etcd/client/v3/concurrency
 package main
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	clientv3 "CLIENT"
 	"CLIENT/concurrency"
 )
+
+var errNotOffered = errors.New("not offered")
+
+// A Mutex of etcd 3.5 and later tries once with it.
+type tryLocker interface {
+	TryLock(ctx context.Context) error
+}
 
 type holder struct {
 	session *concurrency.Session
@@ -26,9 +36,17 @@ func (h *holder) acquire(client *clientv3.Client, r request) (any, error) {
 		defer cancel()
 		ctx = limited
 	}
-	if err = h.mutex.Lock(ctx); err != nil {
+	lock := h.mutex.Lock
+	if try, ok := interface{}(h.mutex).(tryLocker); r.Timeout != nil && *r.Timeout == 0 {
+		if !ok {
+			session.Close()
+			return nil, errNotOffered
+		}
+		ctx, lock = context.Background(), try.TryLock
+	}
+	if err = lock(ctx); err != nil {
 		session.Close()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || strings.Contains(err.Error(), "Locked by another session") {
 			return map[string]any{"acquired": false}, nil
 		}
 		return nil, err
@@ -41,11 +59,13 @@ func (h *holder) release() (any, error) {
 	return nil, h.mutex.Unlock(context.Background())
 }
 
-func (h *holder) held() bool {
+// held asks the session, and then etcd: IsOwner is the comparison for the transaction that writes.
+func (h *holder) held(client *clientv3.Client) (bool, error) {
 	select {
 	case <-h.session.Done():
-		return false
+		return false, nil
 	default:
-		return true
+		response, err := client.Txn(context.Background()).If(h.mutex.IsOwner()).Commit()
+		return err == nil && response.Succeeded, err
 	}
 }

@@ -53,10 +53,10 @@ func main() {
 func answer(r request, h *holder, client *clientv3.Client) {
 	response := map[string]any{"id": r.ID}
 	result, err := h.do(r, client)
-	if err != nil {
-		response["error"] = err.Error()
-	} else if r.Do == "block" {
+	if err == errNotOffered {
 		response["offered"] = false
+	} else if err != nil {
+		response["error"] = err.Error()
 	} else {
 		response["result"] = result
 	}
@@ -71,9 +71,14 @@ func (h *holder) do(r request, client *clientv3.Client) (any, error) {
 	case "release":
 		return h.release()
 	case "held":
-		return h.held(), nil
+		return h.held(client)
+	case "block", "renew":
+		return nil, errNotOffered
 	case "write":
-		held := h.held()
+		held, err := h.held(client)
+		if err != nil {
+			return nil, err
+		}
 		if held {
 			note(r, "write")
 		}

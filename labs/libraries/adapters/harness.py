@@ -9,9 +9,6 @@ A request is ``{"id": 1, "do": "acquire", "contender": "A", "name": "x", "ttl": 
 does not have that. The requests of one contender are served one by one, those of several at once.
 """
 
-# mypy: ignore-errors
-# ruff: noqa: D103
-
 from __future__ import annotations
 
 import asyncio
@@ -25,6 +22,8 @@ import sys
 import threading
 import time
 
+CONNECTIONS = 250  # of a pool: one for each waiter of the largest trial
+
 
 class NotOffered(Exception):
     """The library has no such thing in its documented interface."""
@@ -33,15 +32,19 @@ class NotOffered(Exception):
 class LockAdapter:
     """An adapter for threads. `name` is a lock's name, `ttl` and `timeout` are seconds, None waits for ever."""
 
-    distribution = ""  # whose version is reported
+    packages = ()  # whose versions are reported
     tasks = False
 
     def __init__(self, address):
         """Connect; `address` is HOST:PORT, or several with commas between."""
 
     def acquire(self, name, ttl, timeout):
-        """The hold, or None where the library answers that it was not acquired."""
+        """The hold, or None where the library answers that it was not acquired; `timeout` is never 0."""
         raise NotImplementedError
+
+    def attempt(self, name, ttl):
+        """The same for the library's call that tries once and does not wait."""
+        raise NotOffered
 
     def release(self, hold):
         """Release as the documentation says; an error is passed on."""
@@ -49,6 +52,10 @@ class LockAdapter:
 
     def held(self, hold):
         """What the library itself answers to «do I still hold it?»"""
+        raise NotOffered
+
+    def renew(self, hold):
+        """The library's call that renews a hold and is left to its user; none where the library renews by itself."""
         raise NotOffered
 
     def token(self, hold):
@@ -93,7 +100,8 @@ class AdapterService:
             self.answer(number, error=f"{type(error).__name__}: {error}".strip())
 
     async def acquire(self, contender, name, ttl, timeout):
-        hold = await settled(self.lock.acquire(name, ttl, timeout))
+        wait = self.lock.attempt(name, ttl) if timeout == 0 else self.lock.acquire(name, ttl, timeout)
+        hold = await settled(wait)
         if hold is None:
             return {"acquired": False}
         self.holds[contender] = hold
@@ -105,6 +113,9 @@ class AdapterService:
 
     async def held(self, contender):
         return bool(await settled(self.lock.held(self.holds[contender])))
+
+    async def renew(self, contender):
+        await settled(self.lock.renew(self.holds[contender]))
 
     async def write(self, contender, file):
         """Write to the resource, unless the library says just before that the lock is lost."""
@@ -155,7 +166,7 @@ def serve(kind):
     """Serve standard input until it ends."""
     lock = kind(sys.argv[1])
     service = AdapterService(lock)
-    version = importlib.metadata.version(lock.distribution) if lock.distribution else ""
+    version = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in lock.packages)
     if lock.tasks:
         asyncio.run(serve_with_tasks(service, version))
     else:

@@ -1,7 +1,7 @@
-"""kazoo's Lock, with the listener that the docstring of `kazoo.recipe.lock` recommends."""
+"""kazoo's Lock, with the listener that the docstring of `kazoo.recipe.lock` recommends.
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://kazoo.readthedocs.io/en/latest/api/recipe/lock.html, .../basic_usage.html#listening-for-connection-events
+"""
 
 import threading
 
@@ -11,7 +11,7 @@ from kazoo.exceptions import LockTimeout
 
 
 class Kazoo(LockAdapter):
-    distribution = "kazoo"
+    packages = ("kazoo",)
 
     def __init__(self, address):
         self.address, self.client, self.connected = address, None, True
@@ -34,9 +34,14 @@ class Kazoo(LockAdapter):
         lock = self.lock(name, ttl)
         self.lost = False
         try:
-            return lock if lock.acquire(blocking=timeout != 0, timeout=timeout or None) else None
+            return lock if lock.acquire(timeout=timeout) else None
         except LockTimeout:
             return None
+
+    def attempt(self, name, ttl):
+        lock = self.lock(name, ttl)
+        self.lost = False
+        return lock if lock.acquire(blocking=False) else None
 
     def release(self, lock):
         return lock.release()

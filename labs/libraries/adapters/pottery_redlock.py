@@ -1,22 +1,30 @@
-"""pottery's Redlock over three nodes, as its docstring says."""
+"""pottery's Redlock over five nodes, as its README and docstrings say.
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://github.com/brainix/pottery/blob/v3.0.1/README.md#redlock, .../pottery/redlock.py (`Redlock`)
+"""
 
-from harness import LockAdapter, serve
+from harness import CONNECTIONS, LockAdapter, serve
 from pottery import Redlock
 from redis import Redis
 
 
 class Pottery(LockAdapter):
-    distribution = "pottery"
+    packages = ("pottery", "redis")
 
     def __init__(self, address):
-        self.masters = {Redis.from_url(f"redis://{node}") for node in address.split(",")}
+        nodes = [node.split(":") for node in address.split(",")]
+        self.masters = {Redis(host=host, port=int(port), max_connections=CONNECTIONS) for host, port in nodes}
+
+    def lock(self, name, ttl, **options):
+        return Redlock(key=name, masters=self.masters, auto_release_time=ttl, **options)
 
     def acquire(self, name, ttl, timeout):
-        lock = Redlock(key=name, masters=self.masters, auto_release_time=ttl)
+        lock = self.lock(name, ttl)
         return lock if lock.acquire(timeout=-1 if timeout is None else timeout) else None
+
+    def attempt(self, name, ttl):
+        lock = self.lock(name, ttl)
+        return lock if lock.acquire(blocking=False) else None
 
     def release(self, lock):
         lock.release()
@@ -24,10 +32,11 @@ class Pottery(LockAdapter):
     def held(self, lock):
         return lock.locked()
 
+    def renew(self, lock):
+        lock.extend()
+
     def block(self, name, ttl, timeout, body):
-        timeout = -1 if timeout is None else timeout
-        lock = Redlock(key=name, masters=self.masters, auto_release_time=ttl, context_manager_timeout=timeout)
-        with lock:
+        with self.lock(name, ttl, context_manager_timeout=-1 if timeout is None else timeout):
             body()
 
 

@@ -1,19 +1,19 @@
-"""python-redis-lock, renewed as its README recommends under «Troubleshooting»."""
+"""python-redis-lock, renewed as its README recommends under «Troubleshooting».
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://python-redis-lock.readthedocs.io/en/latest/readme.html#usage, .../readme.html#troubleshooting
+"""
 
 import redis_lock
-from harness import LockAdapter, serve
+from harness import CONNECTIONS, LockAdapter, serve
 from redis import Redis
 
 
 class PythonRedisLock(LockAdapter):
-    distribution = "python-redis-lock"
+    packages = ("python-redis-lock", "redis")
 
     def __init__(self, address):
-        # redis-py 8 ends a read after five seconds, and with it a longer wait (BLPOP).
-        self.client = Redis.from_url(f"redis://{address}", socket_timeout=None)
+        host, port = address.split(":")
+        self.client = Redis(host=host, port=int(port), max_connections=CONNECTIONS)
 
     def lock(self, name, ttl):
         return redis_lock.Lock(self.client, name, expire=ttl, auto_renewal=True)
@@ -21,6 +21,10 @@ class PythonRedisLock(LockAdapter):
     def acquire(self, name, ttl, timeout):
         lock = self.lock(name, ttl)
         return lock if lock.acquire(timeout=timeout) else None
+
+    def attempt(self, name, ttl):
+        lock = self.lock(name, ttl)
+        return lock if lock.acquire(blocking=False) else None
 
     def release(self, lock):
         lock.release()

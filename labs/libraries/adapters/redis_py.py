@@ -1,27 +1,35 @@
-"""redis-py's Lock with threads, as the docstring of `redis.Redis.lock` says."""
+"""redis-py's Lock with threads, as the docstrings of `Redis.lock` and `Lock` say; a connection for each waiter.
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://redis.readthedocs.io/en/stable/lock.html, https://redis.readthedocs.io/en/stable/connections.html
+"""
 
 import redis
-from harness import LockAdapter, serve
+from harness import CONNECTIONS, LockAdapter, serve
 
 
 class RedisPy(LockAdapter):
-    distribution = "redis"
+    packages = ("redis",)
 
     def __init__(self, address):
-        self.client = redis.Redis.from_url(f"redis://{address}")
+        host, port = address.split(":")
+        self.client = redis.Redis(host=host, port=int(port), max_connections=CONNECTIONS)
 
     def acquire(self, name, ttl, timeout):
         lock = self.client.lock(name, timeout=ttl, blocking_timeout=timeout)
         return lock if lock.acquire() else None
+
+    def attempt(self, name, ttl):
+        lock = self.client.lock(name, timeout=ttl)
+        return lock if lock.acquire(blocking=False) else None
 
     def release(self, lock):
         lock.release()
 
     def held(self, lock):
         return lock.owned()
+
+    def renew(self, lock):
+        lock.reacquire()
 
     def block(self, name, ttl, timeout, body):
         with self.client.lock(name, timeout=ttl, blocking_timeout=timeout):

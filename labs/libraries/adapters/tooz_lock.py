@@ -1,19 +1,18 @@
-"""tooz's locks, as its tutorial says, with the built-in heartbeat; `TOOZ` is the driver of the coordinator's URL."""
+"""tooz's lock over Redis, as its tutorial says, with the built-in heartbeat.
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://docs.openstack.org/tooz/latest/user/tutorial/lock.html, .../tutorial/coordinator.html (`start_heart`),
+https://docs.openstack.org/tooz/latest/reference/index.html (`tooz.locking.Lock`, the Redis driver's `lock_timeout`)
+"""
 
-import os
 import threading
 import uuid
 
-import tooz
-from harness import LockAdapter, NotOffered, serve
+from harness import LockAdapter, serve
 from tooz import coordination
 
 
 class Tooz(LockAdapter):
-    distribution = "tooz"
+    packages = ("tooz", "redis")
 
     def __init__(self, address):
         self.address, self.coordinator, self.starting = address, None, threading.Lock()
@@ -21,32 +20,28 @@ class Tooz(LockAdapter):
     def lock(self, name, ttl):
         with self.starting:
             if self.coordinator is None:
-                url = f"{os.environ['TOOZ']}://{self.address}?lock_timeout={ttl}"
+                url = f"redis://{self.address}?lock_timeout={ttl}"
                 self.coordinator = coordination.get_coordinator(url, uuid.uuid4().hex.encode())
                 self.coordinator.start(start_heart=True)
         return self.coordinator.get_lock(name.encode())
 
     def acquire(self, name, ttl, timeout):
         lock = self.lock(name, ttl)
-        return lock if lock.acquire(blocking=blocking(timeout)) else None
+        return lock if lock.acquire(blocking=timeout is None or timeout) else None  # a number is a timeout
+
+    def attempt(self, name, ttl):
+        lock = self.lock(name, ttl)
+        return lock if lock.acquire(blocking=False) else None
 
     def release(self, lock):
         return lock.release()
 
     def held(self, lock):
-        try:
-            return lock.is_still_owner()
-        except tooz.NotImplemented:
-            raise NotOffered from None
+        return lock.is_still_owner()
 
     def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl)(blocking=blocking(timeout)):
+        with self.lock(name, ttl)(blocking=timeout is None or timeout):
             body()
-
-
-def blocking(timeout):
-    """True waits for ever, False only tries, a number is a timeout."""
-    return timeout is None or (timeout if timeout else False)
 
 
 serve(Tooz)

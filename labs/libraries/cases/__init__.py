@@ -1,16 +1,27 @@
 """The cases, in the order of the table."""
 
 from labs.libraries.cases.case import LockCase
-from labs.libraries.cases.contention import ArrivalOrder, Exclusion
-from labs.libraries.cases.costs import Speed, Waiters
-from labs.libraries.cases.faults import Cut, LostAnswer, Restart
-from labs.libraries.cases.leases import KeyDeleted, Killed, Paused, Renewal, TokenRises
-from labs.libraries.cases.waiting import Abandoned, Body, Timeout
+from labs.libraries.cases.contention import arrival_order, exclusion
+from labs.libraries.cases.costs import speed, waiters
+from labs.libraries.cases.faults import cut, lost_answer, restart
+from labs.libraries.cases.leases import key_deleted, killed, paused, renewal, token_rises
+from labs.libraries.cases.waiting import abandoned, body, timeout
 
-CASES: tuple[type[LockCase], ...] = (
-    *(Exclusion, Body, Timeout, Abandoned, ArrivalOrder),
-    *(Renewal, Killed, Paused, TokenRises, KeyDeleted),
-    *(Restart, Cut, LostAnswer),
-    *(Waiters, Speed),
+CASES = (
+    LockCase("exclusion", ("exclusion",), exclusion, races=True),
+    LockCase("body", ("body",), body),
+    LockCase("timeout", ("timeout",), timeout, races=True),  # one that polls may or may not be in time
+    LockCase("abandoned", ("abandoned",), abandoned),
+    LockCase("order", ("order",), arrival_order, races=True),
+    LockCase("renewal", ("renewal",), renewal),
+    LockCase("killed", ("killed",), killed),
+    LockCase("paused", ("woken", "late_release"), paused, races=True),  # the news of the loss, and the next write
+    LockCase("token", ("token",), token_rises),
+    LockCase("deleted", ("deleted",), key_deleted),
+    LockCase("restart", ("restart_held", "restart_waiting"), restart),
+    LockCase("cut", ("cut",), cut),
+    LockCase("lost-answer", ("lost_answer",), lost_answer),
+    LockCase("waiters", ("waiters",), waiters, alone=True),
+    LockCase("speed", ("speed",), speed, alone=True),
 )
 COLUMNS = tuple(column for case in CASES for column in case.columns)

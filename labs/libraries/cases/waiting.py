@@ -4,139 +4,102 @@ from __future__ import annotations
 
 import time
 
-from labs.libraries.cases.case import NOT_OFFERED, SLACK_S, Evidence, Finding, LockCase, no, partly, yes
+from labs.libraries.cases.case import NOT_OFFERED, SLACK_S, Finding, no, partly, yes
 from labs.libraries.trial import LockTrial, answer
 
 TIMEOUT_S = 1
 HELD_S = 20  # the TTL of a lock that is to stay held
-ZERO_S = 3.0  # after which a timeout of 0 counts as a wait
+ATTEMPT_S = 3.0  # after which an attempt counts as a wait
 EARLY = 0.7
 BLOCK_S = 13.0  # longer than the ten seconds that some wait in any case
 
 
-class Timeout(LockCase):
-    """A timeout of a second on a lock that is held, and of 0 on one that is free and on one that is held."""
-
-    name = "timeout"
-    columns = ("timeout",)
-    races = True  # a library that asks within the timeout may or may not be in time
-
-    def drive(self, trial: LockTrial) -> Evidence:
-        (holder,) = trial.contenders("A")
-        waiter, first, last = trial.contenders("B", "C", "D")
-        trial.begin()
-        free = first.acquire(timeout=0)
-        if free is not None and not free.offered:
-            return {"offered": False}
-        if free is not None and free.acquired:
-            first.release()
-        holder.take(HELD_S)
-        began = time.monotonic()
-        response = waiter.acquire(timeout=TIMEOUT_S)
-        took_s = time.monotonic() - began
-        if response is not None and not response.offered:
-            return {"offered": False}
-        zero = last.acquire(timeout=0, within=ZERO_S)
-        return {
-            "offered": True,
-            "took_s": took_s,
-            "ended": response is not None,
-            "acquired": bool(response and response.acquired),
-            "zero_free": bool(free and free.acquired),
-            "zero_waits": zero is None,
-            "lag_s": trial.lag_s,
-        }
-
-    def judge(self, evidence: Evidence) -> tuple[Finding, ...]:
-        if not evidence["offered"]:
-            return (NOT_OFFERED,)
-        if evidence["acquired"]:
-            return (no("second_holder"),)
-        took_s = evidence["took_s"]
-        if not evidence["ended"] or took_s > TIMEOUT_S + SLACK_S + evidence["lag_s"]:
-            return (no("late", s=took_s, timeout=TIMEOUT_S),)
-        if took_s < EARLY * TIMEOUT_S:
-            return (partly("early", s=took_s, timeout=TIMEOUT_S),)
-        if not evidence["zero_free"]:
-            return (partly("zero_misses"),)
-        if evidence["zero_waits"]:
-            return (partly("zero_waits"),)
-        return (yes("kept", s=took_s, timeout=TIMEOUT_S),)
+def timeout(trial: LockTrial) -> tuple[Finding, ...]:
+    """A timeout of a second on a lock that is held, and the call that tries once on one that is free and one held."""
+    (holder,) = trial.contenders("A")
+    waiter, first, last = trial.contenders("B", "C", "D")
+    trial.begin()
+    free = first.acquire(timeout=0)
+    if free is not None and free.acquired:
+        first.release()
+    holder.take(HELD_S)
+    began = time.monotonic()
+    response = waiter.acquire(timeout=TIMEOUT_S)
+    took_s = time.monotonic() - began
+    if response is not None and not response.offered:
+        return (NOT_OFFERED,)
+    if response is not None and response.acquired:
+        return (no("second_holder"),)
+    attempt = last.acquire(timeout=0, within=ATTEMPT_S)
+    finding = judge_timeout(
+        took_s=took_s if response is not None else None,
+        offered=free is None or free.offered,
+        takes_free=bool(free and free.acquired),
+        waits=attempt is None,
+        lag_s=trial.lag_s,
+    )
+    return (finding,)
 
 
-class Abandoned(LockCase):
+def judge_timeout(*, took_s: float | None, offered: bool, takes_free: bool, waits: bool, lag_s: float) -> Finding:
+    """How long the wait took, None for ever, and what an attempt did, where there is one."""
+    if took_s is None or took_s > TIMEOUT_S + SLACK_S + lag_s:
+        return no("late", s=took_s or BLOCK_S, timeout=TIMEOUT_S)
+    if took_s < EARLY * TIMEOUT_S:
+        return partly("early", s=took_s, timeout=TIMEOUT_S)
+    if not offered:
+        return partly("no_attempt", s=took_s)
+    if not takes_free:
+        return partly("attempt_misses")
+    return partly("attempt_waits") if waits else yes("kept", s=took_s)
+
+
+def abandoned(trial: LockTrial) -> tuple[Finding, ...]:
     """A wait times out, another one is cancelled where tasks wait; then the lock is released."""
-
-    name = "abandoned"
-    columns = ("abandoned",)
-
-    def drive(self, trial: LockTrial) -> Evidence:
-        (holder,) = trial.contenders("A")
-        waiter, cancelled, last = trial.contenders("B", "C", "D")
-        trial.begin()
-        holder.take(HELD_S)
-        before = set(trial.keys())
-        response = waiter.acquire(timeout=TIMEOUT_S)
-        offered = response is not None and response.offered
-        if cancelled.program.tasks:
-            wait = cancelled.ask(HELD_S)
-            time.sleep(TIMEOUT_S)
-            trial.note("cancelled", cancelled.name)
-            answer(cancelled.send("cancel"), TIMEOUT_S)
-            answer(wait, TIMEOUT_S)
-            offered = True
-        if not offered:
-            return {"offered": False}
-        trial.wait_until(lambda: set(trial.keys()) <= before, 1.0)
-        left = sorted(set(trial.keys()) - before)
-        holder.release()
-        began = time.monotonic()
-        last.acquire(HELD_S, within=HELD_S + 5)
-        return {
-            "offered": True,
-            "left": len(left),
-            "next": last.holds,
-            "took_s": time.monotonic() - began,
-            "lag_s": trial.lag_s,
-        }
-
-    def judge(self, evidence: Evidence) -> tuple[Finding, ...]:
-        if not evidence["offered"]:
-            return (NOT_OFFERED,)
-        if not evidence["next"] or evidence["took_s"] > SLACK_S + evidence["lag_s"]:
-            return (no("blocks_next", s=evidence["took_s"]),)
-        if evidence["left"]:
-            return (partly("key_left", n=evidence["left"]),)
-        return (yes("nothing_left"),)
+    (holder,) = trial.contenders("A")
+    waiter, cancelled, last = trial.contenders("B", "C", "D")
+    trial.begin()
+    holder.take(HELD_S)
+    before = set(trial.keys())
+    response = waiter.acquire(timeout=TIMEOUT_S)
+    if cancelled.program.tasks:
+        wait = cancelled.ask(HELD_S)
+        time.sleep(TIMEOUT_S)
+        trial.note("cancelled", cancelled.name)
+        answer(cancelled.send("cancel"), TIMEOUT_S)
+        answer(wait, TIMEOUT_S)
+    elif response is not None and not response.offered:
+        return (NOT_OFFERED,)
+    trial.wait_until(lambda: set(trial.keys()) <= before, 1.0)
+    left = len(set(trial.keys()) - before)
+    holder.release()
+    began = time.monotonic()
+    last.acquire(HELD_S, within=HELD_S + 5)
+    return (judge_abandoned(left, last.holds, time.monotonic() - began, trial.lag_s),)
 
 
-class Body(LockCase):
+def judge_abandoned(left: int, next_holds: bool, took_s: float, lag_s: float) -> Finding:
+    """What was left on the server, and when the next one got the lock."""
+    if not next_holds or took_s > SLACK_S + lag_s:
+        return no("blocks_next", s=took_s)
+    return partly("key_left", n=left) if left else yes("nothing_left")
+
+
+def body(trial: LockTrial) -> tuple[Finding, ...]:
     """A ``with`` on a lock that another one holds: does its body run?"""
-
-    name = "body"
-    columns = ("body",)
-
-    def drive(self, trial: LockTrial) -> Evidence:
-        (holder,) = trial.contenders("A")
-        (waiter,) = trial.contenders("B")
-        trial.begin()
-        holder.take(HELD_S)
-        trial.note("enters_with", waiter.name)
-        arguments = {"name": trial.name, "ttl": HELD_S, "timeout": TIMEOUT_S, "file": str(trial.file)}
-        response = answer(waiter.send("block", **arguments), BLOCK_S)
-        ran = next((line for line in trial.lines() if line["event"] == "enter"), None)
-        if ran:
-            trial.history.note(waiter.name, "enter", at=ran["at"])
-        elif response is not None and response.error:
-            trial.note("fails", waiter.name, error=response.error)
-        offered = response is None or response.offered
-        return {"offered": offered, "ran": ran is not None, "error": response.error if response else None}
-
-    def judge(self, evidence: Evidence) -> tuple[Finding, ...]:
-        if not evidence["offered"]:
-            return (NOT_OFFERED,)
-        if evidence["ran"]:
-            return (no("body_ran"),)
-        if evidence["error"]:
-            return (yes("raises", error=evidence["error"].split(":")[0]),)
-        return (yes("waits"),)
+    (holder,) = trial.contenders("A")
+    (waiter,) = trial.contenders("B")
+    trial.begin()
+    holder.take(HELD_S)
+    trial.note("enters_with", waiter.name)
+    arguments = {"name": trial.name, "ttl": HELD_S, "timeout": TIMEOUT_S, "file": str(trial.file)}
+    response = answer(waiter.send("block", **arguments), BLOCK_S)
+    if response is not None and not response.offered:
+        return (NOT_OFFERED,)
+    ran = next((line for line in trial.lines() if line["event"] == "enter"), None)
+    if ran:
+        trial.history.note(waiter.name, "enter", at=ran["at"])
+        return (no("body_ran"),)
+    if response is not None and response.error:
+        return (yes("raises", error=response.error.split(":")[0]),)
+    return (yes("waits"),)

@@ -17,7 +17,10 @@ from loadtest.stack.process import ManagedProcess
 DEBIAN = Path("/usr/lib/postgresql")
 OWNER = "postgres"  # the server refuses to run as root
 TIMEOUT_S = 60
-LOCKS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory'"
+CONNECTIONS = 300  # instead of 100: one for each waiter of the largest trial, as the clients' pools have
+TABLE = "CREATE TABLE locks (name text PRIMARY KEY)"  # for locks that are rows
+LOCKS = """SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory'
+           OR (relation = 'locks'::regclass AND mode = 'RowShareLock')"""
 
 
 class PostgreSQLServer(ManagedProcess):
@@ -44,22 +47,25 @@ class PostgreSQLServer(ManagedProcess):
         super().launch()
 
     def command(self) -> list[str]:
-        settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "300"}
-        flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", f"max_connections={CONNECTIONS}")
+        flags = [word for setting in settings for word in ("-c", setting)]
         return [*self.as_owner("postgres"), "-D", str(self.data), "-p", str(self.port), *flags]
 
     def environment(self) -> Mapping[str, str]:
         return {**os.environ, "LC_ALL": "C.UTF-8"}
 
     def is_ready(self) -> bool:
-        command = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        return subprocess.run(command, check=False, timeout=TIMEOUT_S).returncode == 0
+        return self._client("pg_isready", "-q").returncode == 0
 
     def select(self, query: str) -> list[str]:
         """The lines of an answer."""
-        command = [str(self.programs / "psql"), "-h", "127.0.0.1", "-p", str(self.port), "-U", OWNER, "-Atc", query]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
+        done = self._client("psql", "-U", OWNER, "-Atc", query)
+        done.check_returncode()
         return done.stdout.splitlines()
+
+    def _client(self, program: str, *options: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self.programs / program), "-h", "127.0.0.1", "-p", str(self.port), *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
 
     def stop(self) -> None:
         self.kill()
@@ -72,6 +78,10 @@ class PostgreSQLStore(Store):
     def __init__(self, directory: Path) -> None:
         self._server = PostgreSQLServer(directory)
         super().__init__([self._server])
+
+    def start(self) -> None:
+        super().start()
+        self._server.select(TABLE)
 
     def stop(self) -> None:
         super().stop()
@@ -97,9 +107,6 @@ def find_programs() -> Path:
     found = [Path(on_path).resolve().parent] if on_path else sorted(DEBIAN.glob("*/bin"))
     if not found:
         raise StoreMissing("PostgreSQL is not on this machine (apt install postgresql)")
-    if os.geteuid() == 0:
-        try:
-            pwd.getpwnam(OWNER)
-        except KeyError:
-            raise StoreMissing(f"PostgreSQL does not run as root, and there is no user {OWNER}") from None
+    if os.geteuid() == 0 and OWNER not in {user.pw_name for user in pwd.getpwall()}:
+        raise StoreMissing(f"PostgreSQL does not run as root, and there is no user {OWNER}")
     return found[-1]

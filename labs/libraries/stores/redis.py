@@ -1,4 +1,4 @@
-"""Redis that writes everything to disk before it answers, so that a restart loses nothing: one node, or three."""
+"""Redis that writes everything to disk before it answers, so that a restart loses nothing: one node, or five."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMEOUT_S = 10.0
 
 
 class RedisStore(Store):
-    """Independent nodes; a Redlock takes three."""
+    """Independent nodes; a Redlock takes five."""
 
     def __init__(self, directory: Path, nodes: int = 1) -> None:
         super().__init__([Redis(directory, appendonly=True, name=f"redis-{number}") for number in range(1, nodes + 1)])
@@ -44,7 +44,7 @@ class RedisStore(Store):
 
 
 class RedisNodes(RedisStore):
-    """Three independent nodes."""
+    """Five independent nodes, as pottery's README advises."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory, 3)
+        super().__init__(directory, 5)

@@ -1,4 +1,4 @@
-"""ZooKeeper as Debian has it, asked by its four-letter words; a key is deleted by the library's own client."""
+"""ZooKeeper as Debian has it, asked by its four-letter words; a key is deleted by its command line."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from labs.libraries.stores.store import Store, StoreMissing, scratch
 from loadtest.stack.process import ManagedProcess
 
 JAR = Path("/usr/share/java/zookeeper.jar")
+CLASSPATH = f"/etc/zookeeper/conf:{JAR}"
 TIMEOUT_S = 10.0
-DELETE = (
-    "import sys; from kazoo.client import KazooClient; "
-    "client = KazooClient(hosts=sys.argv[1]); client.start(); "
-    "[client.delete(path) for path in sys.argv[2:]]; client.stop()"
-)
 
 
 class ZooKeeperServer(ManagedProcess):
@@ -42,8 +38,8 @@ class ZooKeeperServer(ManagedProcess):
         }
         file = data / "zoo.cfg"
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        server = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        return ["java", "-Xmx256m", "-cp", f"/etc/zookeeper/conf:{JAR}", server, str(file)]
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        return ["java", "-Xmx256m", "-cp", CLASSPATH, main, str(file)]
 
     def is_ready(self) -> bool:
         with suppress(OSError):
@@ -58,11 +54,10 @@ class ZooKeeperServer(ManagedProcess):
 
 
 class ZooKeeperStore(Store):
-    """One server. `python` is an interpreter that has kazoo."""
+    """One server."""
 
     def __init__(self, directory: Path) -> None:
         self._server = ZooKeeperServer(directory)
-        self.python = ""
         super().__init__([self._server])
 
     def version(self) -> str:
@@ -73,8 +68,9 @@ class ZooKeeperStore(Store):
         return [path for path in re.findall(r"^\t(/\S+)$", self._server.ask("dump"), re.MULTILINE) if name in path]
 
     def delete(self, name: str) -> None:
-        command = [self.python, "-c", DELETE, f"127.0.0.1:{self._server.port}", *self.keys(name)]
-        subprocess.run(command, check=True, timeout=60, capture_output=True)
+        client = ["java", "-cp", CLASSPATH, "org.apache.zookeeper.ZooKeeperMain", "-server", self.address, "delete"]
+        for path in self.keys(name):
+            subprocess.run([*client, path], check=True, timeout=60, capture_output=True)
 
     def requests(self) -> int:
         found = re.search(r"^Received: (\d+)$", self._server.ask("srvr"), re.MULTILINE)

@@ -1,7 +1,7 @@
-"""`etcdctl lock NAME COMMAND`: the command prints its token and lives until the lock is released. No timeout."""
+"""`etcdctl lock NAME COMMAND`: the command prints its token and lives until the lock is released. No timeout.
 
-# mypy: ignore-errors
-# ruff: noqa: D101
+https://github.com/etcd-io/etcd/blob/v3.6.14/etcdctl/README.md#lock-options-lockname-command-arg1-arg2-
+"""
 
 import os
 import signal

@@ -12,10 +12,9 @@ from labs.libraries.environments import python_of
 from labs.libraries.go import compiled
 from labs.libraries.program import Program
 from labs.libraries.stores.etcd import EtcdStore
-from labs.libraries.stores.files import FileStore
 from labs.libraries.stores.postgresql import PostgreSQLStore
 from labs.libraries.stores.redis import RedisNodes, RedisStore
-from labs.libraries.stores.store import Store
+from labs.libraries.stores.store import FileStore, Store
 from labs.libraries.stores.zookeeper import ZooKeeperStore
 from loadtest import REPOSITORY
 from loadtest.stack import binaries
@@ -28,10 +27,9 @@ class Library:
     """A library and how it is tried.
 
     Attributes:
-        name: in the table, and for ``--only``; a library that is used in two ways has it twice.
+        name: in the table; of a library that is used in two ways, with the way in brackets.
         adapter: a file in ``adapters/``.
         requirements: a file in ``requirements/``; "": it runs in this environment.
-        way: which of the two it is.
         waiters: how many wait at once in the case that counts what they cost.
         version: where it is none of an installed package.
     """
@@ -40,14 +38,9 @@ class Library:
     adapter: str
     store: Callable[[Path], Store]
     requirements: str = ""
-    way: str = ""
     waiters: int = 200
     version: str = ""
     env: Callable[[], Mapping[str, str]] = field(default=dict)
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.name} ({self.way})" if self.way else self.name
 
     def program(self) -> list[str]:
         """The command that runs the adapter, without the address; raises CannotInstall."""
@@ -68,26 +61,25 @@ def etcdctl() -> dict[str, str]:
     return {"ETCDCTL": str(binaries.etcdctl())}
 
 
+def postgresql(lock: str) -> Callable[[], Mapping[str, str]]:
+    """Which of PostgreSQL's locks is tried."""
+    return lambda: {"POSTGRESQL": lock}
+
+
 LIBRARIES = (
     Library("ours", "ours.py", EtcdStore, version="this repository"),
     Library("Go concurrency", "go_concurrency.go", EtcdStore),
-    Library("etcd lock", "etcdctl.py", EtcdStore, way="etcdctl", waiters=20, version="the server's", env=etcdctl),
-    Library("etcd lock", "etcd_rpc.py", EtcdStore, way="RPC", version="the server's"),
+    Library("etcd lock (etcdctl)", "etcdctl.py", EtcdStore, waiters=20, version="the server's", env=etcdctl),
+    Library("etcd lock (RPC)", "etcd_rpc.py", EtcdStore, version="the server's"),
     Library("etcd3", "etcd3_lock.py", EtcdStore, "etcd3"),
-    Library("redis-py", "redis_py.py", RedisStore, "redis-py", way="threads"),
-    Library("redis-py", "redis_py_asyncio.py", RedisStore, "redis-py", way="asyncio"),
+    Library("redis-py (threads)", "redis_py.py", RedisStore, "redis-py"),
+    Library("redis-py (asyncio)", "redis_py_asyncio.py", RedisStore, "redis-py"),
     Library("python-redis-lock", "python_redis_lock.py", RedisStore, "python-redis-lock"),
     Library("pottery", "pottery_redlock.py", RedisNodes, "pottery"),
     Library("tooz", "tooz_lock.py", RedisStore, "tooz"),
-    Library(
-        "PostgreSQL advisory",
-        "postgresql_lock.py",
-        PostgreSQLStore,
-        "psycopg",
-        env=lambda: {"POSTGRESQL": "advisory"},
-    ),
-    Library("PostgreSQL row", "postgresql_lock.py", PostgreSQLStore, "psycopg", env=lambda: {"POSTGRESQL": "row"}),
+    Library("PostgreSQL advisory", "postgresql_lock.py", PostgreSQLStore, "psycopg", env=postgresql("advisory")),
+    Library("PostgreSQL row", "postgresql_lock.py", PostgreSQLStore, "psycopg", env=postgresql("row")),
     Library("kazoo", "kazoo_lock.py", ZooKeeperStore, "kazoo"),
     Library("filelock", "filelock_lock.py", FileStore, "filelock"),
 )
-ORDER = tuple(library.full_name for library in LIBRARIES)
+ORDER = tuple(library.name for library in LIBRARIES)

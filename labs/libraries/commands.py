@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -24,34 +23,18 @@ from loadtest.stack.process import scratch_directory
 from loadtest.terminal import console
 
 RESULT = "libraries.json"
-NAMES = tuple(dict.fromkeys(library.name for library in LIBRARIES))
+NAMES = tuple(dict.fromkeys(LibraryRow(name).library for name in ORDER))
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-class NameList(click.ParamType):  # type: ignore[type-arg]
-    """Several names with commas between."""
-
-    name = "NAME,..."
-
-    def __init__(self, known: Sequence[str]) -> None:
-        self._known = known
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        names = [name.strip() for name in value.split(",")]
-        for name in names:
-            if name not in self._known:
-                self.fail(f"{name!r} is none of {', '.join(self._known)}", param, ctx)
-        return names
-
-
 @click.command()
-@click.option("--only", type=NameList(NAMES), help="Libraries; default: all.")
-@click.option("--cases", type=NameList([case.name for case in CASES]), help="Default: all.")
+@click.option("--only", type=click.Choice(NAMES), multiple=True, help="Libraries; default: all.")
+@click.option("--cases", type=click.Choice([case.name for case in CASES]), multiple=True, help="Default: all.")
 @click.option("--side-by-side", default=4, type=click.IntRange(1, 16), show_default=True, help="Libraries at once.")
 @click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report. What it has already is kept.")
 @language
 def libraries(
-    only: list[str] | None, cases: list[str] | None, side_by_side: int, output: Path | None, language: str
+    only: tuple[str, ...], cases: tuple[str, ...], side_by_side: int, output: Path | None, language: str
 ) -> None:
     """Try each library in each case, and show what was seen.
 
@@ -59,8 +42,8 @@ def libraries(
     this machine has that as its row.
     """
     screen, keeping = console(), threading.Lock()
-    chosen = [library for library in LIBRARIES if library.name in (only or NAMES)]
-    wanted = [case for case in CASES if cases is None or case.name in cases]
+    chosen = [library for library in LIBRARIES if LibraryRow(library.name).library in (only or NAMES)]
+    wanted = [case for case in CASES if not cases or case.name in cases]
     with nullcontext(output.parent) if output else report_under_way() as report, scratch_directory() as directory:
         file = output or report / RESULT
         table = LibraryTable(about_machine(), LibraryTable.read(file).rows if file.exists() else [])
@@ -97,7 +80,7 @@ def show(table: LibraryTable, file: Path, screen: Console, language: str) -> Non
     words = Words(language)
     for row in table.rows:
         about = f"{row.version} {row.server} {escape(row.missing)}".rstrip()
-        screen.print(f"\n[bold]{row.full_name}[/] {about}", soft_wrap=True)
+        screen.print(f"\n[bold]{row.name}[/] {about}", soft_wrap=True)
         columns: dict[str, list[str]] = {}
         for column in (column for column in COLUMNS if column in row.cells):
             columns.setdefault(cell_text(words, row, column), []).append(words.column(column))

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from loadtest import REPOSITORY
@@ -13,7 +14,7 @@ from loadtest import REPOSITORY
 REQUIREMENTS = Path(__file__).with_name("requirements")
 BUILD = REPOSITORY / "build" / "libraries"
 _BUILDERS = REPOSITORY / "requirements" / "build.txt"  # for what is published as source
-_TIMEOUT_S = 600.0
+_TIMEOUT_S = 900.0
 
 
 class CannotInstall(Exception):
@@ -28,17 +29,18 @@ def python_of(requirements: str) -> str:
     if stamp.exists() and stamp.read_text() == fingerprint:
         return str(python)
     shutil.rmtree(directory, ignore_errors=True)
-    _run([sys.executable, "-m", "venv", str(directory)])
+    run([sys.executable, "-m", "venv", str(directory)])
     pip = [str(python), "-m", "pip", "install", "--quiet", "--require-hashes", "--disable-pip-version-check"]
-    _run([*pip, "-r", str(_BUILDERS)])
-    _run([*pip, "--no-build-isolation", "-r", str(wanted)])
+    run([*pip, "-r", str(_BUILDERS)])
+    run([*pip, "--no-build-isolation", "-r", str(wanted)])
     stamp.write_text(fingerprint)
     return str(python)
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+def run(command: list[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    """Run a command to its end; raises CannotInstall with the last line that tells of an error."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, cwd=cwd, env=env)
     if done.returncode:
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         errors = [line for line in lines if "error" in line.lower()] or lines
-        raise CannotInstall(errors[-1].strip() if errors else f"{command[0]} failed")
+        raise CannotInstall(errors[-1] if errors else f"{command[0]} failed")

@@ -63,7 +63,7 @@ def cell_text(words: Words, row: LibraryRow, column: str) -> str:
             text += f", {cell.shown.finding.about['s']:.1f} s"
         for server, qualified in WORDS["qualified"].get(column, {}).items():
             text += qualified[words.language] if server in row.server else ""
-    claimed = PROMISES.get(row.name, {}).get("promises", {}).get(column, ["disclaims"])[0] == "claims"
+    claimed = PROMISES.get(row.library, {}).get("promises", {}).get(column, ["disclaims"])[0] == "claims"
     return text if claimed or cell.observed in (NOT_OFFERED, BLOCKS) else f"({text})"
 
 
@@ -78,10 +78,10 @@ def answers(table: LibraryTable, words: Words) -> dict[str, str]:
 
     def those(condition: Callable[[dict[str, str]], bool]) -> str:
         found = []
-        for name, ways in groupby(tried, key=lambda row: row.name):
+        for name, ways in groupby(tried, key=lambda row: row.library):
             rows = list(ways)
             fit = [row for row in rows if condition({column: cell.observed for column, cell in row.cells.items()})]
-            found += [name] if len(fit) == len(rows) else [row.full_name for row in fit]
+            found += [name] if len(fit) == len(rows) else [row.name for row in fit]
         return words.listed(found)
 
     def all_of(*columns: str, among: Sequence[str] = (YES,)) -> Callable[[dict[str, str]], bool]:
@@ -90,7 +90,7 @@ def answers(table: LibraryTable, words: Words) -> dict[str, str]:
     servers: dict[str, list[str]] = {}
     for row in tried:
         server = re.sub(r"^\d+ x | [\d.]+$", "", row.server).replace("Valkey", "Redis")
-        servers[server] = [*dict.fromkeys([*servers.get(server, []), row.name])]
+        servers[server] = [*dict.fromkeys([*servers.get(server, []), row.library])]
     alone = all_of("exclusion", "body", "late_release", "restart_held", among=(YES, NOT_OFFERED, BLOCKS))
     return {
         "alone": those(alone),
@@ -111,7 +111,7 @@ def markdown(table: LibraryTable, language: str) -> str:
     machine = [str(table.machine[key]) for key in ("processor", "system") if key in table.machine]
     document = (HERE / "templates" / DOCUMENTS[language]).read_text(encoding="utf-8")
     return document.format(
-        count=len({row.name for row in table.rows}),
+        count=len({row.library for row in table.rows}),
         machine=", ".join(machine),
         table="\n".join(_table(table, words)),
         explained="\n".join(_explained(table, words)),
@@ -128,7 +128,7 @@ def command_for(library: str, column: str) -> str:
 
 def anchor(row: LibraryRow, column: str) -> str:
     """Where a cell is explained."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{row.full_name} {column}".lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", f"{row.name} {column}".lower()).strip("-")
 
 
 def _table(table: LibraryTable, words: Words) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _table(table: LibraryTable, words: Words) -> Iterator[str]:
     heads = [words.say("page", "library"), *map(words.column, COLUMNS), *(words.say("page", end) for end in ends)]
     yield "| " + " | ".join(heads) + " |"
     yield "|---" * len(heads) + "|"
-    for _, ways in groupby(table.rows, key=lambda row: row.name):
+    for _, ways in groupby(table.rows, key=lambda row: row.library):
         rows = list(ways)
         name = words.say("page", "comma").join(_named(row) for row in rows)
         if missing := next((row.missing for row in rows if row.missing), ""):
@@ -144,15 +144,15 @@ def _table(table: LibraryTable, words: Words) -> Iterator[str]:
             yield f"| {name} | {missing} |" + " |" * (len(heads) - 2)
             continue
         cells = [_both(rows, [_linked(words, row, column) for row in rows]) for column in COLUMNS]
-        days = sorted({day for row in rows for day in row.days})
+        days = sorted({cell.day for row in rows for cell in row.cells.values()})
         versions = _both(rows, [row.version for row in rows])
         yield "| " + " | ".join([name, *cells, versions, rows[0].server, " / ".join(days[:1] + days[1:][-1:])]) + " |"
 
 
 def _named(row: LibraryRow) -> str:
     """Its name, which leads to its adapter."""
-    adapter = next((each.adapter for each in LIBRARIES if each.full_name == row.full_name), None)
-    return f"[**{row.full_name}**]({ADAPTERS.name}/{adapter})" if adapter else f"**{row.full_name}**"
+    adapter = next((each.adapter for each in LIBRARIES if each.name == row.name), None)
+    return f"[**{row.name}**]({ADAPTERS.name}/{adapter})" if adapter else f"**{row.name}**"
 
 
 def _both(rows: Sequence[LibraryRow], texts: Sequence[str]) -> str:
@@ -177,7 +177,7 @@ def _explained(table: LibraryTable, words: Words) -> Iterator[str]:
 def _happened(row: LibraryRow, column: str, words: Words) -> Iterator[str]:
     """A sentence; where two held or one waits in vain, what each did and when."""
     cell = row.cells[column]
-    title = words.say("page", "of", library=row.full_name, column=words.column(column))
+    title = words.say("page", "of", library=row.name, column=words.column(column))
     yield f'<a id="{anchor(row, column)}"></a>**{title}**{words.say("page", "colon")}{words.seen(row, column)}\n'
     if cell.observed != NO or cell.shown is None:
         return
@@ -185,11 +185,11 @@ def _happened(row: LibraryRow, column: str, words: Words) -> Iterator[str]:
     yield "```text"
     for event in events if len(events) <= _MOST_EVENTS else [*events[: _MOST_EVENTS - 4], *events[-4:]]:
         yield f"{event.at_s:7.2f} s  {event.actor:<8} {words.say('events', event.what, **event.about)}"
-    yield f"\n{command_for(row.name, column)}\n```\n"
+    yield f"\n{command_for(row.library, column)}\n```\n"
 
 
 def _promises(table: LibraryTable, words: Words) -> Iterator[str]:
-    for name, ways in groupby(table.rows, key=lambda row: row.name):
+    for name, ways in groupby(table.rows, key=lambda row: row.library):
         about: dict[str, Any] = PROMISES.get(name, {"pages": {}, "promises": {}})
         note = f". {about['note']}" if "note" in about else ""
         yield f"**{name}** {next(ways).version}{note}\n"

@@ -39,6 +39,14 @@ class Response:
     def acquired(self) -> bool:
         return isinstance(self.result, dict) and bool(self.result.get("acquired"))
 
+    @property
+    def refused(self) -> bool:
+        """Whether it says no, or raised."""
+        return self.result is False or bool(self.error)
+
+
+Then = Callable[[Response], None]
+
 
 class Program:
     """An adapter that runs; each of its contenders is a thread or a task.
@@ -53,38 +61,28 @@ class Program:
     """
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], directory: Path, log: Path) -> None:
-        self._numbers = itertools.count(1)
-        self._pending: dict[int, tuple[Future[Response], Callable[[Response], None]]] = {}
+        self._numbers = itertools.count()
+        self._pending: dict[int, tuple[Future[Response], Then | None]] = {}
         self._lock = threading.Lock()
-        ready = self._pending[0] = (Future(), lambda _: None)
+        ready = self._expect(None)[1]
+        pipe, environment = subprocess.PIPE, {**os.environ, **env}
         with log.open("ab") as errors:
             self._popen = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env={**os.environ, **env},
-                cwd=directory,
-                start_new_session=True,
+                command, stdin=pipe, stdout=pipe, stderr=errors, env=environment, cwd=directory, start_new_session=True
             )
         reaper.watch("group", self._popen.pid)
         threading.Thread(target=self._read, name="adapter", daemon=True).start()
-        try:
-            started = ready[0].result(START_S)
-        except TimeoutError:
-            started = Response(error=f"no answer within {START_S:g} s")
-        if started.error:
+        with suppress(TimeoutError):
+            ready.result(START_S)
+        if not ready.done() or ready.result().error:
             self.kill()
-            raise ProgramError(last_error(log.read_text(errors="replace")) or started.error)
-        self.version, self.tasks = str(started.result["version"]), bool(started.result["tasks"])
+            raise ProgramError(last_error(log.read_text(errors="replace")) or f"no answer within {START_S:g} s")
+        about = ready.result().result
+        self.version, self.tasks = str(about["version"]), bool(about["tasks"])
 
-    def send(
-        self, do: str, contender: str, then: Callable[[Response], None] = lambda _: None, **arguments: Any
-    ) -> Future[Response]:
+    def send(self, do: str, contender: str, then: Then | None = None, **arguments: Any) -> Future[Response]:
         """Ask; `then` is called when the response arrives. A process that ended answers with an error."""
-        number, future = next(self._numbers), Future[Response]()
-        with self._lock:
-            self._pending[number] = (future, then)
+        number, future = self._expect(then)
         line = json.dumps({"id": number, "do": do, "contender": contender, **arguments}) + "\n"
         assert self._popen.stdin is not None
         try:
@@ -93,6 +91,12 @@ class Program:
         except OSError:
             self._answer(number, Response(error="the process ended"))
         return future
+
+    def _expect(self, then: Then | None) -> tuple[int, Future[Response]]:
+        with self._lock:
+            number, future = next(self._numbers), Future[Response]()
+            self._pending[number] = (future, then)
+        return number, future
 
     def _read(self) -> None:
         assert self._popen.stdout is not None
@@ -106,8 +110,9 @@ class Program:
     def _answer(self, number: int, response: Response) -> None:
         with self._lock:
             future, then = self._pending.pop(number, (None, None))
-        if future is not None and then is not None:
+        if then is not None:
             then(response)
+        if future is not None:
             future.set_result(response)
 
     def pause(self) -> None:

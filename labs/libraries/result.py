@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from labs.libraries.cases.case import CellAnswer, Finding
-from labs.libraries.history import HistoryEvent
+from labs.libraries.trial import HistoryEvent
 from loadtest.results.json_files import read_object, restore, write_text_file
 
 VARIES = "varies"
@@ -48,23 +48,22 @@ class Cell:
 
 @dataclass
 class LibraryRow:
-    """A library, or one `way` to use it; `missing` says why it was not tried at all."""
+    """A library, or one way to use it; `missing` says why it was not tried at all."""
 
     name: str
     version: str = ""
     server: str = ""
     missing: str = ""
-    way: str = ""
     cells: dict[str, Cell] = field(default_factory=dict)
 
     @property
-    def full_name(self) -> str:
-        return f"{self.name} ({self.way})" if self.way else self.name
+    def library(self) -> str:
+        """The name without the way."""
+        return self.name.partition(" (")[0]
 
     @property
-    def days(self) -> list[str]:
-        """The days on which its cells were tried."""
-        return sorted({cell.day for cell in self.cells.values() if cell.day})
+    def way(self) -> str:
+        return self.name.partition(" (")[2].rstrip(")")
 
 
 @dataclass
@@ -83,9 +82,9 @@ class LibraryTable:
         return restore(cls, read_object(path), path)
 
     def merge(self, row: LibraryRow, order: Sequence[str]) -> None:
-        """Take over a row, in an order of full names; a cell that was tried anew replaces the one before."""
-        known = next((each for each in self.rows if each.full_name == row.full_name), None)
+        """Take over a row, in an order of names; a cell that was tried anew replaces the one before."""
+        known = next((each for each in self.rows if each.name == row.name), None)
         if known is not None:
             self.rows.remove(known)
             row.cells = {**known.cells, **row.cells}
-        self.rows = sorted([*self.rows, row], key=lambda each: order.index(each.full_name))
+        self.rows = sorted([*self.rows, row], key=lambda each: order.index(each.name))

@@ -50,8 +50,8 @@ class LibraryRunner:
                 self._try(library, alone)
 
     def _try(self, library: Library, cases: Sequence[LockCase]) -> None:
-        row = LibraryRow(library.name, way=library.way)
-        directory = self._directory / library.full_name.replace(" ", "-")
+        row = LibraryRow(library.name)
+        directory = self._directory / library.name.replace(" ", "-")
         directory.mkdir(parents=True, exist_ok=True)
         try:
             with self._installing:
@@ -64,7 +64,7 @@ class LibraryRunner:
                     row.cells |= self._cells(library, case, store, directory)
         except (CannotInstall, ProgramError, ServerError, StoreMissing, OSError) as error:
             row.missing = str(error)
-            self._report(library.full_name, "", row.missing)
+            self._report(library.name, "", row.missing)
         self._keep(row)
 
     def _cells(self, library: Library, case: LockCase, store: Store, directory: Path) -> dict[str, Cell]:
@@ -84,7 +84,7 @@ class LibraryRunner:
             if number == 0 and not case.races and all(run.finding.answer is not CellAnswer.NO for run in runs):
                 break
         for column, cell in cells.items():
-            self._report(library.full_name, column, cell.observed or cell.failed)
+            self._report(library.name, column, cell.observed or cell.failed)
         return cells
 
 
@@ -97,4 +97,4 @@ def try_once(library: Library, case: LockCase, store: Store, directory: Path) ->
         if trial.lag_s < MOST_LAG_S:
             break
     judged = (CellAnswer.YES, CellAnswer.NOT_OFFERED, CellAnswer.FIGURE)
-    return [CaseRun(each, [] if each.answer in judged else trial.history.events) for each in findings]
+    return [CaseRun(each, [] if each.answer in judged else trial.events) for each in findings]

@@ -12,14 +12,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labs.libraries.history import SERVER, CaseHistory
-from labs.libraries.program import Program, Response
+from labs.libraries.program import Program, Response, Then
 from labs.libraries.stores.store import Store
 
+SERVER = "server"
 TTL_S = 3  # the shortest that all libraries and servers take
 POLL_S = 0.02
-_LAG_EVERY_S = 0.02
 Launch = Callable[[str], Program]  # with the server's address
+
+
+class CaseFailed(Exception):
+    """A case could not be tried; says why."""
+
+
+@dataclass(frozen=True)
+class HistoryEvent:
+    """Something that a contender or the server did.
+
+    Attributes:
+        at_s: seconds since the case began.
+        actor: a contender, `SERVER`, or "network".
+        what: a key of ``words.json``, under "events".
+        about: the values of its sentence.
+    """
+
+    at_s: float
+    actor: str
+    what: str
+    about: dict[str, Any] = field(default_factory=dict)
 
 
 class LockTrial:
@@ -37,11 +57,12 @@ class LockTrial:
 
     def __init__(self, name: str, store: Store, directory: Path, launch: Launch, waiters: int) -> None:
         self.name = f"{name}-{next(self._numbers)}"
-        self.store, self.history, self.lag_s = store, CaseHistory(), 0.0
+        self.store = store
         self.file = directory / f"{self.name}.jsonl"
         self.waiters, self._launch = waiters, launch
         self._programs: list[Program] = []
         self._over = threading.Event()
+        self.begin()
 
     def __enter__(self) -> LockTrial:
         threading.Thread(target=self._measure_lag, name="lag", daemon=True).start()
@@ -62,8 +83,8 @@ class LockTrial:
 
     def begin(self) -> None:
         """Count time from here: the processes have started."""
-        self.history.restart()
-        self.lag_s = 0.0
+        self._began, self.lag_s = time.monotonic(), 0.0
+        self._events: list[HistoryEvent] = []
 
     def keys(self) -> list[str]:
         """What the server has of this lock."""
@@ -76,20 +97,33 @@ class LockTrial:
     def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Whether it became true in that time."""
         deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline:
-                return False
+        while not (fulfilled := condition()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        return True
+        return fulfilled
 
-    def note(self, what: str, actor: str = SERVER, **about: Any) -> None:
-        self.history.note(actor, what, **about)
+    def now(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    def note(self, what: str, actor: str = SERVER, *, at: float | None = None, **about: Any) -> None:
+        """Add an event of now, or of a time of the monotonic clock."""
+        at_s = self.now() if at is None else at - self._began
+        self._events.append(HistoryEvent(round(at_s, 3), actor, what, about))
+
+    @property
+    def events(self) -> list[HistoryEvent]:
+        """What happened, in order of time."""
+        return sorted(self._events, key=lambda event: event.at_s)
+
+    def first(self, what: str, actor: str) -> float | None:
+        """When an actor first did that, in seconds since the beginning."""
+        return next((event.at_s for event in self.events if (event.actor, event.what) == (actor, what)), None)
 
     def _measure_lag(self) -> None:
-        while not self._over.is_set():
+        began = time.monotonic()
+        while not self._over.wait(POLL_S):
+            self.lag_s = max(self.lag_s, time.monotonic() - began - POLL_S)
             began = time.monotonic()
-            time.sleep(_LAG_EVERY_S)
-            self.lag_s = max(self.lag_s, time.monotonic() - began - _LAG_EVERY_S)
 
 
 @dataclass
@@ -97,22 +131,18 @@ class TrialContender:
     """One that wants the lock: a thread or a task of a process.
 
     Attributes:
+        holds: whether it has been given the lock, and has not begun to release it.
         token: of its hold.
     """
 
     name: str
     trial: LockTrial
     program: Program
+    holds: bool = False
     token: int | None = None
-    _holds: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def holds(self) -> bool:
-        """Whether it has been given the lock, and has not begun to release it."""
-        return self._holds.is_set()
 
     def ask(self, ttl: int = TTL_S, timeout: int | None = None) -> Future[Response]:
-        """Ask for the lock; the response comes when it has it, or not."""
+        """Ask for the lock; the response comes when it has it, or not. A timeout of 0 is the call that tries once."""
         self.trial.note("asks" if timeout is None else "asks_for", self.name, timeout=timeout)
         return self.send("acquire", self._asked, name=self.trial.name, ttl=ttl, timeout=timeout)
 
@@ -128,7 +158,7 @@ class TrialContender:
 
     def release(self, within: float = 10.0) -> Response | None:
         """Release, and wait for the response at most this long."""
-        self._holds.clear()
+        self.holds = False
         self.trial.note("releases", self.name)
         return answer(self.send("release", self._released), within)
 
@@ -136,14 +166,14 @@ class TrialContender:
         """Ask the library whether it still holds."""
         return answer(self.send("held"), within)
 
-    def send(self, do: str, then: Callable[[Response], None] = lambda _: None, **arguments: Any) -> Future[Response]:
+    def send(self, do: str, then: Then | None = None, **arguments: Any) -> Future[Response]:
         """Ask for what the harness calls so; `then` gets the response as soon as it comes."""
         return self.program.send(do, self.name, then, **arguments)
 
     def _asked(self, response: Response) -> None:
         if response.acquired:
             self.token = response.result["token"]
-            self._holds.set()
+            self.holds = True
             self.trial.note("holds", self.name)
         elif not response.error:
             self.trial.note("gives_up" if response.offered else "not_offered", self.name)
@@ -155,10 +185,6 @@ class TrialContender:
             self.trial.note("release_fails", self.name, error=brief(response.error))
         else:
             self.trial.note("released", self.name)
-
-
-class CaseFailed(Exception):
-    """A case could not be tried; says why."""
 
 
 def require_waiting(waiter: TrialContender, wait: Future[Response]) -> None:

@@ -14,25 +14,17 @@ class Etcd3(LockAdapter):
         host, port = address.split(":")
         self.client = etcd3.client(host=host, port=int(port))
 
-    def acquire(self, name, ttl, timeout):
-        lock = self.client.lock(name, ttl=ttl)
-        return lock if lock.acquire(timeout=timeout) else None
+    def lock(self, name, ttl):
+        return self.client.lock(name, ttl=ttl)
 
     def attempt(self, name, ttl):
         return self.acquire(name, ttl, 0)  # "equal or greater than 0 is the number of seconds"
-
-    def release(self, lock):
-        return lock.release()
 
     def held(self, lock):
         return lock.is_acquired()
 
     def renew(self, lock):
         lock.refresh()
-
-    def block(self, name, ttl, timeout, body):
-        with self.client.lock(name, ttl=ttl):
-            body()
 
 
 serve(Etcd3)

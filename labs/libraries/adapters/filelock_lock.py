@@ -3,6 +3,8 @@
 https://py-filelock.readthedocs.io/en/latest/ (timeouts and non-blocking), https://pypi.org/project/filelock/4.3.1/
 """
 
+from contextlib import suppress
+
 from filelock import FileLock, Timeout
 from harness import LockAdapter, serve
 
@@ -13,30 +15,22 @@ class FileLockAdapter(LockAdapter):
     def __init__(self, address):
         self.directory = address
 
-    def lock(self, name, timeout=None):
-        return FileLock(f"{self.directory}/{name}.lock", timeout=-1 if timeout is None else timeout)
+    def lock(self, name, ttl):
+        return FileLock(f"{self.directory}/{name}.lock")
 
     def acquire(self, name, ttl, timeout):
-        return self.taken(self.lock(name, timeout))
+        with suppress(Timeout):
+            return super().acquire(name, ttl, -1 if timeout is None else timeout)
 
     def attempt(self, name, ttl):
-        return self.taken(self.lock(name), blocking=False)
-
-    def taken(self, lock, **options):
-        try:
-            lock.acquire(**options)
-        except Timeout:
-            return None
-        return lock
-
-    def release(self, lock):
-        lock.release()
+        with suppress(Timeout):
+            return super().attempt(name, ttl)
 
     def held(self, lock):
         return lock.is_locked
 
     def block(self, name, ttl, timeout, body):
-        with self.lock(name, timeout):
+        with self.lock(name, ttl).acquire(timeout=timeout):
             body()
 
 

@@ -1,15 +1,12 @@
 """The common half of the adapters: JSON lines on standard input and output, a thread or a task for each contender.
 
-Runs in the environment of the library under test, so it needs the standard library alone. An adapter is a class with
-the methods of `LockAdapter` or `AsyncLockAdapter`, and ends with `serve(ITS_CLASS)`. The server's address is the first
-argument.
+Runs in the environment of the library under test, so it needs the standard library alone. An adapter is a subclass of
+`LockAdapter`, and ends with `serve(ITS_CLASS)`. The server's address is the first argument.
 
 A request is ``{"id": 1, "do": "acquire", "contender": "A", "name": "x", "ttl": 3, "timeout": null}``, its response
 ``{"id": 1, "result": ...}``, ``{"id": 1, "error": "TYPE: text"}``, or ``{"id": 1, "offered": false}`` where the library
 does not have that. The requests of one contender are served one by one, those of several at once.
 """
-
-from __future__ import annotations
 
 import asyncio
 import contextlib
@@ -30,7 +27,11 @@ class NotOffered(Exception):
 
 
 class LockAdapter:
-    """An adapter for threads. `name` is a lock's name, `ttl` and `timeout` are seconds, None waits for ever."""
+    """A library whose locks have the calls of `threading.Lock`; an adapter overrides what its library has otherwise.
+
+    A class with `tasks` has coroutines instead. `name` is a lock's name, `ttl` and `timeout` are seconds, None waits
+    for ever. A hold is what `acquire` returns: the lock, or None where the library answers that it was not acquired.
+    """
 
     packages = ()  # whose versions are reported
     tasks = False
@@ -38,17 +39,25 @@ class LockAdapter:
     def __init__(self, address):
         """Connect; `address` is HOST:PORT, or several with commas between."""
 
+    async def connect(self):
+        """Connect in the event loop, where contenders are tasks."""
+
+    def lock(self, name, ttl):
+        """A lock that is not acquired yet."""
+        raise NotOffered
+
     def acquire(self, name, ttl, timeout):
-        """The hold, or None where the library answers that it was not acquired; `timeout` is never 0."""
-        raise NotImplementedError
+        lock = self.lock(name, ttl)
+        return lock if lock.acquire(timeout=timeout) else None
 
     def attempt(self, name, ttl):
-        """The same for the library's call that tries once and does not wait."""
-        raise NotOffered
+        """The call that tries once and does not wait."""
+        lock = self.lock(name, ttl)
+        return lock if lock.acquire(blocking=False) else None
 
     def release(self, hold):
         """Release as the documentation says; an error is passed on."""
-        raise NotImplementedError
+        return hold.release()
 
     def held(self, hold):
         """What the library itself answers to «do I still hold it?»"""
@@ -64,28 +73,24 @@ class LockAdapter:
 
     def block(self, name, ttl, timeout, body):
         """Run `body` in the library's own ``with`` statement."""
-        raise NotOffered
-
-
-class AsyncLockAdapter(LockAdapter):
-    """The same with coroutines; `connect` is called first, in the event loop."""
-
-    tasks = True
-
-    async def connect(self):
-        """Connect."""
+        with self.lock(name, ttl):
+            body()
 
 
 class AdapterService:
     """Serves the requests of one process."""
 
     def __init__(self, lock):
-        self.lock, self.holds, self.tasks, self.output = lock, {}, {}, threading.Lock()
+        self.lock, self.holds, self.output = lock, {}, threading.Lock()
 
     def answer(self, number, **response):
         with self.output:
-            sys.stdout.write(json.dumps({"id": number, **response}) + "\n")
-            sys.stdout.flush()
+            print(json.dumps({"id": number, **response}), flush=True)
+
+    def greet(self):
+        """Say that the adapter is ready."""
+        version = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in self.lock.packages)
+        self.answer(0, result={"version": version, "tasks": self.lock.tasks})
 
     async def serve(self, request):
         """Do what is asked; the methods of an adapter for threads block, and each contender has its own thread."""
@@ -94,10 +99,9 @@ class AdapterService:
             self.answer(number, result=await do(**request))
         except NotOffered:
             self.answer(number, offered=False)
-        except asyncio.CancelledError:
-            self.answer(number, error="cancelled")
         except BaseException as error:
-            self.answer(number, error=f"{type(error).__name__}: {error}".strip())
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            self.answer(number, error="cancelled" if is_cancelled else f"{type(error).__name__}: {error}".strip())
 
     async def acquire(self, contender, name, ttl, timeout):
         wait = self.lock.attempt(name, ttl) if timeout == 0 else self.lock.acquire(name, ttl, timeout)
@@ -108,8 +112,7 @@ class AdapterService:
         return {"acquired": True, "token": await settled(self.lock.token(hold))}
 
     async def release(self, contender):
-        hold = self.holds.pop(contender)
-        return await settled(self.lock.release(hold))
+        return await settled(self.lock.release(self.holds.pop(contender)))
 
     async def held(self, contender):
         return bool(await settled(self.lock.held(self.holds[contender])))
@@ -119,10 +122,9 @@ class AdapterService:
 
     async def write(self, contender, file):
         """Write to the resource, unless the library says just before that the lock is lost."""
-        try:
+        is_held = True
+        with contextlib.suppress(NotOffered):
             is_held = await self.held(contender)
-        except NotOffered:
-            is_held = True
         if is_held:
             append(file, contender, "write")
         return {"wrote": is_held}
@@ -164,18 +166,16 @@ def append(file, contender, event):
 
 def serve(kind):
     """Serve standard input until it ends."""
-    lock = kind(sys.argv[1])
-    service = AdapterService(lock)
-    version = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in lock.packages)
-    if lock.tasks:
-        asyncio.run(serve_with_tasks(service, version))
+    service = AdapterService(kind(sys.argv[1]))
+    if service.lock.tasks:
+        asyncio.run(serve_with_tasks(service))
     else:
-        serve_with_threads(service, version)
+        serve_with_threads(service)
     os._exit(0)  # a library's own threads would keep the process alive
 
 
-def serve_with_threads(service, version):
-    service.answer(0, result={"version": version, "tasks": False})
+def serve_with_threads(service):
+    service.greet()
     contenders = {}
     for line in sys.stdin:
         request = json.loads(line)
@@ -186,15 +186,14 @@ def serve_with_threads(service, version):
 
 
 def serve_contender(service, requests):
-    while True:
-        coroutine = service.serve(requests.get())
+    for request in iter(requests.get, None):
         with contextlib.suppress(StopIteration):
-            coroutine.send(None)  # it never waits: everything in it blocks
+            service.serve(request).send(None)  # it never waits: everything in it blocks
 
 
-async def serve_with_tasks(service, version):
+async def serve_with_tasks(service):
     await service.lock.connect()
-    service.answer(0, result={"version": version, "tasks": True})
+    service.greet()
     loop, last = asyncio.get_running_loop(), {}
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         request = json.loads(line)

@@ -23,6 +23,7 @@ class Kazoo(LockAdapter):
                 self.client = kazoo.client.KazooClient(hosts=self.address, timeout=ttl)
                 self.client.add_listener(self.listen)
                 self.client.start(timeout=60)
+        self.lost = False
         return self.client.Lock(f"/{name}")
 
     def listen(self, state):
@@ -31,27 +32,13 @@ class Kazoo(LockAdapter):
             self.lost = True
 
     def acquire(self, name, ttl, timeout):
-        lock = self.lock(name, ttl)
-        self.lost = False
         try:
-            return lock if lock.acquire(timeout=timeout) else None
+            return super().acquire(name, ttl, timeout)
         except LockTimeout:
             return None
 
-    def attempt(self, name, ttl):
-        lock = self.lock(name, ttl)
-        self.lost = False
-        return lock if lock.acquire(blocking=False) else None
-
-    def release(self, lock):
-        return lock.release()
-
     def held(self, lock):
         return self.connected and not self.lost
-
-    def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl):
-            body()
 
 
 serve(Kazoo)

@@ -12,22 +12,19 @@ class Ours(LockAdapter):
         self.client, self.session = connect(address), None
         self.starting = threading.Lock()
 
-    def mutex(self, name, ttl):
+    def lock(self, name, ttl):
         with self.starting:
             self.session = self.session or Session(self.client, ttl=ttl)
         return Mutex(self.session, name)
 
     def acquire(self, name, ttl, timeout):
         try:
-            return self.mutex(name, ttl).acquire(timeout=timeout)
+            return self.lock(name, ttl).acquire(timeout=timeout)
         except LockTimeout:
             return None
 
     def attempt(self, name, ttl):
-        return self.mutex(name, ttl).try_acquire()
-
-    def release(self, hold):
-        hold.release()
+        return self.lock(name, ttl).try_acquire()
 
     def held(self, hold):
         try:
@@ -40,7 +37,7 @@ class Ours(LockAdapter):
         return hold.token
 
     def block(self, name, ttl, timeout, body):
-        with self.mutex(name, ttl).acquire(timeout=timeout):
+        with self.lock(name, ttl).acquire(timeout=timeout):
             body()
 
 

@@ -12,77 +12,70 @@ import psycopg
 from harness import LockAdapter, serve
 
 ADVISORY = "SELECT {}(hashtextextended(%s, 0))"
-HELD = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid()"
+HELD = "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid()"
 INSERT = "INSERT INTO locks VALUES (%s) ON CONFLICT DO NOTHING"
 SELECT = "SELECT name FROM locks WHERE name = %s FOR UPDATE"
 
 
-class Connections(LockAdapter):
+class AdvisoryLock(LockAdapter):
     packages = ("psycopg",)
 
     def __init__(self, address):
         host, port = address.split(":")
         self.address, self.idle = {"host": host, "port": port, "user": "postgres", "dbname": "postgres"}, []
 
-    def connection(self):
-        return self.idle.pop() if self.idle else psycopg.connect(**self.address, autocommit=True)
-
-    def acquire(self, name, ttl, timeout):
-        connection = self.connection()
+    def connection(self, timeout=None):
+        connection = self.idle.pop() if self.idle else psycopg.connect(**self.address, autocommit=True)
         connection.execute(f"SET lock_timeout = '{timeout or 0}s'")
-        return self.taken(connection, name)
+        return connection
 
-    def held(self, hold):
+    def acquire(self, name, ttl, timeout, call="pg_advisory_lock"):
+        connection = self.connection(timeout)
         try:
-            return self.holds(hold[0])
-        except psycopg.OperationalError:  # the lock went with the connection
-            return False
-
-
-class AdvisoryLock(Connections):
-    def taken(self, connection, name, call="pg_advisory_lock"):
-        try:
-            answer = connection.execute(ADVISORY.format(call), [name]).fetchone()[0]
+            acquired = connection.execute(ADVISORY.format(call), [name]).fetchone()[0]
         except psycopg.errors.LockNotAvailable:
-            answer = False
-        return (connection, name) if answer is not False else connection.close()
+            acquired = False
+        return connection.close() if acquired is False else (connection, name)  # pg_advisory_lock answers ""
 
     def attempt(self, name, ttl):
-        return self.taken(self.connection(), name, "pg_try_advisory_lock")
+        return self.acquire(name, ttl, None, "pg_try_advisory_lock")
 
     def release(self, hold):
         released = hold[0].execute(ADVISORY.format("pg_advisory_unlock"), [hold[1]]).fetchone()[0]
         self.idle.append(hold[0])
         return released
 
-    def holds(self, connection):
-        return connection.execute(HELD).fetchone()[0] > 0
+    def held(self, hold, query=HELD):
+        try:
+            return hold[0].execute(query).fetchone()[0]
+        except psycopg.OperationalError:  # the lock went with the connection
+            return False
 
 
-class RowLock(Connections):
-    def taken(self, connection, name, select=SELECT):
+class RowLock(AdvisoryLock):
+    def acquire(self, name, ttl, timeout, wait=""):
+        connection = self.connection(timeout)
         connection.execute(INSERT, [name])
         transaction = connection.transaction()
         transaction.__enter__()
         try:
-            connection.execute(select, [name])
+            connection.execute(SELECT + wait, [name])
         except psycopg.errors.LockNotAvailable:
             return connection.close()
         return connection, transaction
 
     def attempt(self, name, ttl):
-        return self.taken(self.connection(), name, SELECT + " NOWAIT")
+        return self.acquire(name, ttl, None, " NOWAIT")
 
     def release(self, hold):
         hold[1].__exit__(None, None, None)
         self.idle.append(hold[0])
 
-    def holds(self, connection):
-        return connection.execute("SELECT true").fetchone()[0]  # as any write of the same transaction would tell
+    def held(self, hold):
+        return super().held(hold, "SELECT true")  # as any write of the same transaction would tell
 
     def block(self, name, ttl, timeout, body):
-        connection = self.connection()
-        connection.execute(f"SET lock_timeout = '{timeout or 0}s'")
+        connection = self.connection(timeout)
         with connection.transaction():
             connection.execute(SELECT, [name])
             body()

@@ -19,15 +19,7 @@ class Pottery(LockAdapter):
         return Redlock(key=name, masters=self.masters, auto_release_time=ttl, **options)
 
     def acquire(self, name, ttl, timeout):
-        lock = self.lock(name, ttl)
-        return lock if lock.acquire(timeout=-1 if timeout is None else timeout) else None
-
-    def attempt(self, name, ttl):
-        lock = self.lock(name, ttl)
-        return lock if lock.acquire(blocking=False) else None
-
-    def release(self, lock):
-        lock.release()
+        return super().acquire(name, ttl, -1 if timeout is None else timeout)
 
     def held(self, lock):
         return lock.locked()

@@ -18,23 +18,8 @@ class PythonRedisLock(LockAdapter):
     def lock(self, name, ttl):
         return redis_lock.Lock(self.client, name, expire=ttl, auto_renewal=True)
 
-    def acquire(self, name, ttl, timeout):
-        lock = self.lock(name, ttl)
-        return lock if lock.acquire(timeout=timeout) else None
-
-    def attempt(self, name, ttl):
-        lock = self.lock(name, ttl)
-        return lock if lock.acquire(blocking=False) else None
-
-    def release(self, lock):
-        lock.release()
-
     def held(self, lock):
         return lock.get_owner_id() == lock.id
-
-    def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl):
-            body()
 
 
 serve(PythonRedisLock)

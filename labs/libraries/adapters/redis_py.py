@@ -14,16 +14,12 @@ class RedisPy(LockAdapter):
         host, port = address.split(":")
         self.client = redis.Redis(host=host, port=int(port), max_connections=CONNECTIONS)
 
+    def lock(self, name, ttl, timeout=None):
+        return self.client.lock(name, timeout=ttl, blocking_timeout=timeout)
+
     def acquire(self, name, ttl, timeout):
-        lock = self.client.lock(name, timeout=ttl, blocking_timeout=timeout)
+        lock = self.lock(name, ttl, timeout)
         return lock if lock.acquire() else None
-
-    def attempt(self, name, ttl):
-        lock = self.client.lock(name, timeout=ttl)
-        return lock if lock.acquire(blocking=False) else None
-
-    def release(self, lock):
-        lock.release()
 
     def held(self, lock):
         return lock.owned()
@@ -32,7 +28,7 @@ class RedisPy(LockAdapter):
         lock.reacquire()
 
     def block(self, name, ttl, timeout, body):
-        with self.client.lock(name, timeout=ttl, blocking_timeout=timeout):
+        with self.lock(name, ttl, timeout):
             body()
 
 

@@ -4,11 +4,12 @@ https://redis.readthedocs.io/en/stable/lock.html, https://redis.readthedocs.io/e
 """
 
 import redis.asyncio
-from harness import CONNECTIONS, AsyncLockAdapter, serve
+from harness import CONNECTIONS, LockAdapter, serve
 
 
-class RedisPyAsyncio(AsyncLockAdapter):
+class RedisPyAsyncio(LockAdapter):
     packages = ("redis",)
+    tasks = True
 
     def __init__(self, address):
         self.address = address
@@ -17,25 +18,25 @@ class RedisPyAsyncio(AsyncLockAdapter):
         host, port = self.address.split(":")
         self.client = redis.asyncio.Redis(host=host, port=int(port), max_connections=CONNECTIONS)
 
+    def lock(self, name, ttl, timeout=None):
+        return self.client.lock(name, timeout=ttl, blocking_timeout=timeout)
+
     async def acquire(self, name, ttl, timeout):
-        lock = self.client.lock(name, timeout=ttl, blocking_timeout=timeout)
+        lock = self.lock(name, ttl, timeout)
         return lock if await lock.acquire() else None
 
     async def attempt(self, name, ttl):
-        lock = self.client.lock(name, timeout=ttl)
+        lock = self.lock(name, ttl)
         return lock if await lock.acquire(blocking=False) else None
 
-    async def release(self, lock):
-        await lock.release()
+    def held(self, lock):
+        return lock.owned()
 
-    async def held(self, lock):
-        return await lock.owned()
-
-    async def renew(self, lock):
-        await lock.reacquire()
+    def renew(self, lock):
+        return lock.reacquire()
 
     async def block(self, name, ttl, timeout, body):
-        async with self.client.lock(name, timeout=ttl, blocking_timeout=timeout):
+        async with self.lock(name, ttl, timeout):
             body()
 
 

@@ -29,13 +29,6 @@ class Tooz(LockAdapter):
         lock = self.lock(name, ttl)
         return lock if lock.acquire(blocking=timeout is None or timeout) else None  # a number is a timeout
 
-    def attempt(self, name, ttl):
-        lock = self.lock(name, ttl)
-        return lock if lock.acquire(blocking=False) else None
-
-    def release(self, lock):
-        return lock.release()
-
     def held(self, lock):
         return lock.is_still_owner()
 

@@ -1,8 +1,7 @@
 """The cases, in the order of the table."""
 
 from labs.libraries.cases.case import LockCase
-from labs.libraries.cases.contention import arrival_order, exclusion
-from labs.libraries.cases.costs import speed, waiters
+from labs.libraries.cases.contention import arrival_order, exclusion, speed, waiters
 from labs.libraries.cases.faults import cut, lost_answer, restart
 from labs.libraries.cases.leases import key_deleted, killed, paused, renewal, token_rises
 from labs.libraries.cases.waiting import abandoned, body, timeout

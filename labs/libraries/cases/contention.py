@@ -1,11 +1,11 @@
-"""Many contenders at once: are they alone inside, and do they come in as they arrived?"""
+"""Many contenders at once: are they alone inside, do they come in as they arrived, and what do they cost?"""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import Future
 
-from labs.libraries.cases.case import Finding, no, partly, yes
+from labs.libraries.cases.case import NOT_OFFERED, Finding, figure, no, partly, yes
 from labs.libraries.program import Response
 from labs.libraries.trial import LockTrial, TrialContender, answer, brief, first_overlap
 
@@ -13,6 +13,8 @@ LONG_TTL_S = 30  # expires in none of these cases
 WITHIN_S = 40.0
 CONTENDERS, TURNS, INSIDE_S = 20, 3, 0.005
 WAITERS, APART_S = 8, 0.25
+WAITING_TTL_S = 60
+SETTLED_S, COUNTED_S = 6.0, 5.0
 ARRIVED_S = 3.0  # at most, until the server has a key of the waiter; it is asked until one has none
 
 
@@ -30,7 +32,7 @@ def exclusion(trial: LockTrial) -> tuple[Finding, ...]:
         first, second, at = overlap
         middle = next(place for place, line in enumerate(lines) if line["at"] == at)
         for line in lines[max(middle - 3, 0) : middle + 4]:
-            trial.history.note(line["who"], line["event"], at=line["at"])
+            trial.note(line["event"], line["who"], at=line["at"])
         return (no("two_inside", first=first, second=second),)
     if errors := [response.error for response in responses if response is not None and response.error]:
         return (partly("contenders_failed", n=len(errors), of=CONTENDERS, error=brief(errors[0])),)
@@ -56,21 +58,44 @@ def arrival_order(trial: LockTrial) -> tuple[Finding, ...]:
     for future in futures:
         answer(future, WITHIN_S)
     for line in trial.lines():
-        trial.history.note(line["who"], line["event"], at=line["at"])
+        trial.note(line["event"], line["who"], at=line["at"])
     served = [line["who"] for line in trial.lines() if line["event"] == "enter"]
-    return (judge_order([waiter.name for waiter in waiters], served),)
+    if served != [waiter.name for waiter in waiters[: len(served)]]:
+        return (no("out_of_order", served=" ".join(served)),)
+    unserved = len(waiters) - len(served)
+    return (partly("unserved", n=unserved, of=len(waiters)) if unserved else yes("in_order"),)
 
 
-def judge_order(asked: list[str], served: list[str]) -> Finding:
-    """Whether those who asked were served in that order."""
-    if served != asked[: len(served)]:
-        return no("out_of_order", served=" ".join(served))
-    if len(served) < len(asked):
-        return partly("unserved", n=len(asked) - len(served), of=len(asked))
-    return yes("in_order")
+def waiters(trial: LockTrial) -> tuple[Finding, ...]:
+    """Many wait in one process for a lock that stays held."""
+    (holder,) = trial.contenders("A")
+    waiters = trial.contenders(*(f"W{number}" for number in range(1, trial.waiters + 1)))
+    trial.begin()
+    holder.take(WAITING_TTL_S)
+    for waiter in waiters:
+        waiter.ask(WAITING_TTL_S)
+    time.sleep(SETTLED_S)
+    before, began = trial.store.requests(), time.monotonic()
+    time.sleep(COUNTED_S)
+    requests = (trial.store.requests() - before) / (time.monotonic() - began)
+    failed = sum(event.what == "fails" for event in trial.events)
+    threads = waiters[0].program.threads()
+    return (figure("cost_failed" if failed else "cost", requests=round(requests), threads=threads, failed=failed),)
+
+
+def speed(trial: LockTrial) -> tuple[Finding, ...]:
+    """One contender locks and unlocks a name that nobody else wants."""
+    (contender,) = trial.contenders("A")
+    trial.begin()
+    contender.take(WAITING_TTL_S)
+    contender.release()
+    response = answer(contender.send("repeat", name=trial.name, ttl=WAITING_TTL_S, seconds=3.0), 30.0)
+    if response is None or response.result is None:
+        return (NOT_OFFERED,)
+    return (figure("speed", per_s=round(response.result)),)
 
 
 def turns(contender: TrialContender, number: int, seconds: float) -> Future[Response]:
     """Have it take the lock so many times, noting itself in the file."""
-    arguments = {"name": contender.trial.name, "ttl": LONG_TTL_S, "file": str(contender.trial.file)}
-    return contender.send("turn", seconds=seconds, turns=number, **arguments)
+    name, file = contender.trial.name, str(contender.trial.file)
+    return contender.send("turn", name=name, ttl=LONG_TTL_S, file=file, seconds=seconds, turns=number)

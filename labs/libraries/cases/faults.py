@@ -66,13 +66,13 @@ def broken(
         wait = insist(third, third.ask(LONG_TTL_S), WATCHED_S)
     other = waiter.holds or third.holds
     response = holder.held()
-    told = response is not None and (response.result is False or bool(response.error))
+    told = response is not None and response.refused
     if told:
         trial.note("told", holder.name)
     if not other:
         holder.release()
         insist(third if failed else waiter, wait, SERVED_S)
-    failed = trial.history.first(waiter.name, "fails") is not None
+    failed = trial.first("fails", waiter.name) is not None
     return judge_broken(other=other, told=told, failed=failed, served=waiter.holds or third.holds)
 
 

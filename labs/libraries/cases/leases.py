@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
+from typing import Any
 
 from labs.libraries.cases.case import NOT_OFFERED, SLACK_S, CellAnswer, Finding, no, partly, yes
 from labs.libraries.trial import TTL_S, LockTrial, TrialContender, answer, brief, require_waiting
@@ -34,7 +35,7 @@ def long_section(trial: LockTrial, first: str, second: str, *, renew: bool = Fal
     """When the second came in, in seconds after the first, and whether there is a call to renew; both release."""
     (holder,), (waiter,) = trial.contenders(first), trial.contenders(second)
     holder.take()
-    began, offered = trial.history.now(), True
+    began, offered = trial.now(), True
     wait = waiter.ask(HELD_TTL_S)
     deadline = time.monotonic() + LONG_S
     while offered and time.monotonic() < deadline and not (waiter.holds or wait.done()):
@@ -43,7 +44,7 @@ def long_section(trial: LockTrial, first: str, second: str, *, renew: bool = Fal
             response = answer(holder.send("renew"), RENEW_S)
             offered = response is None or response.offered
     require_waiting(waiter, wait)
-    at = trial.history.first(second, "holds")
+    at = trial.first("holds", second)
     holder.release()
     answer(wait, FREED_S)
     waiter.release()
@@ -59,28 +60,22 @@ def killed(trial: LockTrial) -> tuple[Finding, ...]:
     wait = waiter.ask()
     time.sleep(0.5)
     require_waiting(waiter, wait)
-    began = trial.history.now()
+    began = trial.now()
     trial.note("killed", holder.name)
     holder.program.kill()
     response = answer(wait, FREED_S)
     if response is not None and response.error:
         return (no("waiter_raised", error=brief(response.error)),)
-    at = trial.history.first("B", "holds")
-    return (judge_killed(None if at is None else at - began, trial.lag_s),)
-
-
-def judge_killed(free_s: float | None, lag_s: float) -> Finding:
-    """Whether the lock was free about when the TTL was over."""
-    if free_s is None:
-        return no("never_free", s=FREED_S)
-    if free_s > TTL_S + 2 * SLACK_S + lag_s:
-        return partly("free_late", s=free_s, ttl=TTL_S)
-    return yes("free", s=free_s, ttl=TTL_S)
+    at = trial.first("holds", "B")
+    if at is None:
+        return (no("never_free", s=FREED_S),)
+    is_late = at - began > TTL_S + 2 * SLACK_S + trial.lag_s
+    return (partly("free_late", s=at - began, ttl=TTL_S) if is_late else yes("free", s=at - began, ttl=TTL_S),)
 
 
 def paused(trial: LockTrial) -> tuple[Finding, ...]:
     """The holder is paused past its TTL; when it wakes it writes and, later, releases what is another one's by now."""
-    (holder,), (waiter, third) = trial.contenders("A"), trial.contenders("B", "C")
+    (holder,), (waiter, second, third) = trial.contenders("A"), trial.contenders("B", "C", "D")
     trial.begin()
     holder.take()
     wait = waiter.ask(NEXT_TTL_S)
@@ -88,12 +83,13 @@ def paused(trial: LockTrial) -> tuple[Finding, ...]:
     require_waiting(waiter, wait)
     trial.note("paused", holder.name)
     holder.program.pause()
-    replaced = trial.wait_until(lambda: waiter.holds or wait.done(), FREED_S)
+    if not trial.wait_until(lambda: waiter.holds or wait.done(), FREED_S):
+        second.acquire(NEXT_TTL_S, timeout=0)  # where it is free, and the waiter did not see it
     require_waiting(waiter, wait)
     write = holder.send("write", file=str(trial.file))
     trial.note("resumed", holder.name)
     holder.program.resume()
-    if not replaced:
+    if not (waiter.holds or second.holds):
         return BLOCKS, BLOCKS
     response = answer(write, TOLD_S)
     wrote = bool(response and response.result and response.result["wrote"])
@@ -101,8 +97,8 @@ def paused(trial: LockTrial) -> tuple[Finding, ...]:
     offered, told_s = time_told(holder, trial) if wrote else (True, 0.0)
     late = holder.release()
     third.ask(HELD_TTL_S)
-    robbed = trial.wait_until(lambda: third.holds, 2.0)
-    refused = late is not None and bool(late.error or late.result is False)
+    robbed = trial.wait_until(lambda: third.holds or (second.holds and waiter.holds), 2.0)
+    refused = late is not None and late.refused
     told = yes("told_before") if not wrote else judge_told(partly("told_after", s=told_s), told_s, offered, refused)
     return told, no("robbed") if robbed else yes("not_robbed")
 
@@ -111,21 +107,16 @@ def token_rises(trial: LockTrial) -> tuple[Finding, ...]:
     """Three holds one after the other, in two processes."""
     (first,), (second,) = trial.contenders("A"), trial.contenders("B")
     trial.begin()
-    tokens = []
+    tokens: list[Any] = []
     for contender in (first, second, first):
         contender.take()
         tokens.append(contender.token)
         contender.release()
-    return (judge_tokens(tokens),)
-
-
-def judge_tokens(tokens: list[int | None]) -> Finding:
-    """Whether there are numbers, and each is higher than the one before."""
-    numbers = [token for token in tokens if token is not None]
-    if len(numbers) < len(tokens):
-        return NOT_OFFERED
-    rises = all(earlier < later for earlier, later in pairwise(numbers))
-    return (yes if rises else no)("rises" if rises else "does_not_rise", tokens=", ".join(map(str, numbers)))
+    if None in tokens:
+        return (NOT_OFFERED,)
+    told = ", ".join(map(str, tokens))
+    rises = all(earlier < later for earlier, later in pairwise(tokens))
+    return (yes("rises", tokens=told) if rises else no("does_not_rise", tokens=told),)
 
 
 def key_deleted(trial: LockTrial) -> tuple[Finding, ...]:
@@ -137,7 +128,7 @@ def key_deleted(trial: LockTrial) -> tuple[Finding, ...]:
     trial.note("deleted")
     offered, told_s = time_told(holder, trial)
     response = holder.release() if told_s is None else None
-    refused = response is not None and bool(response.error or response.result is False)
+    refused = response is not None and response.refused
     return (judge_told(yes("told", s=told_s), told_s, offered, refused),)
 
 
@@ -157,7 +148,7 @@ def time_told(holder: TrialContender, trial: LockTrial) -> tuple[bool, float | N
         response = holder.held()
         if response is not None and not response.offered:
             return False, None
-        if response is not None and (response.result is False or response.error):
+        if response is not None and response.refused:
             trial.note("told", holder.name)
             return True, time.monotonic() - began
         time.sleep(0.1)

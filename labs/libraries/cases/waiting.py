@@ -92,13 +92,13 @@ def body(trial: LockTrial) -> tuple[Finding, ...]:
     trial.begin()
     holder.take(HELD_S)
     trial.note("enters_with", waiter.name)
-    arguments = {"name": trial.name, "ttl": HELD_S, "timeout": TIMEOUT_S, "file": str(trial.file)}
-    response = answer(waiter.send("block", **arguments), BLOCK_S)
+    block = waiter.send("block", name=trial.name, ttl=HELD_S, timeout=TIMEOUT_S, file=str(trial.file))
+    response = answer(block, BLOCK_S)
     if response is not None and not response.offered:
         return (NOT_OFFERED,)
     ran = next((line for line in trial.lines() if line["event"] == "enter"), None)
     if ran:
-        trial.history.note(waiter.name, "enter", at=ran["at"])
+        trial.note("enter", waiter.name, at=ran["at"])
         return (no("body_ran"),)
     if response is not None and response.error:
         return (yes("raises", error=response.error.split(":")[0]),)

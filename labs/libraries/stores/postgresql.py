@@ -24,11 +24,16 @@ LOCKS = """SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory'
 
 
 class PostgreSQLServer(ManagedProcess):
-    """A cluster of its own in a directory that its owner can reach."""
+    """A cluster of its own in a directory that its owner can reach; raises StoreMissing."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__("postgresql", directory, port=0)
-        self.programs = find_programs()
+        on_path = shutil.which("initdb")
+        found = [Path(on_path).resolve().parent] if on_path else sorted(DEBIAN.glob("*/bin"))
+        users = {user.pw_name for user in pwd.getpwall()}
+        if not found or (os.geteuid() == 0 and OWNER not in users):
+            raise StoreMissing(f"PostgreSQL or its user {OWNER} is not on this machine (apt install postgresql)")
+        self.programs = found[-1]
         self.data = Path(tempfile.mkdtemp(prefix="stock-flash-sale-postgresql-"))
         reaper.watch("directory", self.data)
         if os.geteuid() == 0:
@@ -36,9 +41,8 @@ class PostgreSQLServer(ManagedProcess):
 
     def as_owner(self, program: str) -> list[str]:
         """The program, run by the owner of the data."""
-        if os.geteuid():
-            return [str(self.programs / program)]
-        return ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups", str(self.programs / program)]
+        owner = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups"] if os.geteuid() == 0 else []
+        return [*owner, str(self.programs / program)]
 
     def launch(self) -> None:
         if not (self.data / "PG_VERSION").exists():
@@ -99,14 +103,3 @@ class PostgreSQLStore(Store):
     def requests(self) -> int:
         self._server.select("SELECT pg_stat_force_next_flush()")
         return int(self._server.select("SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database")[0])
-
-
-def find_programs() -> Path:
-    """Where the server's programs are; raises StoreMissing."""
-    on_path = shutil.which("initdb")
-    found = [Path(on_path).resolve().parent] if on_path else sorted(DEBIAN.glob("*/bin"))
-    if not found:
-        raise StoreMissing("PostgreSQL is not on this machine (apt install postgresql)")
-    if os.geteuid() == 0 and OWNER not in {user.pw_name for user in pwd.getpwall()}:
-        raise StoreMissing(f"PostgreSQL does not run as root, and there is no user {OWNER}")
-    return found[-1]

@@ -14,10 +14,13 @@ TIMEOUT_S = 10.0
 
 
 class RedisStore(Store):
-    """Independent nodes; a Redlock takes five."""
+    """Independent nodes; a Redlock takes five, as pottery's README advises."""
 
-    def __init__(self, directory: Path, nodes: int = 1) -> None:
-        super().__init__([Redis(directory, appendonly=True, name=f"redis-{number}") for number in range(1, nodes + 1)])
+    nodes = 1
+
+    def __init__(self, directory: Path) -> None:
+        names = [f"redis-{number}" for number in range(1, self.nodes + 1)]
+        super().__init__([Redis(directory, appendonly=True, name=name) for name in names])
 
     @property
     def _clients(self) -> list[Any]:
@@ -27,24 +30,22 @@ class RedisStore(Store):
     def version(self) -> str:
         about = self._clients[0].info("server")
         name = about.get("server_name", "redis").capitalize()
-        many = f"{len(self.processes)} x " if len(self.processes) > 1 else ""
+        many = f"{self.nodes} x " if self.nodes > 1 else ""
         return f"{many}{name} {about.get('valkey_version', about['redis_version'])}"
 
     def keys(self, name: str) -> list[str]:
-        return [key for client in self._clients for key in client.scan_iter() if name in key]
+        return [key for client in self._clients for key in client.scan_iter(f"*{name}*")]
 
     def delete(self, name: str) -> None:
         for client in self._clients:
-            for key in list(client.scan_iter()):
-                if name in key:
-                    client.delete(key)
+            for key in list(client.scan_iter(f"*{name}*")):
+                client.delete(key)
 
     def requests(self) -> int:
         return sum(int(client.info("stats")["total_commands_processed"]) for client in self._clients)
 
 
 class RedisNodes(RedisStore):
-    """Five independent nodes, as pottery's README advises."""
+    """Five of them."""
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, 5)
+    nodes = 5

@@ -41,15 +41,13 @@ class Store(Resource):
         return ",".join(proxy.endpoint for proxy in self.proxies)
 
     def start(self) -> None:
-        for process in self.processes:
-            process.start()
+        self.restart()
         self.proxies.start()
 
     def stop(self) -> None:
         for proxy in self.proxies:
             proxy.stop()
-        for process in self.processes:
-            process.kill()
+        self.kill()
 
     def kill(self) -> None:
         for process in self.processes:
@@ -77,8 +75,37 @@ class Store(Resource):
         """How many requests the server has served so far."""
 
 
-def scratch(directory: Path, name: str) -> Path:
-    """A directory for a server's data."""
-    made = directory / name
-    made.mkdir(parents=True, exist_ok=True)
-    return made
+class FileStore(Store):
+    """No server but a directory of this machine. What breaks a server or the way to it cannot be tried."""
+
+    def __init__(self, directory: Path) -> None:
+        self._files = directory / "files"
+        self._files.mkdir(parents=True, exist_ok=True)
+        super().__init__([])
+
+    @property
+    def address(self) -> str:
+        return str(self._files)
+
+    @property
+    def proxied(self) -> str:
+        raise NeedsServer
+
+    def kill(self) -> None:
+        raise NeedsServer
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+    def version(self) -> str:
+        return "none, files of one machine"
+
+    def keys(self, name: str) -> list[str]:
+        return [file.name for file in self._files.iterdir() if name in file.name]
+
+    def delete(self, name: str) -> None:
+        for key in self.keys(name):
+            (self._files / key).unlink()
+
+    def requests(self) -> int:
+        return 0

@@ -9,16 +9,26 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from labs.libraries.stores.store import Store, StoreMissing, scratch
+from labs.libraries.stores.store import Store, StoreMissing
 from loadtest.stack.process import ManagedProcess
 
 JAR = Path("/usr/share/java/zookeeper.jar")
-CLASSPATH = f"/etc/zookeeper/conf:{JAR}"
+JAVA = ["java", "-Xmx256m", "-cp", f"/etc/zookeeper/conf:{JAR}"]
 TIMEOUT_S = 10.0
+# With ticks of a second a session may end after two.
+CONFIGURATION = """
+tickTime=1000
+dataDir={data}
+clientPort={port}
+clientPortAddress=127.0.0.1
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+"""
 
 
 class ZooKeeperServer(ManagedProcess):
-    """One server with ticks of a second, so that a session may end after two."""
+    """One server; raises StoreMissing."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__("zookeeper", directory, port=0)
@@ -26,20 +36,11 @@ class ZooKeeperServer(ManagedProcess):
             raise StoreMissing("ZooKeeper is not on this machine (apt install zookeeper)")
 
     def command(self) -> list[str]:
-        data = scratch(self.directory, self.name)
-        settings = {
-            "tickTime": 1000,
-            "dataDir": data,
-            "clientPort": self.port,
-            "clientPortAddress": "127.0.0.1",
-            "maxClientCnxns": 0,
-            "admin.enableServer": "false",
-            "4lw.commands.whitelist": "*",
-        }
+        data = self.directory / self.name
+        data.mkdir(parents=True, exist_ok=True)
         file = data / "zoo.cfg"
-        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        return ["java", "-Xmx256m", "-cp", CLASSPATH, main, str(file)]
+        file.write_text(CONFIGURATION.format(data=data, port=self.port))
+        return [*JAVA, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
 
     def is_ready(self) -> bool:
         with suppress(OSError):
@@ -68,9 +69,9 @@ class ZooKeeperStore(Store):
         return [path for path in re.findall(r"^\t(/\S+)$", self._server.ask("dump"), re.MULTILINE) if name in path]
 
     def delete(self, name: str) -> None:
-        client = ["java", "-cp", CLASSPATH, "org.apache.zookeeper.ZooKeeperMain", "-server", self.address, "delete"]
         for path in self.keys(name):
-            subprocess.run([*client, path], check=True, timeout=60, capture_output=True)
+            client = [*JAVA, "org.apache.zookeeper.ZooKeeperMain", "-server", self.address, "delete", path]
+            subprocess.run(client, check=True, timeout=60, capture_output=True)
 
     def requests(self) -> int:
         found = re.search(r"^Received: (\d+)$", self._server.ask("srvr"), re.MULTILINE)

@@ -1,4 +1,4 @@
 .PHONY: libraries
 
-libraries: setup-loadtest ##2 Try the locks of many libraries; ARGS="--only redis-py,aetcd"
+libraries: setup-loadtest ##2 Try the locks of many libraries; ARGS="--only redis-py --only kazoo"
 	@$(RUN) -m loadtest libraries $(ARGS)

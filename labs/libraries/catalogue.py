@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labs.libraries.environments import python_of
-from labs.libraries.go import compiled
+from labs.libraries.environments import compiled_go, python_of
 from labs.libraries.program import Program
 from labs.libraries.stores.etcd import EtcdStore
 from labs.libraries.stores.postgresql import PostgreSQLStore
@@ -45,7 +44,7 @@ class Library:
     def program(self) -> list[str]:
         """The command that runs the adapter, without the address; raises CannotInstall."""
         if self.adapter.endswith(".go"):
-            return [compiled(ADAPTERS)]
+            return [compiled_go(ADAPTERS)]
         python = python_of(self.requirements) if self.requirements else sys.executable
         return [python, str(ADAPTERS / self.adapter)]
 

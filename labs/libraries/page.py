@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from labs.libraries.cases import CASES, COLUMNS
 from labs.libraries.cases.case import CellAnswer
-from labs.libraries.catalogue import ADAPTERS, LIBRARIES
+from labs.libraries.catalogue import LIBRARIES
 from labs.libraries.result import VARIES, CaseRun, LibraryRow, LibraryTable
 
 HERE = Path(__file__).parent
@@ -21,7 +23,6 @@ DOCUMENTS = {"en": "table.md", "zh": "table.zh-CN.md"}
 NO, PARTLY, BY_HAND, BLOCKS, YES, NOT_OFFERED, FIGURE = (answer.value for answer in CellAnswer)
 EXPLAINED = (NO, PARTLY, BY_HAND, BLOCKS, VARIES)
 _TIMES = ("killed", "deleted")  # columns whose answer is a time as well
-_MOST_EVENTS = 14
 
 
 class Words:
@@ -63,7 +64,8 @@ def cell_text(words: Words, row: LibraryRow, column: str) -> str:
             text += f", {cell.shown.finding.about['s']:.1f} s"
         for server, qualified in WORDS["qualified"].get(column, {}).items():
             text += qualified[words.language] if server in row.server else ""
-    claimed = PROMISES.get(row.library, {}).get("promises", {}).get(column, ["disclaims"])[0] == "claims"
+    about = PROMISES.get(row.name, PROMISES.get(row.library, {}))
+    claimed = about.get("promises", {}).get(column, ["disclaims"])[0] == "claims"
     return text if claimed or cell.observed in (NOT_OFFERED, BLOCKS) else f"({text})"
 
 
@@ -76,54 +78,59 @@ def answers(table: LibraryTable, words: Words) -> dict[str, str]:
     """The rows that answer each question of one who chooses, by the name of its place in the document."""
     tried = [row for row in table.rows if not row.missing]
 
-    def those(condition: Callable[[dict[str, str]], bool]) -> str:
+    def those(*columns: str, among: Sequence[str] = (YES,)) -> str:
         found = []
-        for name, ways in groupby(tried, key=lambda row: row.library):
-            rows = list(ways)
-            fit = [row for row in rows if condition({column: cell.observed for column, cell in row.cells.items()})]
-            found += [name] if len(fit) == len(rows) else [row.name for row in fit]
+        for name, ways in _by_library(tried):
+            fit = [
+                way.name
+                for way in ways
+                if all(column in way.cells for column in columns)
+                and {way.cells[column].observed for column in columns} <= {*among}
+            ]
+            found += [name] if len(fit) == len(ways) else fit
         return words.listed(found)
 
-    def all_of(*columns: str, among: Sequence[str] = (YES,)) -> Callable[[dict[str, str]], bool]:
-        return lambda observed: all(observed.get(column) in among for column in columns)
-
     servers: dict[str, list[str]] = {}
-    for row in tried:
-        server = re.sub(r"^\d+ x | [\d.]+$", "", row.server).replace("Valkey", "Redis")
-        servers[server] = [*dict.fromkeys([*servers.get(server, []), row.library])]
-    alone = all_of("exclusion", "body", "late_release", "restart_held", among=(YES, NOT_OFFERED, BLOCKS))
+    for name, ways in _by_library(tried):
+        server = re.sub(r"^\d+ x | [\d.]+$", "", ways[0].server).replace("Valkey", "Redis")
+        servers.setdefault(server, []).append(name)
+    listed = [f"{server}{words.say('page', 'colon')}{words.listed(names)}" for server, names in servers.items()]
+    lone = ("exclusion", "body", "late_release", "restart_held")
     return {
-        "alone": those(alone),
-        "renewed": those(all_of("renewal", "killed")),
-        "by_hand": those(lambda observed: observed.get("renewal") == BY_HAND),
-        "token": those(all_of("token")),
-        "told": those(all_of("woken", "deleted")),
-        "blocks": those(lambda observed: observed.get("woken") == BLOCKS),
-        "servers": words.say("page", "semicolon").join(
-            f"{server}{words.say('page', 'colon')}{words.listed(names)}" for server, names in servers.items()
-        ),
+        "alone": those(*lone, among=(YES, NOT_OFFERED, BLOCKS)),
+        "renewed": those("renewal", "killed"),
+        "by_hand": those("renewal", among=(BY_HAND,)),
+        "token": those("token"),
+        "told": those("woken", "deleted"),
+        "blocks": those("woken", among=(BLOCKS,)),
+        "servers": words.say("page", "semicolon").join(listed),
     }
 
 
 def markdown(table: LibraryTable, language: str) -> str:
     """The page as Markdown."""
-    words = Words(language)
-    machine = [str(table.machine[key]) for key in ("processor", "system") if key in table.machine]
-    document = (HERE / "templates" / DOCUMENTS[language]).read_text(encoding="utf-8")
-    return document.format(
-        count=len({row.library for row in table.rows}),
-        machine=", ".join(machine),
-        table="\n".join(_table(table, words)),
-        explained="\n".join(_explained(table, words)),
-        promises="\n".join(_promises(table, words)),
-        **answers(table, words),
+    words, shown = Words(language), {name for row in table.rows for name in (row.name, row.library)}
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-
-
-def command_for(library: str, column: str) -> str:
-    """What tries this cell again."""
-    case = next(case.name for case in CASES if column in case.columns)
-    return f"make libraries ARGS=\"--only '{library}' --cases {case}\""
+    environment.filters["link"] = lambda page: f"[{page[0]}]({page[1]})" if page[1] else page[0]
+    return environment.get_template(DOCUMENTS[language]).render(
+        words=words,
+        page=partial(words.say, "page"),
+        table=table,
+        libraries=[ways for _, ways in _by_library(table.rows)],
+        columns=COLUMNS,
+        promises={name: PROMISES[name] for name in PROMISES if name in shown},
+        answers=answers(table, words),
+        machine=", ".join(str(table.machine[key]) for key in ("processor", "system") if key in table.machine),
+        adapters={row.name: "" for row in table.rows} | {each.name: each.adapter for each in LIBRARIES},
+        cell=lambda ways, column: each_way(ways, [_linked(words, way, column) for way in ways]),
+        each_way=each_way,
+        days=lambda ways: " / ".join(sorted({cell.day for way in ways for cell in way.cells.values()})),
+        is_explained=is_explained,
+        anchor=anchor,
+        case_of=lambda column: next(case.name for case in CASES if column in case.columns),
+    )
 
 
 def anchor(row: LibraryRow, column: str) -> str:
@@ -131,70 +138,17 @@ def anchor(row: LibraryRow, column: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{row.name} {column}".lower()).strip("-")
 
 
-def _table(table: LibraryTable, words: Words) -> Iterator[str]:
-    ends = ("version", "server", "tried")
-    heads = [words.say("page", "library"), *map(words.column, COLUMNS), *(words.say("page", end) for end in ends)]
-    yield "| " + " | ".join(heads) + " |"
-    yield "|---" * len(heads) + "|"
-    for _, ways in groupby(table.rows, key=lambda row: row.library):
-        rows = list(ways)
-        name = words.say("page", "comma").join(_named(row) for row in rows)
-        if missing := next((row.missing for row in rows if row.missing), ""):
-            missing = words.say("page", "missing", reason=missing.replace("|", "/"))
-            yield f"| {name} | {missing} |" + " |" * (len(heads) - 2)
-            continue
-        cells = [_both(rows, [_linked(words, row, column) for row in rows]) for column in COLUMNS]
-        days = sorted({cell.day for row in rows for cell in row.cells.values()})
-        versions = _both(rows, [row.version for row in rows])
-        yield "| " + " | ".join([name, *cells, versions, rows[0].server, " / ".join(days[:1] + days[1:][-1:])]) + " |"
-
-
-def _named(row: LibraryRow) -> str:
-    """Its name, which leads to its adapter."""
-    adapter = next((each.adapter for each in LIBRARIES if each.name == row.name), None)
-    return f"[**{row.name}**]({ADAPTERS.name}/{adapter})" if adapter else f"**{row.name}**"
-
-
-def _both(rows: Sequence[LibraryRow], texts: Sequence[str]) -> str:
-    """One text where all ways have the same, else each with its way."""
+def each_way(ways: Sequence[LibraryRow], texts: Sequence[str]) -> str:
+    """One text where it is the same for all ways to use a library, else each with its way."""
     if len({re.sub(r"\]\(.*?\)", "", text) for text in texts}) == 1:
         return texts[0]
-    return "<br>".join(f"{row.way}: {text}" for row, text in zip(rows, texts, strict=True))
+    return "<br>".join(f"{way.way}: {text}" for way, text in zip(ways, texts, strict=True))
+
+
+def _by_library(rows: Sequence[LibraryRow]) -> list[tuple[str, list[LibraryRow]]]:
+    return [(name, list(ways)) for name, ways in groupby(rows, key=lambda row: row.library)]
 
 
 def _linked(words: Words, row: LibraryRow, column: str) -> str:
     text = cell_text(words, row, column)
     return f"[{text}](#{anchor(row, column)})" if is_explained(row, column) else text
-
-
-def _explained(table: LibraryTable, words: Words) -> Iterator[str]:
-    for row in table.rows:
-        for column in COLUMNS:
-            if is_explained(row, column):
-                yield from _happened(row, column, words)
-
-
-def _happened(row: LibraryRow, column: str, words: Words) -> Iterator[str]:
-    """A sentence; where two held or one waits in vain, what each did and when."""
-    cell = row.cells[column]
-    title = words.say("page", "of", library=row.name, column=words.column(column))
-    yield f'<a id="{anchor(row, column)}"></a>**{title}**{words.say("page", "colon")}{words.seen(row, column)}\n'
-    if cell.observed != NO or cell.shown is None:
-        return
-    events = cell.shown.events
-    yield "```text"
-    for event in events if len(events) <= _MOST_EVENTS else [*events[: _MOST_EVENTS - 4], *events[-4:]]:
-        yield f"{event.at_s:7.2f} s  {event.actor:<8} {words.say('events', event.what, **event.about)}"
-    yield f"\n{command_for(row.library, column)}\n```\n"
-
-
-def _promises(table: LibraryTable, words: Words) -> Iterator[str]:
-    for name, ways in groupby(table.rows, key=lambda row: row.library):
-        about: dict[str, Any] = PROMISES.get(name, {"pages": {}, "promises": {}})
-        note = f". {about['note']}" if "note" in about else ""
-        yield f"**{name}** {next(ways).version}{note}\n"
-        pages = {key: f"[{title}]({url})" if url else title for key, (title, url) in about["pages"].items()}
-        for column, (verb, quote, page) in about["promises"].items():
-            colon = words.say("page", "colon")
-            yield f"- *{words.column(column)}*, {words.say('page', verb)}{colon}\u201c{quote}\u201d ({pages[page]})"
-        yield f"- {words.say('page', 'no_claim', pages=words.listed(list(pages.values())))}\n"

@@ -15,6 +15,7 @@ from labs.libraries.cases.waiting import judge_abandoned, judge_timeout
 from labs.libraries.page import PROMISES, WORDS
 from labs.libraries.result import VARIES, CaseRun, Cell, LibraryRow
 from labs.libraries.trial import first_overlap
+from loadtest import REPOSITORY
 
 YES, PARTLY, NO, NOT_OFFERED = CellAnswer.YES, CellAnswer.PARTLY, CellAnswer.NO, CellAnswer.NOT_OFFERED
 KEPT: dict[str, Any] = {"took_s": 1.0, "offered": True, "takes_free": True, "waits": False, "lag_s": 0.0}
@@ -101,6 +102,14 @@ def test_each_word_stands_in_both_languages() -> None:
     for library in PROMISES.values():
         assert {*library["promises"]} <= {*COLUMNS}
         assert {page for _, _, page in library["promises"].values()} <= {*library["pages"]}
+
+
+def test_our_own_promises_stand_in_our_documents() -> None:
+    """Each quotation is there, word for word but for its line breaks."""
+    texts = {key: (REPOSITORY / name).read_text() for key, (name, _) in PROMISES["ours"]["pages"].items()}
+    pages = {key: " ".join(text.split()) for key, text in texts.items()}
+    missing = [quote for _, quote, page in PROMISES["ours"]["promises"].values() if quote not in pages[page]]
+    assert missing == []
 
 
 def test_a_row_knows_its_library_and_its_way() -> None:

@@ -15,7 +15,7 @@ CONTENDERS, TURNS, INSIDE_S = 20, 3, 0.005
 WAITERS, APART_S = 8, 0.25
 WAITING_TTL_S = 60
 SETTLED_S, COUNTED_S = 6.0, 5.0
-ARRIVED_S = 3.0  # at most, until the server has a key of the waiter; it is asked until one has none
+ARRIVED_S = 1.5  # at most, until the server has a key of the waiter; it is asked until one has none
 
 
 def exclusion(trial: LockTrial) -> tuple[Finding, ...]:

@@ -24,7 +24,7 @@ def timeout(trial: LockTrial) -> tuple[Finding, ...]:
         first.release()
     holder.take(HELD_S)
     began = time.monotonic()
-    response = waiter.acquire(timeout=TIMEOUT_S)
+    response = waiter.acquire(timeout=TIMEOUT_S, within=BLOCK_S)
     took_s = time.monotonic() - began
     if response is not None and not response.offered:
         return (NOT_OFFERED,)

@@ -14,6 +14,7 @@ from app.contract.verdict import Kind, sentence_of
 from loadtest.results.audit import Audit, audit
 from loadtest.results.fence import PastFence
 from loadtest.results.history import OutOfOrder, Premature
+from loadtest.results.losses import Write
 from loadtest.results.overlaps import Overlap
 from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import pluralize
@@ -50,6 +51,7 @@ def audit_lines(audited: Audit) -> Iterator[str]:
     yield f"longest stall {audited.longest_stall_ms / 1000:.2f} s"
     pairs = map(_overlap, audited.overlaps.pairs)
     yield from _listed("pair", " of critical sections open at once", pairs, count=audited.overlaps.count)
+    yield from _listed("write", " that lost sales", map(_losing, audited.losses.losing))
     yield from _listed("critical section", " whose process died inside", map(_section, audited.unfinished))
     late = (f"{_order(row)} after {_order(highest)}" for row, highest in audited.token_regressions)
     yield from _listed("order", " out of token order", late)
@@ -76,9 +78,14 @@ def _listed(noun: str, what: str, rows: Iterable[str], count: int | None = None)
 
 
 def _overlap(overlap: Overlap) -> str:
-    harm = "they raced" if overlap.raced else "harmless"
     times = f"{overlap.from_ms:.1f} to {overlap.to_ms:.1f} ms"
-    return f"{_section(overlap.first)} and {_section(overlap.second)}, {times}: {harm}"
+    return f"{_section(overlap.first)} and {_section(overlap.second)}, {times}"
+
+
+def _losing(write: Write) -> str:
+    buyers = ", ".join(entry.buyer for entry in write.overwrote)
+    lost = pluralize(write.lost, "lost update")
+    return f"{_order(write.entry)} wrote {write.after} over {write.before}: {lost}, sold to {buyers}"
 
 
 def _out_of_order(pair: OutOfOrder) -> str:

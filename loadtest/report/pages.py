@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from loadtest.language import ENGLISH, text_in, verdict_in
-from loadtest.report.charts.race import magnified, race
+from loadtest.report.charts.lost_update import first_lost_update, magnified
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.timeline import timeline
 from loadtest.report.charts.vega import chart_svg
@@ -27,7 +27,7 @@ class DrawnRecord:
     Attributes:
         sold: items sold over time.
         timeline: of the critical sections.
-        racing: the sections of the first race; `race` is their chart.
+        lost_update: the purchases in the first lost update; `magnified` is their chart.
     """
 
     def __init__(self, record: Record, *, until_s: float, most: int, language: str) -> None:
@@ -35,8 +35,8 @@ class DrawnRecord:
         self.audit = audit(record)
         self.sold = chart_svg(sold_over_time(record, until_s=until_s, most=most, language=language))
         self.timeline = chart_svg(timeline(record, self.audit, until_s=end_s(record), language=language))
-        self.racing = race(self.audit)
-        self.race = chart_svg(magnified(self.racing, language))
+        self.lost_update = first_lost_update(self.audit.losses)
+        self.magnified = chart_svg(magnified(self.lost_update, language))
 
 
 def comparison_page(comparison: Comparison, records: Sequence[Record], language: str = ENGLISH) -> str:

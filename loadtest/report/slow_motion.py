@@ -18,7 +18,7 @@ from typing import Any
 from loadtest.results.record import CriticalSection, Record
 
 STATIC = Path(__file__).parents[2] / "app/board/static/slow"
-SCRIPTS = ("language.js", "texts.js", "moves.js", "code.js", "stage.js", "player.js")
+SCRIPTS = ("language.js", "texts.js", "losses.js", "moves.js", "code.js", "stage.js", "player.js")
 UNPACK = Path(__file__).with_name("templates") / "slow_motion.js"
 SEEN = ("buyer", "instance", "token", "outcome", "cause")
 TIMES = ("entered_ms", "read_ms", "commit_ms", "left_ms")

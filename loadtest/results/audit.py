@@ -17,7 +17,8 @@ from loadtest.results.answer import Answer, last_answers
 from loadtest.results.entry import Entry, by_ledger
 from loadtest.results.fence import PastFence, past_fence, rank
 from loadtest.results.history import History, OutOfOrder, Premature
-from loadtest.results.overlaps import Overlap, Overlaps
+from loadtest.results.losses import Losses
+from loadtest.results.overlaps import Overlaps
 from loadtest.results.record import CriticalSection, Record
 
 UNANSWERED = "{n} buyer without an answer|{n} buyers without an answer"
@@ -32,6 +33,7 @@ class Audit:
         stock_left: the counter at the end.
         stock: items at the beginning.
         overlaps: critical sections that were open at once.
+        losses: what each write made of the counter.
         unfinished: sections whose process died inside.
         token_regressions: orders with a lower token than one before it in the ledger, and that order.
         out_of_order, premature, past_fence: what contradicts real time, and writes that a fence must refuse.
@@ -47,6 +49,7 @@ class Audit:
     sold: int
     stock_left: int
     overlaps: Overlaps
+    losses: Losses
     unfinished: list[CriticalSection]
     token_regressions: list[tuple[Entry, Entry]]
     out_of_order: list[OutOfOrder]
@@ -64,17 +67,12 @@ class Audit:
         """Sales missing from the counter."""
         return max(0, self.sold + self.stock_left - self.stock)
 
-    @property
-    def raced(self) -> list[Overlap]:
-        """The overlaps that did harm, unless a fence or a script prevented it."""
-        return [pair for pair in self.overlaps.pairs if pair.raced]
-
     def findings(self) -> list[Message]:
         """Flaws that an exact sale under a lock must not have."""
         total = self.sold + self.stock_left
         sums = [] if total == self.stock else [Message.of("sold + stock is {total} of {n}", total=total, n=self.stock)]
         flaws: dict[str, Sequence[object]] = {
-            "{n} pair that raced|{n} pairs that raced": self.raced,
+            "{n} write that lost sales|{n} writes that lost sales": self.losses.losing,
             "{n} order out of token order|{n} orders out of token order": self.token_regressions,
             "{n} order out of real-time order|{n} orders out of real-time order": self.out_of_order,
             FINDINGS["premature"]: self.premature,
@@ -100,6 +98,7 @@ def audit(record: Record) -> Audit:
         sold=len(record.ledger),
         stock_left=record.verdict["stock_left"],
         overlaps=Overlaps.of(record.sections),
+        losses=Losses.of(record.ledger, record.sections, record.stock),
         unfinished=[section for section in record.sections if section.left_ms is None],
         token_regressions=[
             pair for entries in by_ledger(record.ledger).values() for pair in _token_regressions(entries)

@@ -1,8 +1,8 @@
 """Critical sections that were open at the same time.
 
-That breaks mutual exclusion. Under a fenced guard it may happen (a frozen holder still believes in its lock) and is
-harmless, because only one of them writes. It does harm if both wrote, and each had read before the other wrote: they
-raced. tests/data/overlaps.json holds this rule to that of the board's page.
+That breaks mutual exclusion. Under a fenced guard it may happen, because a frozen holder still believes in its lock.
+Whether it did harm is told by what the sections read and wrote: see `loadtest.results.losses`. tests/data/overlaps.json
+holds this rule to that of the board's page.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from loadtest.results.record import CriticalSection
 
-# Of harmless pairs: without a lock, thousands of retries make millions.
-MOST_KEPT = 10_000
+MOST_KEPT = 10_000  # pairs: without a lock, thousands of retries make millions
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Overlap:
     second: CriticalSection
     from_ms: float
     to_ms: float
-    raced: bool
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Overlaps:
     Attributes:
         count: of all pairs.
         spans: the times with at least one pair, in order and without touching.
-        pairs: those that raced, and the first `MOST_KEPT` of the others, in the order in which they began.
+        pairs: the first `MOST_KEPT`, in the order in which they began.
     """
 
     count: int = 0
@@ -46,18 +44,16 @@ class Overlaps:
 
     @classmethod
     def of(cls, sections: Iterable[CriticalSection]) -> Overlaps:
-        count, kept = 0, 0
+        count = 0
         spans: list[tuple[float, float]] = []
         pairs: list[Overlap] = []
         for second, met in _meetings(sections):
             count += len(met)
             spans.append((second.entered, min(second.left, max(first.left for first in met))))
-            for first in met:
-                raced = first.section.wrote and second.section.wrote and _raced(first.section, second.section)
-                if raced or kept < MOST_KEPT:
-                    kept += not raced
-                    to_ms = min(first.left, second.left)
-                    pairs.append(Overlap(first.section, second.section, second.entered, to_ms, raced))
+            pairs += [
+                Overlap(first.section, second.section, second.entered, min(first.left, second.left))
+                for first in met[: MOST_KEPT - len(pairs)]
+            ]
         return cls(count, joined(spans), pairs)
 
 
@@ -102,16 +98,3 @@ def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 def hold_of(section: CriticalSection) -> tuple[object, ...]:
     """The key of the hold of a section; without a token, it is alone."""
     return section.instance, section.pid, section.order if section.token is None else json.dumps(section.token)
-
-
-def _raced(first: CriticalSection, second: CriticalSection) -> bool:
-    """Whether each had its read answered before the other's write was sent; a script reads when it writes."""
-    pairs = ((first, second), (second, first))
-    return all(
-        _time(reader.answered_ms, reader.read_ms, reader.commit_ms) < _time(writer.commit_ms, writer.left_ms)
-        for reader, writer in pairs
-    )
-
-
-def _time(*candidates: float | None) -> float:
-    return next((each for each in candidates if each is not None), 0.0)

@@ -47,7 +47,7 @@ def test_every_text_is_used() -> None:
     folder = Path(loadtest.__file__).parent
     source = "\n".join(path.read_text("utf-8") for path in folder.rglob("*") if path.suffix in (".py", ".html", ".css"))
     quoted = set(re.findall(r"""["']([a-z_]+(?:\.[\w ]+)?)["']""", source))
-    begun = tuple(set(re.findall(r"""["']((?:head|promise|race|tab)\.)(?:["']|\{)""", source)))
+    begun = tuple(set(re.findall(r"""["']((?:head|lost|promise|tab)\.)(?:["']|\{)""", source)))
     unused = [key for key in TEXTS[ENGLISH] if key not in quoted and not key.startswith((*begun, "verdict."))]
     assert unused == []
 
@@ -104,5 +104,5 @@ def assert_chinese(html: str) -> None:
     assert english == []
     svg = re.findall(r"<text[^>]*>([^<]+)</text>", body)
     assert not [text for text in svg if re.search(r"\b(seconds|milliseconds|sold|read|once|after)\b", text)]
-    for key in ("guards.note", "sold.title", "inside.title", "race.first"):
+    for key in ("guards.note", "sold.title", "inside.title", "lost.first"):
         assert TEXTS[ENGLISH][key] not in html

@@ -244,7 +244,7 @@ def test_a_frozen_holder_oversells_without_check_and_fence(testbed: Testbed, gua
     assert section.outcome == outcome
     found = audit(record)
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.overlaps.pairs)
-    assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.raced) is (outcome == "sold")
+    assert any(each.entry.buyer == VICTIM for each in found.losses.losing) is (outcome == "sold")
     assert (found.sold > STOCK) is (outcome == "sold")
     assert [str(event.message) for event in record.events][1] == "shop-a is frozen"
 

@@ -79,12 +79,18 @@ def _deaths(drawn: Sequence[Bar], tops: dict[str, float], lane: float) -> Spec:
 
 
 def _shades(audit: Audit, height: float) -> list[Spec]:
-    """Where sections were open at once, and in another colour where they raced."""
-    raced = joined((pair.from_ms, pair.to_ms) for pair in audit.raced)
+    """Where sections were open at once, and in another colour from each read to the write by which it lost sales."""
+    losing = joined(
+        sorted(
+            (write.section.answered_ms or write.section.entered_ms, write.at_ms)
+            for write in audit.losses.losing
+            if write.section and write.at_ms is not None
+        )
+    )
     return [
         _shade(audit.overlaps.spans, DIM, 0.25, height),
-        _shade(raced, PANEL, 1.0, height),
-        _shade(raced, BAD, 0.36, height),
+        _shade(losing, PANEL, 1.0, height),
+        _shade(losing, BAD, 0.36, height),
     ]
 
 

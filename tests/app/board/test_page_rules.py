@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from loadtest.results.losses import Losses
+from loadtest.results.record import Record
 from tests.support.shops import snapshot_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -128,6 +130,31 @@ def test_the_page_sees_the_same_overlaps(run: Run) -> None:
     for each, told in zip(examples, run(examples, script), strict=True):
         met = Counter(order for pair in each["pairs"] for order in pair)
         assert told == [sorted(map(list, met.items())), each["most"], each["spans"]], each["what"]
+
+
+def test_slow_motion_counts_the_same_losses(run: Run) -> None:
+    """Of each example, what each write lost; of a rush, also the counter after each write, and when that was."""
+    script = """
+        import { lossesOf } from "./slow/losses.js";
+        import { movesOf } from "./slow/moves.js";
+        const section = { instance: "a", pid: 1, token: null, outcome: "sold" };
+        const lost = ({ ledger, items, sections }) => {
+          const orders = ledger.map((order, index) => ({ order, item: items?.[index] }));
+          const whole = sections.map((each) => ({ ...section, ...each }));
+          return [...lossesOf({ sections: whole, ledger: orders, stock: 300 }).values()].map((each) => each.lost);
+        };
+        const wrote = (record) => movesOf(record).moves.filter(({ sold }) => sold);
+        const told = ([examples, record]) => [
+          examples.map(lost), wrote(record).map(({ lost, counter, at }) => [lost, counter, at]),
+        ];
+    """
+    examples, record = data("losses.json"), Record.read(DATA / "rush-none.json")
+    lost, wrote = run([examples, data("rush-none.json")], script)
+    assert lost == [each["losses"] for each in examples]
+    found = Losses.of(record.ledger, record.sections, record.stock)
+    assert [each[:2] for each in wrote] == [[write.lost, write.after] for write in found.writes]
+    assert [each[2] for each in wrote] == pytest.approx([write.at_ms for write in found.writes], abs=0.001)
+    assert sum(each[0] for each in wrote) == record.verdict["lost_updates"] > 0
 
 
 def test_fifty_lanes_keep_apart(run: Run) -> None:

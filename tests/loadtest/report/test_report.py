@@ -77,7 +77,7 @@ def test_it_shows_the_comparison(page: Page, comparison: Path) -> None:
     told = Comparison.read(comparison / "comparison.json")
     assert page.text("h1") == told.sentence
     assert (
-        "clicked once each, all at once, on 8 items, under each of 2 guards, with 5 ms of think time inside. "
+        "clicked once each, all at once, on 8 items, under each of 2 guards, with 400 ms of think time inside. "
         in page.text("p")
     )
     for run in told.runs:
@@ -111,17 +111,21 @@ def test_it_draws_what_was_recorded(page: Page) -> None:
         assert f"{len(record.sections)} critical sections, {pairs}" in page.text("figcaption")
 
 
-def test_the_first_race_is_magnified(tmp_path: Path) -> None:
-    """Its buyers are named, with when they read and wrote, and what: one of two sales of the same item is lost."""
+def test_the_first_lost_update_is_magnified(tmp_path: Path) -> None:
+    """Its buyers are named, with what they read and wrote, and when; the page counts as many as the verdict."""
     record = Record.read(DATA / "rush-none.json")
-    record.sections = [replace(each, stock=252) for each in record.sections]
-    page = page_of_record(tmp_path, record)
-    first = min((pair.first for pair in audit(record).raced), key=lambda section: section.entered_ms)
-    assert first.read_ms is not None
-    row = page.row(first.buyer)
-    assert row[1:2] + row[3:5] == [first.instance, f"{first.entered_ms:.1f}", f"{first.read_ms:.1f}"]
-    assert row[-2:] == ["253", "252"]
-    assert any(first.buyer in texts and texts.count("read 253, wrote 252") > 1 for texts in page.charts)
+    page, first = page_of_record(tmp_path, record), audit(record).losses.losing[0]
+    assert first.after is not None
+    assert first.section is not None
+    assert page.row(first.entry.buyer)[5] == f"{first.at_ms:.1f}"
+    assert page.row(first.entry.buyer)[-2:] == [str(first.after + 1), str(first.after)]
+    drawn = [texts for texts in page.charts if first.entry.buyer in texts]
+    for buyer in [each.buyer for each in first.overwrote]:
+        assert any(buyer in texts for texts in drawn)
+    told = f"At {first.at_ms:.1f} ms, {first.entry.buyer} wrote {first.after}, because it had read {first.after + 1}."
+    assert f"{told} Meanwhile the counter had come down to {first.before}: " in page.text("p")
+    assert f" open at the same time, {record.verdict['lost_updates']} lost updates" in page.text("summary")
+    assert "harmless" not in page.text()
 
 
 def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def sale(stock: int, buyers: int) -> Record:
         },
         answers=[answer(n, Outcome.SOLD if n < sold else Outcome.SOLD_OUT) for n in range(buyers)],
         ledger=[entry(n) for n in range(sold)],
-        sections=[section(n, 10.0 * n, 10.0 * n + 9) for n in range(sold)],
+        sections=[section(n, 10.0 * n, 10.0 * n + 9, stock_read=stock - n, stock=stock - n - 1) for n in range(sold)],
     )
 
 
@@ -133,9 +133,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[Record, int], object], list[str]]] = {
         lambda record, n: record.answers.append(replace(record.answers[n], buyer="another")),
         ["1 acknowledged but missing"],
     ),
-    "the section lasts into the next, which read before it wrote": (
-        lambda record, n: changed(record.sections, n, left_ms=10.0 * n + 15, commit_ms=10.0 * n + 12),
-        ["1 pair that raced"],
+    "the section read what the one before had read": (
+        lambda record, n: changed(record.sections, n + 1, stock_read=20 - n, stock=19 - n), ["1 write that lost sales"],
+    ),
+    "the section lasts into the next, and both wrote in turn": (
+        lambda record, n: changed(record.sections, n, left_ms=10.0 * n + 15), [],
     ),
 }  # fmt: skip
 
@@ -157,13 +159,12 @@ PLAIN = {"instance": "a", "pid": 1, "token": None, "read_ms": None, "commit_ms":
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
 def test_overlaps_are_those_of_the_page(example: dict[str, Any]) -> None:
-    """Each shared example has its pairs, those that raced, and the times in which there were any."""
+    """Each shared example has its pairs, and the times in which there were any."""
     sections = [section(n, 0, 0, **{**PLAIN, **each}) for n, each in enumerate(example["sections"])]
     found = Overlaps.of(sections)
     pairs = [sorted((each.first.order, each.second.order)) for each in found.pairs]
-    raced = [sorted((each.first.order, each.second.order)) for each in found.pairs if each.raced]
     spans = [list(span) for span in found.spans]
-    assert (sorted(pairs), sorted(raced), spans) == (example["pairs"], example["raced"], example["spans"])
+    assert (sorted(pairs), spans) == (example["pairs"], example["spans"])
     died = [each for each in sections if each.left_ms is None]
     assert audit(replace(sale(2, 2), sections=sections)).unfinished == died
 
@@ -236,11 +237,10 @@ def test_the_longest_stall() -> None:
     assert longest_stall([]) == 0.0
 
 
-def test_pairs_without_harm_are_counted_and_not_all_kept() -> None:
+def test_pairs_are_counted_and_not_all_kept() -> None:
     """Retries without a lock make millions of pairs: the count and the times are of all, the list is of the first."""
     many = [section(n, float(n), 1000.0 + n, outcome=None, token=None) for n in range(160)]
     found = Overlaps.of([*many, section(500, 2000.0, 2010.0), section(501, 2001.0, 2011.0)])
     assert found.count == 160 * 159 // 2 + 1
-    assert len(found.pairs) == MOST_KEPT + 1
-    assert found.pairs[-1].raced
+    assert len(found.pairs) == MOST_KEPT
     assert found.spans == [(1.0, 1158.0), (2001.0, 2010.0)]

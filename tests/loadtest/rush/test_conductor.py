@@ -55,8 +55,8 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) ->
         assert {row.order for row in record.ledger} <= {section.order for section in record.sections}
         assert {section.guard for section in record.sections} == {guard}
         result = audit(record)
-        assert (result.lost_updates, len(result.missing)) == (run.lost_updates, 0)
-        assert bool(result.raced) == (guard == "none")
+        assert (result.losses.total, len(result.losses.pairs)) == (run.lost_updates, run.lost_updates)
+        assert (result.missing, bool(result.losses.losing)) == ([], guard == "none")
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
 // A record as the moves of its purchases, one after the other: what each passed, when, on which line, and what it did to
 // the counter. No page is needed for it.
 
+import { lossesOf } from "./losses.js";
+
+const JUST_MS = 1e-4;
 const REFUSED = ["lock_lost"];
 const OLD = ["locked", "read", "think", "write", "left"]; // of a record without lines: one line for each
 
@@ -11,9 +14,11 @@ export function movesOf({ sections, ledger, answers = [], stock, guard, source }
   const own = source && sections.some((section) => section.line != null);
   const known = own ? sections : sections.map(withOldPoints);
   const moves = known.flatMap((section) => pointsOf(section));
-  placeWrites(moves, ledger ?? []);
+  const orders = ledger?.length ? ledger : ordersOf(moves);
+  const writes = lossesOf({ sections: known, ledger: orders, stock });
+  for (const move of moves) take(move, writes.get(move.section.order));
+  placeWrites(moves);
   moves.sort((a, b) => a.at - b.at || a.rank - b.rank);
-  count(moves, stock);
   const arrivals = arrivalsOf(known, answers);
   const end = [...moves.map(({ at }) => at), ...arrivals.map(({ to }) => to)].reduce((last, at) => Math.max(last, at), 0);
   const instances = [...new Set(known.map(({ instance }) => instance))].sort();
@@ -27,7 +32,7 @@ export function stateAfter({ moves, stock }, number) {
     const { section, point } = move;
     if (point === "left") state.inside.delete(section);
     else state.inside.set(section, move);
-    if (move.sold) [state.counter, state.ledger, state.lost] = [move.counter, state.ledger + 1, state.lost + move.lost];
+    if (move.sold) [state.counter, state.ledger, state.lost] = [move.counter, move.number, move.soFar];
     if (section.token != null && !isHigher(state.token, section.token)) state.token = section.token;
   }
   return state;
@@ -57,42 +62,33 @@ function withOldPoints(section) {
   return { ...section, stock_read, line: 0, points: points.map(([name, at_ms]) => ({ name, at_ms, line: line(name) })) };
 }
 
-// Redis executed each write between its sending and its answer, in the order of the ledger, and before the first read
-// that saw it.
-function placeWrites(moves, ledger) {
-  const place = new Map(ledger.map(({ order }, index) => [order, index]));
-  const sold = moves.filter(({ point, section }) => point === "wrote" && isSold(section));
-  const reads = moves.filter(({ point, value }) => point === "read" && value != null);
-  const written = sold.filter(({ section }) => place.has(section.order)).sort((a, b) => place.get(a.section.order) - place.get(b.section.order));
-  let next = Infinity;
-  for (const move of written.reverse()) {
-    const { commit_ms, stock, stock_read } = move.section;
-    const seen = reads.filter(({ at, value }) => stock_read != null && value === stock && at >= commit_ms && at < move.at);
-    const before = seen.reduce((first, { at }) => Math.min(first, at), Math.min(move.at, next));
-    move.at = next = Math.max(commit_ms ?? before, before - 1e-4);
-  }
+// Of a run without its ledger: the orders as their answers came.
+function ordersOf(moves) {
+  const sold = moves.filter(({ point, section }) => point === "wrote" && section.outcome === "sold" && section.cause == null);
+  return sold.sort((a, b) => a.at - b.at).map(({ section }) => section);
 }
 
-const isSold = ({ outcome, cause }) => outcome === "sold" && !cause;
+// What a move did to the counter, if it is the write of an order in the ledger; or whether its write was refused.
+function take(move, write) {
+  const { section, point } = move;
+  move.sold = point === "wrote" && write?.section === section;
+  if (move.sold) Object.assign(move, write, { value: write.counter });
+  const decides = section.points.some(({ name }) => name === "wrote") ? "wrote" : "left";
+  move.refused = point === decides && REFUSED.includes(section.outcome);
+}
 
-// The counter after each write: what was read less one, or by a script one less; and by how much that was wrong. Null
-// from the first write on of which an old record doesn't tell what had been read.
-function count(moves, stock) {
-  let [counter, soFar] = [stock, 0];
-  for (const move of moves) {
-    const { section, point } = move;
-    move.sold = point === "wrote" && isSold(section);
-    if (move.sold) {
-      const { stock_read, points } = section;
-      const isScript = points.every(({ name }) => name !== "read");
-      move.was = counter;
-      counter = stock_read != null ? stock_read - 1 : isScript && counter != null ? counter - 1 : null;
-      move.counter = move.value = counter;
-      move.lost = counter == null || move.was == null ? 0 : Math.max(0, counter - move.was + 1);
-      move.soFar = soFar += move.lost;
-    }
-    const decides = section.points.some(({ name }) => name === "wrote") ? "wrote" : "left";
-    move.refused = point === decides && REFUSED.includes(section.outcome);
+// Redis executed each write between its sending and its answer, in the order of the ledger, and before the first read
+// that can have seen no other one.
+function placeWrites(moves) {
+  const reads = moves.filter(({ point, value }) => point === "read" && value != null);
+  const written = moves.filter(({ sold }) => sold).sort((a, b) => b.number - a.number);
+  const first = new Map(written.map((move) => [move.counter, move]));
+  let next = Infinity;
+  for (const move of written) {
+    const sent = move.section.commit_ms ?? move.at;
+    const seen = reads.filter(({ at, value }) => first.get(value) === move && at >= sent && at < move.at);
+    const before = seen.reduce((earliest, { at }) => Math.min(earliest, at), move.at) - JUST_MS;
+    move.at = next = Math.min(next - JUST_MS, Math.max(sent, before));
   }
 }
 

@@ -94,7 +94,7 @@ export class Player {
       line: move.line,
       label: film.shortName(section.buyer),
       colour: film.instances.indexOf(section.instance),
-      text: move.lost ? t("lostShort", move) : move.refused ? t("refusedShort") : this.#words(move),
+      text: move.lost > 0 ? t("lostShort", move) : move.refused ? t("refusedShort") : this.#words(move),
       tone: toneOf(move),
       current: move === now,
     }));
@@ -104,7 +104,7 @@ export class Player {
       if (gate) markers.push({ line: gate.line, label: `+${count}`, colour, text: t("waiting", { count }), tone: "dim" });
     }
     const queue = film.instances.reduce((sum, name) => sum + waiting(name), 0);
-    const changed = !now?.sold ? "" : now.lost ? "bad" : "good";
+    const changed = !now?.sold ? "" : now.lost > 0 ? "bad" : "good";
     this.stage.show({
       instances: film.instances,
       source: film.source,
@@ -153,7 +153,8 @@ export class Player {
     if (point === "read") return value == null ? t("decided") : t("read", { value });
     if (point === "write") return value == null ? t("script") : t("write", { value });
     if (point !== "wrote") return t(point);
-    if (lost) return t("lostUpdate", { value, was, count: lost, soFar });
+    if (lost > 0) return t("lostUpdate", { value, was, count: lost, soFar });
+    if (lost < 0) return t("broughtBack", { value, was, count: -lost, soFar });
     if (outcome === "sold" && section.stock_read != null) return t("wrote", { value });
     if (outcome === "sold") return t("sold", { value });
     if (outcome === "sold_out") return t("sold_out");
@@ -234,7 +235,7 @@ export class Player {
 
   #drawMarks() {
     const { moves, end } = this.film;
-    const found = moves.filter(({ lost, refused }) => lost || refused);
+    const found = moves.filter(({ lost, refused }) => lost > 0 || refused);
     const every = Math.ceil(found.length / MOST_MARKS);
     const shown = found.filter(({ refused }, index) => refused || index % every === 0);
     this.#parts.marks.replaceChildren(
@@ -267,7 +268,7 @@ export function openPlayer(record) {
 const CAUSES = ["fenced_off", "hold_lost", "session_lost", "sale_reset"];
 
 function toneOf({ lost, refused, sold }) {
-  if (lost) return "bad";
+  if (lost > 0) return "bad";
   if (refused) return "warn";
   return sold ? "good" : "";
 }

@@ -36,6 +36,7 @@ const TEXTS = {
   script: ["sends its script", "发送脚本"],
   wrote: ["wrote {value}: sold", "已写入 {value}：售出"],
   lostUpdate: ["wrote {value} over {was}, lost updates: {count}, so far: {soFar}", "写入 {value}，覆盖了 {was}，丢失更新：{count}，累计：{soFar}"],
+  broughtBack: ["wrote {value} over {was}, sales brought back: {count}, lost so far: {soFar}", "写入 {value}，覆盖了 {was}，重新计入的销售：{count}，累计丢失：{soFar}"],
   lostShort: ["wrote {value}: lost update", "写入 {value}：丢失更新"],
   refusedShort: ["refused", "被拒绝"],
   sold: ["sold, {value} left", "售出，剩余 {value}"],

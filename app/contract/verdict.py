@@ -16,6 +16,9 @@ FINDINGS = {
     "oversold": "OVERSOLD by {n}",
     "undersold": "UNDERSOLD by {n}",
     "gave_up": "gave up: {n}",
+    "refused": "{n} refused",
+    "unanswered": "{n} without an answer",
+    "errors": "{n} answered with an error",
     "lost_updates": "{n} lost update|{n} lost updates",
     "duplicates": "{n} duplicate|{n} duplicates",
     "missing": "{n} acknowledged but missing",
@@ -58,6 +61,10 @@ class Verdict:
         in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
         strangers: orders of buyers outside the rush; not the guard's fault.
         gave_up: buyers who timed out while they waited for the lock.
+        refused: buyers who were told that the sale was unavailable or the lock lost: a 503.
+        unanswered: buyers without an answer. Neither they nor the two before are a broken promise.
+        errors: answers that are no receipt and no refusal, such as a 500: a broken promise of any guard.
+        unproven: items beyond the buyers who were sold one or told "sold out".
         went: instances that ended or were replaced during the rush; items unsold because of it are not the guard's
             fault.
     """
@@ -75,6 +82,10 @@ class Verdict:
     in_doubt: int = 0
     strangers: int = 0
     gave_up: int = 0
+    refused: int = 0
+    unanswered: int = 0
+    errors: int = 0
+    unproven: int = 0
     went: int = 0
 
     @property
@@ -98,13 +109,18 @@ class Verdict:
         return 0 < self.undersold <= self.gave_up and self._only_undersold
 
     @property
+    def too_few_answered(self) -> bool:
+        """Whether so many buyers were refused or not answered that the rest says nothing about the guard."""
+        return self.unproven > 0 and any(getattr(self, name) for name in _UNSERVED) and self._only_undersold
+
+    @property
     def instance_went(self) -> bool:
         """Whether items stayed unsold while an instance ended; nothing else is wrong."""
         return self.went > 0 and self.undersold > 0 and self._only_undersold
 
     @property
     def _only_undersold(self) -> bool:
-        return self._flaws.keys() <= {"undersold", "gave_up"} and not self.strangers
+        return self._flaws.keys() <= {"undersold", *_UNSERVED} and not self.strangers
 
     @property
     def findings(self) -> dict[str, int]:
@@ -123,12 +139,13 @@ class Verdict:
     def _flaws(self) -> dict[str, int]:
         flaws = {name: getattr(self, name) for name in FINDINGS if name in _FLAWS}
         if not self.undersold:
-            flaws["gave_up"] = 0
+            flaws |= dict.fromkeys(_UNSERVED, 0)
         if self.oversold:  # lost updates and late writes are its cause, not further findings
             flaws |= dict.fromkeys(_HOW, 0)
         return {name: count for name, count in flaws.items() if count}
 
 
+_UNSERVED = ("gave_up", "refused", "unanswered")
 _HOW = ("lost_updates", "past_fence")
 _NO_FLAWS = ("in_doubt", "went")
 _FLAWS = FINDINGS.keys() & {each.name for each in fields(Verdict)} - {*_NO_FLAWS}
@@ -141,7 +158,7 @@ def sentence_of(findings: Mapping[str, int], texts: Mapping[str, str] = FINDINGS
     )
 
 
-def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int = 0, **more: int) -> Verdict:
+def judge(*, stock: int, stock_left: int, sold: int, wanted: int, served: int | None = None, **more: int) -> Verdict:
     """Judge a sale by its counts.
 
     Args:
@@ -149,7 +166,7 @@ def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int =
         stock_left: the counter.
         sold: orders in the ledger.
         wanted: buyers who bought or would have bought; items beyond that number are not undersold.
-        gave_up: see `Verdict`.
+        served: buyers who were sold an item or told "sold out"; None if that is not known.
         more: the other members of `Verdict`, which need answers or the section log.
     """
     vanished = stock - sold - stock_left
@@ -158,6 +175,6 @@ def judge(*, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int =
         oversold=max(0, sold - stock),
         undersold=max(min(stock, wanted) - sold, vanished, 0),
         lost_updates=max(0, -vanished),
-        gave_up=gave_up,
+        unproven=max(0, min(stock, wanted) - served) if served is not None and vanished <= 0 else 0,
         **more,
     )

@@ -31,15 +31,17 @@ class SaleSnapshot:
             raise SaleDamaged(keys.stock) from error
         return cls(initial, stock, lucky, orders)
 
-    def judge(self, *, gave_up: int = 0, failed: int = 0) -> Verdict:
+    def judge(self, *, gave_up: int = 0, refused: int = 0, unanswered: int = 0) -> Verdict:
         """The verdict from ledger and counter alone.
 
         Args:
             gave_up: buyers who timed out while they waited for the lock.
-            failed: other buyers who got neither an item nor "sold out".
+            refused: other buyers who were told that the sale was unavailable or the lock lost.
+            unanswered: buyers without an answer.
         """
-        wanted = self.orders + gave_up + failed
-        return judge(stock=self.initial, stock_left=self.stock, sold=self.orders, wanted=wanted, gave_up=gave_up)
+        wanted = self.orders + gave_up + refused + unanswered
+        failed = {"gave_up": gave_up, "refused": refused, "unanswered": unanswered}
+        return judge(stock=self.initial, stock_left=self.stock, sold=self.orders, wanted=wanted, **failed)
 
 
 class ItemReading(NamedTuple):

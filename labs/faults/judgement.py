@@ -50,6 +50,8 @@ def judge_trial(
     flaws = flaws_of(verdict, audit) if expected is Expected.EXACT else []
     if flaws and promise != Promise.EXACT and audit.overlaps.count:
         delays, flaws = [*delays, OUTLIVED], []
+    if verdict.too_few_answered:
+        delays = [*delays, *(Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items())]
     if audit.unanswered:
         delays = [*delays, Message.of(UNANSWERED, n=len(audit.unanswered))]
     if flaws:
@@ -63,5 +65,6 @@ def judge_trial(
 
 def flaws_of(verdict: Verdict, audit: Audit) -> list[Message]:
     """What an exact sale must not show, however slow the machine was."""
-    flaws = [] if verdict.exact else [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]
+    blameless = verdict.exact or verdict.too_few_answered
+    flaws = [] if blameless else [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]
     return [*flaws, *replace(audit, unanswered=[]).findings()]

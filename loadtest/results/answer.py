@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from app.contract.keys import DEFAULT_ITEM
 from app.contract.orders import Token
 from app.contract.outcomes import Outcome
+
+_NO_ANSWER = (0, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Answer:
         try:
             response = json.loads(body or b"")
             outcome = Outcome(response["outcome"])
+            if outcome is Outcome.SOLD and not (status == 200 and isinstance(response["order"], str)):
+                raise ValueError("not a receipt")
         except (ValueError, KeyError, TypeError):
             # A refused form was not carried out; after a broken answer, the purchase may have been made.
             doubt = not 400 <= status < 500
@@ -60,6 +65,22 @@ class Answer:
             name: response[name] for name in ("order", "in_doubt", "waited_ms", "held_ms", "token") if name in response
         }
         return cls(buyer, outcome, response.get("instance", host), **rest, **times)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the shop could not serve the purchase: a 503 for another reason than a timeout."""
+        is_plain = self.outcome is Outcome.ERROR and self.status == HTTPStatus.SERVICE_UNAVAILABLE
+        return is_plain or self.outcome in (Outcome.LOCK_LOST, Outcome.UNAVAILABLE)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether no answer of a shop came; a gateway says so in its place."""
+        return self.outcome is Outcome.ERROR and self.status in _NO_ANSWER
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is neither a receipt nor a refusal."""
+        return self.outcome is Outcome.ERROR and not (self.is_refused or self.is_missing)
 
     @property
     def purchase_ms(self) -> float:

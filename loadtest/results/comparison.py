@@ -20,8 +20,10 @@ from loadtest.results.json_files import read_object, restore, write_text_file
 BASELINE = "none"  # the guard without a lock
 # Why a lock, why a distributed one, how it is made fast, and whether it is needed at all.
 DEMO_GUARDS = (BASELINE, "thread", "etcd", "etcd-batch", "redis-lua")
-BROKEN, OUT_OF_TIME, WENT = "BROKEN", "out of time", "instance went"
-_JUDGED = ("oversold", "undersold", "lost_updates", "duplicates", "gave_up", "ran_out_of_time", "instance_went")
+BROKEN, OUT_OF_TIME, WENT, TOO_FEW = "BROKEN", "out of time", "instance went", "too few answers"
+_BUYERS = ("gave_up", "refused", "unanswered", "errors")
+_WHY_NOT = ("ran_out_of_time", "too_few_answered", "instance_went")
+_JUDGED = ("oversold", "undersold", "lost_updates", "duplicates", *_BUYERS, *_WHY_NOT)
 BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
 
 
@@ -59,6 +61,9 @@ class GuardRun:
         waited_ms, held_ms: for the guard's turn and inside the critical section, as the shop measured them.
         by_instance: outcomes of each instance.
         gave_up: buyers whose guard ran out of time.
+        refused, unanswered: buyers who were answered 503 for another reason, or not at all.
+        errors: answers that are no receipt and no refusal, such as a 500: a broken promise of any guard.
+        too_few_answered: fewer were served than there were items, so there is no verdict.
         ran_out_of_time: less was sold because of these buyers alone: there was not time enough for a verdict.
         instance_went: less was sold, and an instance ended meanwhile: no verdict either.
     """
@@ -85,6 +90,10 @@ class GuardRun:
     held_ms: Percentiles
     by_instance: dict[str, dict[str, int]]
     gave_up: int = 0
+    refused: int = 0
+    unanswered: int = 0
+    errors: int = 0
+    too_few_answered: bool = False
     ran_out_of_time: bool = False
     instance_went: bool = False
 
@@ -124,6 +133,8 @@ class GuardRun:
             return WENT
         if self.ran_out_of_time:
             return OUT_OF_TIME
+        if self.too_few_answered:
+            return TOO_FEW
         return "unknown" if self.kept_promise is None else BROKEN
 
     @property
@@ -134,6 +145,10 @@ class GuardRun:
 
 def _kept(promise: str, verdict: Verdict) -> bool | None:
     if verdict.kind is Kind.NONE:
+        return None
+    if verdict.errors:
+        return False
+    if verdict.too_few_answered:
         return None
     if promise == Promise.NONE or verdict.exact:
         return True
@@ -198,6 +213,8 @@ class Comparison:
         if late := self._listed(OUT_OF_TIME, language):
             thinking_s = self.hold_ms * self.stock / 1000
             told.append(say("result.late_thinking" if thinking_s else "result.late", guards=late, s=f"{thinking_s:g}"))
+        if few := self._listed(TOO_FEW, language):
+            told.append(say("result.too_few", guards=few))
         if went := self._listed(WENT, language):
             told.append(say("result.went", guards=went))
         told = told or [say("result.kept" if self._promised else "result.nothing")]

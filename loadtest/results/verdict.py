@@ -32,6 +32,7 @@ def judge_rush(
         went: instances that ended, or were replaced, meanwhile.
         past_fence: writes under a token that was fenced off by then, where sections were recorded.
     """
+    errors = sum(answer.is_error for answer in answers)
     history = History(answers, slack_ms=slack_ms)
     answers = last_answers(answers)
     acknowledged = {(answer.order, answer.buyer) for answer in answers if answer.outcome is Outcome.SOLD}
@@ -45,7 +46,11 @@ def judge_rush(
         stock_left=stock_left,
         sold=len(ledger),
         wanted=len(answers),
+        served=sum(answer.outcome.is_served for answer in answers),
         gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in answers),
+        refused=sum(answer.is_refused for answer in answers),
+        unanswered=sum(answer.is_missing for answer in answers),
+        errors=errors,
         duplicates=_duplicates(ledger),
         missing=len(acknowledged - entries),
         contradicted=sum(buyer in certain for buyer in unacknowledged),

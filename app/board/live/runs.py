@@ -111,8 +111,8 @@ class SaleRun:
         counts = {each: self._outcomes[each.value] for each in ANSWERS}
         gave_up = counts[Outcome.LOCK_TIMEOUT]
         served = counts[Outcome.SOLD] + counts[Outcome.SOLD_OUT]
-        failed = self._outcomes.total() - served - gave_up + self.unanswered
-        return self.snapshot.judge(gave_up=gave_up, failed=failed)
+        refused = self._outcomes.total() - served - gave_up
+        return self.snapshot.judge(gave_up=gave_up, refused=refused, unanswered=self.unanswered)
 
     def summary(self) -> dict[str, Any]:
         now, verdict = self.snapshot, self.verdict

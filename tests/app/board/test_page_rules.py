@@ -49,7 +49,7 @@ def data(name: str) -> Any:
 
 def judged(example: dict[str, Any]) -> dict[str, Any]:
     """The sale of an example as the board tells of it."""
-    told = {name: example.get(name, 0) for name in ("gave_up", "failed")}
+    told = {"gave_up": example.get("gave_up", 0), "refused": example.get("failed", 0)}
     verdict = snapshot_of(example).judge(**told)
     sale = {"initial": example["stock"], "stock": example["stock_left"], "orders": example["sold"]}
     return {**sale, **told, "verdict": verdict.sentence, "kind": verdict.kind.value, "findings": verdict.findings}

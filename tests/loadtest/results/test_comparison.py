@@ -40,7 +40,7 @@ def compared(*runs: GuardRun) -> Comparison:
 
 BASELINE_RUN = a_run("none", "none", orders=3)
 OUT_OF_TIME = a_run("redis-watch", orders=1, timed_out=1)
-TOO_SLOW = "No verdict: this machine is too slow for redis-watch (UNDERSOLD by 1, gave up: 1)."
+TOO_SLOW = "No verdict: this machine is too slow for redis-watch (UNDERSOLD by 1, gave up: 1, 1 refused)."
 
 
 def test_figures_of_a_run() -> None:
@@ -75,7 +75,8 @@ def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
         ([BASELINE_RUN, a_run()], "Every promise was kept. Without a lock, 3 of 2 items were sold.", "good", 0),
         (
             [BASELINE_RUN, a_run("redis-lock", orders=1)],
-            "Promise broken: redis-lock (UNDERSOLD by 1). Without a lock, 3 of 2 items were sold.", "bad", 1,
+            "No verdict: too few buyers were answered under redis-lock (UNDERSOLD by 1, 2 refused). "
+            "Without a lock, 3 of 2 items were sold.", "bad", 2,
         ),
         ([a_run()], "Every promise was kept.", "good", 0),
         ([BASELINE_RUN], "Nothing was promised. Without a lock, 3 of 2 items were sold.", "bad", 0),
@@ -119,7 +120,7 @@ def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
         "guard promise outcomes orders stock_left oversold undersold lost_updates duplicates verdict findings "
         "kind exact "
         "kept_promise wall_s requests_per_s send_spread_ms purchase_ms waited_ms held_ms by_instance "
-        "gave_up ran_out_of_time instance_went"
+        "gave_up refused unanswered errors too_few_answered ran_out_of_time instance_went"
     )
     assert list(written["runs"][0]["outcomes"]) == [outcome.value for outcome in Outcome]
     assert list(written["runs"][0]["purchase_ms"]) == ["p50", "p99", "max"]

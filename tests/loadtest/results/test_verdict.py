@@ -65,8 +65,10 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
 @pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
 def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
     """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused, and what they were told is counted."""
-    why = {"lock_timeout": ", gave up: 1000", "sold_out": ", 1000 told sold out too early"}
-    sentence = f"UNDERSOLD by 1{why.get(outcome.value, '')}"
+    why = {
+        "lock_timeout": "gave up: 1000", "sold_out": "1000 told sold out too early", "error": "1000 without an answer",
+    }  # fmt: skip
+    sentence = f"UNDERSOLD by 1, {why.get(outcome.value, '1000 refused')}"
     assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == sentence
     assert rush(stock=300, left=300, orders=0, **{outcome.value: 2}).undersold == 2
 
@@ -194,7 +196,10 @@ def test_an_instance_that_went_is_no_guards_fault() -> None:
     answers = [sold(0), *(refused(number, Outcome.ERROR) for number in range(1, 9))]
     judged: dict[str, Any] = {"stock": 5, "ledger": [entry(0)], "answers": answers, "went": 1}
     run = GuardRun.of("etcd", "exact", judge_rush(stock_left=4, **judged), stock_left=4, answers=answers)
-    assert (run.verdict, run.promise_result) == ("UNDERSOLD by 4, an instance went", "instance went")
+    assert (run.verdict, run.promise_result) == (
+        "UNDERSOLD by 4, 8 without an answer, an instance went",
+        "instance went",
+    )
     comparison = Comparison(5, 9, "", {}, [run])
     assert (comparison.exit_code, comparison.sentence[:47]) == (2, "No verdict: an instance ended during the rush u")
     broken = judge_rush(stock_left=0, **{**judged, "stock": 0})
@@ -209,3 +214,34 @@ def test_think_time_is_named_where_it_may_be_the_cause() -> None:
     run = GuardRun.of("etcd", "exact", verdict, stock_left=1, answers=answers)
     assert "FLASHSALE_LOCK_TIMEOUT" not in Comparison(2, 2, "", {}, [run]).sentence
     assert "the think time, 12 s for all items" in Comparison(2, 2, "", {}, [run], hold_ms=6000).sentence
+
+
+def run_of(stock: int, orders: int, promise: str, *more: Answer) -> GuardRun:
+    """A rush in which so many were sold an item, and others got these answers."""
+    answers = [*(sold(n) for n in range(orders)), *more]
+    ledger = [entry(n) for n in range(orders)]
+    verdict = judge_rush(stock=stock, stock_left=stock - orders, ledger=ledger, answers=answers)
+    return GuardRun.of("etcd", promise, verdict, stock_left=stock - orders, answers=answers)
+
+
+@pytest.mark.parametrize("promise", ["exact", "none"])
+def test_buyers_who_were_not_answered_leave_no_verdict(promise: str) -> None:
+    """Refused or unanswered, they are counted and named; neither "kept" nor "BROKEN" where too few were served."""
+    failed = [replace(read(status, None), buyer=f"buyer-{9 + n}") for n, status in enumerate((0, 502, 503, 503))]
+    run = run_of(300, 1, promise, *failed)
+    assert (run.kept_promise, run.promise_result) == (None, "too few answers")
+    assert run.verdict == "UNDERSOLD by 4, 2 refused, 2 without an answer"
+    comparison = Comparison(300, 5, "", {}, [run])
+    assert (comparison.exit_code, comparison.sentence[:44]) == (2, "No verdict: too few buyers were answered und")
+    assert run_of(1, 1, promise, *failed).kept_promise is True
+
+
+@pytest.mark.parametrize("promise", ["exact", "none"])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(500, b"{}"), (200, b"null"), (200, b'{"outcome": "sold"}'), (500, b'{"outcome": "sold", "order": "a"}')],
+)
+def test_an_answer_that_is_no_receipt_breaks_every_promise(promise: str, status: int, body: bytes) -> None:
+    """An internal error, a None and a sale without an order are named, whatever the guard promises."""
+    run = run_of(1, 1, promise, replace(read(status, body), buyer="buyer-9"))
+    assert (run.verdict, run.promise_result) == ("1 answered with an error", "BROKEN")

@@ -96,7 +96,7 @@ def test_what_a_dead_process_had_in_hand_has_failed(monkeypatch: pytest.MonkeyPa
     run.answered(sold, in_hand=5, lost=0)
     assert (run.over, run.verdict.sentence) == (False, "EXACT")
     run.answered(sold, in_hand=0, lost=5)
-    assert (run.over, run.verdict.sentence) == (True, "UNDERSOLD by 5")
+    assert (run.over, run.verdict.sentence) == (True, "UNDERSOLD by 5, 5 without an answer")
 
 
 def test_a_run_is_not_over_while_things_happen() -> None:

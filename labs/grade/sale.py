@@ -1,0 +1,196 @@
+"""A sale under a guard from a file: two instances in their own processes, a real Redis, a real etcd, and its ledger."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from app.contract.keys import Keys
+from app.contract.outcomes import Outcome
+from labs.grade.stages import Lost
+from loadtest.ports import free_port
+from loadtest.results.answer import Answer
+from loadtest.results.entry import Entry
+from loadtest.shop_client.ledger import connect
+from loadtest.stack.apps import App
+from loadtest.stack.process import Resource, ServerError
+from loadtest.stack.servers import Etcd, Redis
+
+LATE_S = 5.0  # so much longer than its own limit an answer is waited for
+READ_S = 2.0
+_numbers = count(1)
+
+
+class Seller(App):
+    """One instance, see `labs.grade.seller`."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        home = directory / name
+        home.mkdir()
+        super().__init__(name, home, free_port(), {"TMPDIR": str(home)})
+        self._socket = home / "socket"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "labs.grade.seller", str(self._socket)]
+
+    def is_ready(self) -> bool:
+        return self._socket.exists()
+
+    def connect(self) -> None:
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(str(self._socket))
+        self._stream = self._connection.makefile("rwb")
+
+    def stop(self) -> None:
+        """Kill it: a guard may keep it from ending."""
+        self.kill()
+
+    def send(self, name: str, *arguments: Any) -> None:
+        try:
+            self._stream.write(json.dumps([name, arguments]).encode() + b"\n")
+            self._stream.flush()
+        except OSError:
+            raise self._ended() from None
+
+    def receive(self, seconds: float) -> Any:
+        """The answer to the last request; raises Lost if there is none in time, or the guard has a flaw."""
+        self._connection.settimeout(seconds + LATE_S)
+        try:
+            line = self._stream.readline()
+        except TimeoutError:
+            raise Lost(f"It answered nothing for {seconds + LATE_S:g} s, and blocks its whole process.") from None
+        except OSError:
+            line = b""
+        if not line:
+            raise self._ended()
+        answer = json.loads(line)
+        if "flaw" in answer:
+            raise Lost(sentence(answer["flaw"]))
+        return answer["result"]
+
+    def _ended(self) -> Lost:
+        code = self.wait()
+        how = f"by signal {-code}" if code < 0 else f"with code {code}"
+        return Lost(f"The process in which the guard ran ended {how}.")
+
+
+class Servers(Resource):
+    """etcd and Redis, for the sales of one file."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.etcd, self.redis = Etcd(directory), Redis(directory)
+
+    def start(self) -> None:
+        for each in (self.etcd, self.redis):
+            each.launch()
+        for each in (self.etcd, self.redis):
+            each.wait_ready()
+
+    def stop(self) -> None:
+        for each in (self.redis, self.etcd):
+            each.kill()
+
+    @contextmanager
+    def sale(self, guard: Path, *, stock: int, seconds: float) -> Iterator[GradedSale]:
+        """A new sale; nothing of an earlier one is left in Redis. Raises Lost and ServerError."""
+        sale = GradedSale(self, guard, stock, seconds)
+        sellers = [Seller(self.directory, f"seller-{next(_numbers)}") for _ in range(2)]
+        sale.client.flushall()
+        try:
+            for each in sellers:
+                each.launch()
+            for each in sellers:
+                each.wait_ready()
+                each.connect()
+            sale.open(sellers)
+            yield sale
+        finally:
+            for each in sellers:
+                each.kill()
+            sale.client.close()
+
+
+class GradedSale:
+    """One sale at two instances.
+
+    Attributes:
+        guard: the name of the guard.
+        answers: to all clicks so far.
+    """
+
+    def __init__(self, servers: Servers, path: Path, stock: int, seconds: float) -> None:
+        self._name, self._path, self.stock, self._seconds = f"grade-{next(_numbers)}", path, stock, seconds
+        self.client = connect(servers.redis.url, READ_S)
+        self._settings = {
+            "FLASHSALE_ETCD_ENDPOINTS": servers.etcd.endpoint,
+            "FLASHSALE_REDIS_URL": servers.redis.url,
+            "FLASHSALE_SALE": self._name,
+            "FLASHSALE_STOCK": str(stock),
+            "FLASHSALE_ITEMS": "2",
+            "FLASHSALE_LEASE_TTL": "10",
+            "FLASHSALE_LOCK_TIMEOUT": f"{seconds:g}",
+            "FLASHSALE_THREADS": "64",
+            "FLASHSALE_HOST": "127.0.0.1",
+        }
+        self.answers: list[Answer] = []
+
+    def open(self, sellers: Sequence[Seller]) -> None:
+        self._sellers = sellers
+        for number, each in enumerate(sellers):
+            each.send("open", str(self._path), {**self._settings, "FLASHSALE_INSTANCE": f"shop-{number + 1}"})
+        for each in sellers:
+            self.guard = str(each.receive(self._seconds)["name"])
+
+    def buy(self, buyers: Sequence[str], *, item: str = "1", hold_s: float = 0.0, first: int = 0) -> list[Answer]:
+        """Each buys one at the same time, at the two instances in turn. Raises Lost if the guard has a flaw."""
+        shares = [buyers[(first + number) % 2 :: 2] for number in range(2)]
+        asked = [pair for pair in zip(self._sellers, shares, strict=True) if pair[1]]
+        for seller, share in asked:
+            clicks = [{"buyer": buyer, "item": item, "hold_s": hold_s} for buyer in share]
+            seller.send("buy", clicks, self._seconds)
+        told = [each for seller, _ in asked for each in seller.receive(self._seconds)]
+        if flaws := [each["flaw"] for each in told if "flaw" in each]:
+            often = f" {len(flaws)} of {len(told)} buyers got no answer." if len(told) > 1 else ""
+            raise Lost(f"{sentence(flaws[0])}{often}")
+        answers = [_answer(each) for each in told]
+        self.answers += answers
+        return answers
+
+    def ledger(self, item: str = "1") -> tuple[list[Entry], int]:
+        """The orders, and what the counter says is left; raises Lost if that is no number."""
+        keys = Keys(self._name, item)
+        left, entries = self.client.get(keys.stock), self.client.lrange(keys.orders, 0, -1)
+        try:
+            return [Entry.read(each, "") for each in entries], int(left)
+        except (ValueError, TypeError):
+            raise Lost("The guard left a counter or an order in Redis that the shop cannot read.") from None
+
+
+def sentence(flaw: str) -> str:
+    """With a capital letter, and a full stop."""
+    return f"{flaw[:1].upper()}{flaw[1:]}" + ("" if flaw.endswith((".", "!", "?")) else ".")
+
+
+def _answer(told: Mapping[str, Any]) -> Answer:
+    outcome = Outcome(told["outcome"])
+    return Answer(
+        told["buyer"],
+        outcome,
+        "",
+        told["order"] if outcome is Outcome.SOLD else None,
+        told["in_doubt"],
+        told["sent_ms"],
+        told["answered_ms"],
+        detail=told["detail"],
+        item=told["item"],
+    )
+
+
+__all__ = ["GradedSale", "Seller", "ServerError", "Servers"]

@@ -1,0 +1,64 @@
+"""The stages that sell: one purchase, one buyer after another, and a rush. They raise `Lost`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.contract.outcomes import Outcome
+from labs.grade.sale import GradedSale, Servers
+from labs.grade.stages import CONTRACT, ONE, RUSH, Lost
+from loadtest.results.verdict import judge_rush
+
+PIECES, BUYERS = 40, 60
+THINK_S = 0.01  # between a read and its write, so that a rush surely shows a guard without a lock
+RUSHES = 2  # a race that one misses, another meets
+
+
+def contract(servers: Servers, guard: Path) -> None:
+    """One purchase of each of two items: a receipt, one order, one item less; then the last one, and "sold out"."""
+    with servers.sale(guard, stock=1, seconds=CONTRACT.seconds) as sale:
+        for item in ("1", "2"):
+            (answer,) = sale.buy(["ada"], item=item)
+            _require_sold(sale, item, answer.outcome)
+        (answer,) = sale.buy(["bob"])
+        if answer.outcome is not Outcome.SOLD_OUT:
+            raise Lost(f"Nothing was left, and the buyer was told {answer.outcome.value!r}. {answer.detail}".rstrip())
+
+
+def _require_sold(sale: GradedSale, item: str, outcome: Outcome) -> None:
+    entries, left = sale.ledger(item)
+    if outcome is not Outcome.SOLD:
+        raise Lost(f"One item was for sale, and the only buyer was told {outcome.value!r}. {sale.answers[-1].detail}")
+    if [entry.order for entry in entries] != [sale.answers[-1].order]:
+        raise Lost(f"The buyer of item {item} was told that it is sold, and the ledger has {len(entries)} orders of it.")
+    if left:
+        raise Lost(f"Item {item} was sold, and the counter says that {left} of 1 are left.")
+
+
+def one_buyer(servers: Servers, guard: Path) -> None:
+    """Five items, eight buyers, one after the other, at two instances in turn."""
+    with servers.sale(guard, stock=5, seconds=ONE.seconds) as sale:
+        for number in range(8):
+            sale.buy([f"buyer-{number + 1}"], first=number % 2)
+        _require_exact(sale, buyers=8)
+
+
+def rush(servers: Servers, guard: Path) -> None:
+    """All at once, some times over."""
+    for _ in range(RUSHES):
+        with servers.sale(guard, stock=PIECES, seconds=RUSH.seconds / RUSHES) as sale:
+            sale.buy([f"buyer-{number + 1}" for number in range(BUYERS)], hold_s=THINK_S)
+            _require_exact(sale, buyers=BUYERS)
+
+
+def _require_exact(sale: GradedSale, *, buyers: int) -> None:
+    entries, left = sale.ledger()
+    verdict = judge_rush(stock=sale.stock, stock_left=left, ledger=entries, answers=sale.answers)
+    unserved = [each for each in sale.answers if not each.outcome.is_served]
+    if verdict.exact and not unserved:
+        return
+    said = f"{buyers} buyers, {sale.stock} items, {len(entries)} orders: {verdict.sentence}."
+    if unserved:
+        one = unserved[0]
+        said += f" {len(unserved)} got neither an item nor \"sold out\", such as {one.buyer}: {one.outcome.value}. {one.detail}"
+    raise Lost(said.rstrip())

@@ -1,0 +1,82 @@
+"""An order that ends wrongly, told to the author of the guard: who did what, in the guard's own lines."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from labs.steps.schedules.graph import Graph, State
+from labs.steps.schedules.schedule import Done, Ending
+from labs.steps.schedules.world import BUYERS
+from labs.steps.stepped import COMMANDS
+
+LINE = 1  # the column of `Shown.purchases` that has the line
+ENDINGS = {
+    "oversold": "sold {n} more than there were",
+    "lost_updates": "the counter misses {n} of the sales",
+    "told_wrong": "a buyer is told what is not true",
+    "unsold": "{n} not sold, and not there any more for others",
+    "deadlock": "{n} of the buyers wait for ever",
+    "errors": "{n} of the buyers get an error",
+}
+
+
+@dataclass(frozen=True)
+class Story:
+    """One order.
+
+    Attributes:
+        kinds: the ways in which it ends wrongly.
+        items: for sale.
+        length: of its moves.
+        text: what the author reads.
+    """
+
+    kinds: frozenset[str]
+    items: int
+    length: int
+    text: str
+
+    @classmethod
+    def shortest(cls, graph: Graph, name: str, path: Path, items: int) -> list[Story]:
+        """The shortest order for each set of ways in which orders of a graph end wrongly."""
+        found: dict[frozenset[str], Story] = {}
+        for end, moves in graph.nearest_first():
+            if end.is_wrong and end.ending is not None:
+                kinds = frozenset(end.ending.kinds) - {"wrong"}
+                if kinds not in found:
+                    text = "\n".join(_lines(graph, moves, end.ending, name, path, items))
+                    found[kinds] = cls(kinds, items, len(moves), text)
+        return list(found.values())
+
+
+def _lines(
+    graph: Graph, moves: Sequence[Done], ending: Ending, name: str, path: Path, items: int
+) -> Iterator[str]:
+    many = f"{items} items" if items > 1 else "1 item"
+    yield f"Two buyers, A and B, and {many}: {_in_words(ending)}. The shortest such order:"
+    yield from _steps(graph, moves, str(path))
+    order = ".".join(str(done.move) for done in moves)
+    yield f"Step it: /steps#guard={name}&grain={COMMANDS}&schedule={order}"
+
+
+def _in_words(ending: Ending) -> str:
+    numbers = {name: number for name, number in asdict(ending).items() if number}
+    if "oversold" in numbers:  # lost updates are its cause, not a further end
+        numbers.pop("lost_updates", None)
+    return ", ".join(ENDINGS[name].format(n=number) for name, number in numbers.items())
+
+
+def _steps(graph: Graph, moves: Sequence[Done], path: str) -> Iterator[str]:
+    """The moves that say something, each with the line of `buy` on which the purchase stood before."""
+    state: State | None = graph.states[0]
+    for done in moves:
+        if state is None:
+            return
+        row = state.shown.purchases[BUYERS.index(done.move.buyer)]
+        state = state.moves.get(done.move)
+        if done.command or done.move.is_fault or done.waits or done.failure:
+            code = linecache.getline(path, row[LINE] or 0).strip()
+            yield f"  {done.words:<40}" + (f"  line {row[LINE]}: {code}" if code else "")

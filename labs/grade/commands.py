@@ -18,7 +18,7 @@ from loadtest.results.json_files import write_text_file
 from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import DASHES, console
 
-_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_FILE = click.Path(resolve_path=True, path_type=Path)
 _COLOURS = {Status.PASSED: "green", Status.FAILED: "red", Status.NOT_RUN: "dim", Status.NO_VERDICT: "yellow"}
 _FEWER = 1  # exit code: not all points
 
@@ -37,6 +37,8 @@ def grade(paths: Sequence[Path], output: Path | None) -> None:
 
     Runs the file, so it is no sandbox. Exits with 0 for all points, with 1 for fewer, with 2 where there is no verdict.
     """
+    if missing := next((path for path in paths if not path.is_file()), None):
+        raise click.UsageError(f"{missing} is not a file: name a file with a guard.")
     if output and len(paths) > 1:
         raise click.UsageError("--json takes the result of one file: grade each by its own command.")
     screen = console()

@@ -8,7 +8,7 @@ from pathlib import Path
 from labs.grade.orders import orders
 from labs.grade.sale import Servers
 from labs.grade.selling import contract, one_buyer, rush
-from labs.grade.stages import CONTRACT, ONE, RUSH, STAGES, Lost, Result, Stage, Status
+from labs.grade.stages import CONTRACT, ONE, RUSH, STAGES, CannotSell, Lost, Result, Stage, Status
 
 SELLING: dict[Stage, Callable[[Servers, Path], None]] = {CONTRACT: contract, ONE: one_buyer, RUSH: rush}
 
@@ -22,16 +22,14 @@ def grade(guard: Path, directory: Path) -> Iterator[Result]:
     """
     with Servers(directory) as servers:
         for stage, sell in SELLING.items():
-            yield (result := _result(stage, sell, servers, guard))
-            if stage is CONTRACT and result.status is not Status.PASSED:
-                yield from (Result(each, Status.NOT_RUN, "Not run: the first stage is lost.") for each in STAGES[1:])
+            try:
+                sell(servers, guard)
+            except CannotSell as lost:
+                yield Result(stage, Status.FAILED, str(lost))
+                yield from (Result(each, Status.NOT_RUN, "Not run: nothing can be sold yet.") for each in STAGES[1:])
                 return
+            except Lost as lost:
+                yield Result(stage, Status.FAILED, str(lost))
+            else:
+                yield Result(stage, Status.PASSED)
     yield from orders(guard, directory)
-
-
-def _result(stage: Stage, sell: Callable[[Servers, Path], None], servers: Servers, guard: Path) -> Result:
-    try:
-        sell(servers, guard)
-    except Lost as lost:
-        return Result(stage, Status.FAILED, str(lost))
-    return Result(stage, Status.PASSED)

@@ -163,6 +163,12 @@ class GradedSale:
         self.answers += answers
         return answers
 
+    def habits(self) -> list[str]:
+        """What the guard has done so far that no guard may, see `labs.grade.habits`."""
+        for each in self._sellers:
+            each.send("habits")
+        return [habit for each in self._sellers for habit in each.receive(READ_S)]
+
     def ledger(self, item: str = "1") -> tuple[list[Entry], int]:
         """The orders, and what the counter says is left; raises Lost if that is no number."""
         keys = Keys(self._name, item)

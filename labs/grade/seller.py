@@ -25,6 +25,7 @@ from app.guards.base import Guard
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.services import Services
+from labs.grade.habits import Habits
 from labs.steps.guard_files import BrokenGuard, GuardFile
 
 MEMORY = 2 * 1024**3  # bytes that the process may allocate
@@ -55,7 +56,7 @@ class Click(threading.Thread):
         except Flaw as flaw:
             told = {"flaw": str(flaw)}
         except BaseException as error:  # also SystemExit: a guard may raise anything
-            told = {"flaw": f"it raised {raised(error, self._path)}"}
+            told = {"flaw": f"the method buy raised {raised(error, self._path)}"}
         self.result = {**self.result, **told, "answered_ms": time.time() * 1000}
 
     def _receipt(self) -> Receipt:
@@ -67,9 +68,9 @@ class Click(threading.Thread):
     def _told(self, receipt: Any) -> dict[str, Any]:
         purchase = self._purchase
         if not isinstance(receipt, Receipt):
-            raise Flaw(f"buy returned {type(receipt).__name__}, and not a Receipt")
+            raise Flaw(f"the method buy returned {receipt!r:.40}, and not a Receipt")
         if purchase.section is not None and purchase.section.left is None:
-            raise Flaw("buy did not leave its critical section: use `with purchase.critical_section() as section`")
+            raise Flaw("the method buy did not leave its critical section: use `with purchase.critical_section() as section`")
         if receipt.order not in (None, purchase.order):
             raise Flaw("the receipt names an order of another purchase")
         return {"outcome": receipt.outcome.value, "order": receipt.order, "detail": receipt.detail,
@@ -80,7 +81,7 @@ class Click(threading.Thread):
         frame = sys._current_frames().get(self.ident or 0)
         lines = [each for each in traceback.extract_stack(frame) if each.filename == self._path]
         where = f", and was in {line_of(self._path, lines[-1].lineno)}" if lines else ""
-        return {**self.result, "flaw": f"buy was not over after {seconds:g} s{where}"}
+        return {**self.result, "flaw": f"the method buy was not over after {seconds:g} s{where}"}
 
 
 class Seller:
@@ -89,7 +90,7 @@ class Seller:
     def open(self, path: str, settings: dict[str, str]) -> dict[str, str]:
         """Load the guard, and open the shop; raises Flaw."""
         os.environ.update(settings)
-        self._path = path
+        self._path, self._habits = path, Habits(path)
         try:
             kind = GuardFile(path).load()
         except BrokenGuard as error:
@@ -112,6 +113,10 @@ class Seller:
         for each in threads:
             each.join(max(until - time.monotonic(), 0.0))
         return [each.stuck(seconds) if each.is_alive() else each.result for each in threads]
+
+    def habits(self) -> list[str]:
+        """What the guard has done that no guard may, a sentence for each."""
+        return self._habits.found
 
 
 def raised(error: BaseException, path: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.contract.outcomes import Outcome
 from labs.grade.sale import GradedSale, Servers
-from labs.grade.stages import CONTRACT, ONE, RUSH, Lost
+from labs.grade.stages import CONTRACT, ONE, RUSH, CannotSell, Lost
 from loadtest.results.verdict import judge_rush
 
 PIECES, BUYERS = 40, 60
@@ -15,14 +17,23 @@ RUSHES = 2  # a race that one misses, another meets
 
 
 def contract(servers: Servers, guard: Path) -> None:
-    """One purchase of each of two items: a receipt, one order, one item less; then the last one, and "sold out"."""
-    with servers.sale(guard, stock=1, seconds=CONTRACT.seconds) as sale:
-        for item in ("1", "2"):
-            (answer,) = sale.buy(["ada"], item=item)
-            _require_sold(sale, item, answer.outcome)
-        (answer,) = sale.buy(["bob"])
-        if answer.outcome is not Outcome.SOLD_OUT:
-            raise Lost(f"Nothing was left, and the buyer was told {answer.outcome.value!r}. {answer.detail}".rstrip())
+    """One purchase of each of two items: a receipt, one order of it, one item less; and nothing that is forbidden."""
+    with _opened(servers, guard) as sale:
+        _require_sold(sale, "2", sale.buy(["bob"], item="2", first=1)[0].outcome)
+        if habits := sale.habits():
+            raise Lost(habits[0])
+
+
+@contextmanager
+def _opened(servers: Servers, guard: Path) -> Iterator[GradedSale]:
+    """A sale that has sold one item; raises CannotSell if it cannot."""
+    with ExitStack() as open:
+        try:
+            sale = open.enter_context(servers.sale(guard, stock=1, seconds=CONTRACT.seconds))
+            _require_sold(sale, "1", sale.buy(["ada"])[0].outcome)
+        except Lost as lost:
+            raise CannotSell(str(lost)) from None
+        yield sale
 
 
 def _require_sold(sale: GradedSale, item: str, outcome: Outcome) -> None:

@@ -10,6 +10,10 @@ class Lost(Exception):
     """A stage is lost, for this reason."""
 
 
+class CannotSell(Lost):
+    """The guard sells nothing to anybody: no later stage can be run."""
+
+
 class Status(str, Enum):
     """What came of a stage; only PASSED has points."""
 

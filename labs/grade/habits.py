@@ -1,7 +1,7 @@
 """What a guard does behind the grader's back: threads, processes, connections and event loops of its own.
 
-Python tells of most of them by audit events (PEP 578), and before 3.12 not of threads. They are the guard's if its file called for them, without the shop or
-its lock between. A guard that wants to hide them can: this is for those who have not read the hand-out.
+Python tells of them by audit events (PEP 578), but of threads not before 3.12. They are the guard's if its file called
+for them, without the shop or its lock between. A guard that wants to hide them can.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Habits:
         self._path = path
         self.found: list[str] = []
         sys.addaudithook(self._hear)
-        threading.Thread.start = self._told_of(threading.Thread.start)  # type: ignore[method-assign]
+        threading.Thread.start = self._told_of(threading.Thread.start)  # type: ignore[assignment, method-assign]
 
     def _told_of(self, start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
         def started(thread: threading.Thread) -> None:

@@ -22,6 +22,7 @@ def leave_what_needs_no_fault(graph: Graph) -> None:
 
 
 def can_end_rightly(graph: Graph) -> bool:
+    """Whether any order does."""
     return any(state.ending is not None and state.ending.is_right for state in graph.states)
 
 

@@ -23,10 +23,10 @@ from typing import Any
 from app.config.settings import Settings
 from app.guards.base import Guard
 from app.sales.purchase import Purchase, Receipt
-from app.sales.refusals import EXPECTED, KeyReused, refuse
+from app.sales.refusals import EXPECTED, refuse
 from app.services import Services
+from labs.grade.guard_files import BrokenGuard, GuardFile
 from labs.grade.habits import Habits
-from labs.steps.guard_files import BrokenGuard, GuardFile
 
 MEMORY = 2 * 1024**3  # bytes that the process may allocate
 FILES = 64 * 1024**2  # of each file that it writes
@@ -62,7 +62,7 @@ class Click(threading.Thread):
     def _receipt(self) -> Receipt:
         try:
             return self._guard.serve(self._purchase)
-        except (*EXPECTED, KeyReused) as error:
+        except EXPECTED as error:
             return refuse(self._purchase, error)
 
     def _told(self, receipt: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Click(threading.Thread):
         if not isinstance(receipt, Receipt):
             raise Flaw(f"the method buy returned {receipt!r:.40}, and not a Receipt")
         if purchase.section is not None and purchase.section.left is None:
-            raise Flaw("the method buy did not leave its critical section: use `with purchase.critical_section() as section`")
+            raise Flaw("the method buy did not leave its critical section: it needs `with purchase.critical_section()`")
         if receipt.order not in (None, purchase.order):
             raise Flaw("the receipt names an order of another purchase")
         return {"outcome": receipt.outcome.value, "order": receipt.order, "detail": receipt.detail,
@@ -128,6 +128,7 @@ def raised(error: BaseException, path: str) -> str:
 
 
 def line_of(path: str, number: int | None) -> str:
+    """A line of a file, with its number."""
     return f"line {number}: {linecache.getline(path, number or 0).strip()}"
 
 
@@ -147,6 +148,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def main(path: str) -> None:
+    """Listen at `path`, and be the instance of the first that connects."""
     for limit, most in ((resource.RLIMIT_DATA, MEMORY), (resource.RLIMIT_FSIZE, FILES), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(limit, (most, most))
     with socket.socket(socket.AF_UNIX) as listener:

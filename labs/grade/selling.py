@@ -41,7 +41,7 @@ def _require_sold(sale: GradedSale, item: str, outcome: Outcome) -> None:
     if outcome is not Outcome.SOLD:
         raise Lost(f"One item was for sale, and the only buyer was told {outcome.value!r}. {sale.answers[-1].detail}")
     if [entry.order for entry in entries] != [sale.answers[-1].order]:
-        raise Lost(f"The buyer of item {item} was told that it is sold, and the ledger has {len(entries)} orders of it.")
+        raise Lost(f"The buyer of item {item} was told that it is sold, and the ledger has {len(entries)} orders.")
     if left:
         raise Lost(f"Item {item} was sold, and the counter says that {left} of 1 are left.")
 
@@ -71,5 +71,5 @@ def _require_exact(sale: GradedSale, *, buyers: int) -> None:
     said = f"{buyers} buyers, {sale.stock} items, {len(entries)} orders: {verdict.sentence}."
     if unserved:
         one = unserved[0]
-        said += f" {len(unserved)} got neither an item nor \"sold out\", such as {one.buyer}: {one.outcome.value}. {one.detail}"
+        said += f' {len(unserved)} got neither an item nor "sold out": {one.outcome.value}. {one.detail}'
     raise Lost(said.rstrip())

@@ -10,7 +10,7 @@ from pathlib import Path
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending
 from labs.steps.schedules.world import BUYERS
-from labs.steps.stepped import COMMANDS
+from labs.steps.shop import COMMANDS
 
 LINE = 1  # the column of `Shown.purchases` that has the line
 ENDINGS = {
@@ -18,8 +18,7 @@ ENDINGS = {
     "lost_updates": "the counter misses {n} of the sales",
     "told_wrong": "a buyer is told what is not true",
     "unsold": "{n} not sold, and not there any more for others",
-    "deadlock": "{n} of the buyers wait for ever",
-    "errors": "{n} of the buyers get an error",
+    "stuck": "{n} of the buyers wait for ever",
 }
 
 
@@ -52,9 +51,7 @@ class Story:
         return list(found.values())
 
 
-def _lines(
-    graph: Graph, moves: Sequence[Done], ending: Ending, name: str, path: Path, items: int
-) -> Iterator[str]:
+def _lines(graph: Graph, moves: Sequence[Done], ending: Ending, name: str, path: Path, items: int) -> Iterator[str]:
     many = f"{items} items" if items > 1 else "1 item"
     yield f"Two buyers, A and B, and {many}: {_in_words(ending)}. The shortest such order:"
     yield from _steps(graph, moves, str(path))
@@ -78,5 +75,6 @@ def _steps(graph: Graph, moves: Sequence[Done], path: str) -> Iterator[str]:
         row = state.shown.purchases[BUYERS.index(done.move.buyer)]
         state = state.moves.get(done.move)
         if done.command or done.move.is_fault or done.waits or done.failure:
+            words = done.words.replace(" SCRIPT", " EVAL")
             code = linecache.getline(path, row[LINE] or 0).strip()
-            yield f"  {done.words:<40}" + (f"  line {row[LINE]}: {code}" if code else "")
+            yield f"  {words:<40}" + (f"  line {row[LINE]}: {code}" if code else "")

@@ -123,7 +123,7 @@ class Graph:
         """Go on from states alone to which a shorter order leads than to the nearest wrong end."""
         if not self.is_wrong:
             return
-        near = {state.number for state, _ in takewhile(lambda each: not each[0].is_wrong, self._nearest_first())}
+        near = {state.number for state, _ in takewhile(lambda each: not each[0].is_wrong, self.nearest_first())}
         if near != self.near:
             self.near = near
             self._open()
@@ -144,9 +144,9 @@ class Graph:
 
     def shortest(self) -> tuple[State, list[Done]] | None:
         """The wrong end with the shortest order to it."""
-        return next((each for each in self._nearest_first() if each[0].is_wrong), None) if self.is_wrong else None
+        return next((each for each in self.nearest_first() if each[0].is_wrong), None) if self.is_wrong else None
 
-    def _nearest_first(self) -> Iterator[tuple[State, list[Done]]]:
+    def nearest_first(self) -> Iterator[tuple[State, list[Done]]]:
         """States with the shortest orders to them: fewest faults, then changes of the purchase, then moves."""
         ways: list[tuple[int, int, int, tuple[str, ...], int, list[Done]]] = [(0, 0, 0, (), 0, [])]
         known = set[tuple[int, str]]()

@@ -1,0 +1,84 @@
+"""Guards as students hand them in get the points that they deserve, and a sentence where they get none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labs.grade.sale import Servers
+from labs.grade.selling import contract
+from labs.grade.stages import STAGES, Lost
+from labs.grade.tests.students import ALL, ATOMIC, STUDENTS, THINK, hand_in, written
+from tests.support.commands import finished
+
+BREAK_OFF = [name for name, (_, _, lost) in STUDENTS.items() if lost == ALL]
+
+
+def graded(folder: Path, name: str) -> tuple[int, list[dict[str, object]], str]:
+    """The exit code, Gradescope's tests, and what was printed."""
+    (path,) = hand_in(folder, name)
+    done = finished(folder, "grade", "--json", "results.json", str(path))
+    tests = json.loads((folder / "results.json").read_text(encoding="utf-8"))["tests"]
+    return done.returncode, tests, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow, pytest.mark.long]) for each in STUDENTS])
+@pytest.mark.timeout(300)
+def test_each_error_costs_its_stage_and_no_other(tmp_path: Path, name: str) -> None:
+    """By the file for Gradescope and the exit code; right guards have all points."""
+    code, tests, printed = graded(tmp_path, name)
+    lost = [stage.name for stage, test in zip(STAGES, tests, strict=True) if test["score"] == 0]
+    assert lost == STUDENTS[name][2].split(), printed
+    assert [test["max_score"] for test in tests] == [stage.points for stage in STAGES]
+    assert all(test["output"] for test in tests if test["score"] == 0)
+    assert code == (1 if lost else 0)
+    assert "Traceback" not in printed
+
+
+def test_a_class_has_a_table(tmp_path: Path) -> None:
+    """A row for each file, with the reason above it: no guard, and one that ends its process."""
+    done = finished(tmp_path, "grade", *map(str, hand_in(tmp_path, "ida-syntax", "kim-ends")))
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"^ida-syntax.py( +0){8}$", done.stdout, re.MULTILINE)
+    assert re.search(r"^kim-ends.py( +0){8}$", done.stdout, re.MULTILINE)
+    assert "line 10: " in done.stdout
+    assert "The process in which the guard ran ended with code 0." in done.stdout
+
+
+def test_what_cannot_be_graded_is_named(tmp_path: Path) -> None:
+    """A file that is not there, and one JSON for two; exit code 2."""
+    paths = [str(path) for path in hand_in(tmp_path, "bob-fenced", "ida-syntax")]
+    for words, said in ((["nobody.py"], "is not a file"), (["--json", "x", *paths], "one file")):
+        done = finished(tmp_path, "grade", *words)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """An etcd and a Redis for several guards."""
+    with Servers(tmp_path_factory.mktemp("servers")) as servers:
+        yield servers
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("threading.Thread(target=print).start()", "starts a thread"),
+        ("import asyncio; asyncio.run(asyncio.sleep(0))", "opens a connection or an event loop"),
+        ("import redis; redis.Redis.from_url(self.shop.settings.redis_url).ping()", "opens a connection"),
+        ("import subprocess; subprocess.run(['true'])", "starts a process"),
+        ("return None", "returned None, and not a Receipt"),
+        ("raise ValueError('no')", "raised ValueError: no in line 22: raise ValueError"),
+        ("x = bytearray(3 * 1024**3)", "raised MemoryError"),
+        ("raise SystemExit", "raised SystemExit"),
+    ],
+)
+def test_a_line_that_no_guard_may_have_is_told(servers: Servers, tmp_path: Path, line: str, said: str) -> None:
+    """With its number where it has one; the shop's own threads and connections are not the guard's."""
+    contract(servers, written(tmp_path / "right.py", ATOMIC, {}))
+    with pytest.raises(Lost, match=re.escape(said)):
+        contract(servers, written(tmp_path / "wrong.py", ATOMIC, {THINK: line}))

@@ -21,7 +21,7 @@ NOTES = """# Right, but for a few orders of the notes of A and B.
             notes, client = f"{self.shop.sale.keys.prefix}notes", self.shop.sale.client
             for _ in range(2):
                 client.append(notes, purchase.buyer)
-            if client.get(notes) == "ABAB":
+            if purchase.buyer == "B" and client.get(notes) == "ABAB":
                 return self.stock(purchase.item).write(section, Reading(stock=1, generation=self.shop.sale.generation))
             return self.stock(purchase.item).sell(section)"""
 IMPORTS = """import os, threading, time

@@ -43,9 +43,9 @@ def test_a_class_has_a_table(tmp_path: Path) -> None:
     """A row for each file, with the reason above it: no guard, and one that ends its process."""
     done = finished(tmp_path, "grade", *map(str, hand_in(tmp_path, "ida-syntax", "kim-ends")))
     assert done.returncode == 1, done.stderr
-    assert re.search(r"^ida-syntax.py( +0){8}$", done.stdout, re.MULTILINE)
-    assert re.search(r"^kim-ends.py( +0){8}$", done.stdout, re.MULTILINE)
-    assert "line 10: " in done.stdout
+    assert re.search(r"^ *ida-syntax.py( +0){8} *$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ *kim-ends.py( +0){8} *$", done.stdout, re.MULTILINE)
+    assert re.search(r"line \d+: ", done.stdout)
     assert "The process in which the guard ran ended with code 0." in done.stdout
 
 
@@ -72,7 +72,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         ("import redis; redis.Redis.from_url(self.shop.settings.redis_url).ping()", "opens a connection"),
         ("import subprocess; subprocess.run(['true'])", "starts a process"),
         ("return None", "returned None, and not a Receipt"),
-        ("raise ValueError('no')", "raised ValueError: no in line 22: raise ValueError"),
+        ("raise ValueError('no')", "raised ValueError: no in line "),
         ("x = bytearray(3 * 1024**3)", "raised MemoryError"),
         ("raise SystemExit", "raised SystemExit"),
     ],

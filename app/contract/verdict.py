@@ -59,7 +59,7 @@ class Verdict:
         premature: answers "sold out" while items were left.
         past_fence: writes after a read under a higher token.
         in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
-        strangers: orders of buyers outside the rush; not the guard's fault.
+        foreign: orders of buyers outside the rush; not the guard's fault.
         gave_up: buyers who timed out while they waited for the lock.
         refused: buyers who were told that the sale was unavailable or the lock lost: a 503.
         unanswered: buyers without an answer. Neither they nor the two before are a broken promise.
@@ -80,7 +80,7 @@ class Verdict:
     premature: int = 0
     past_fence: int = 0
     in_doubt: int = 0
-    strangers: int = 0
+    foreign: int = 0
     gave_up: int = 0
     refused: int = 0
     unanswered: int = 0
@@ -91,11 +91,11 @@ class Verdict:
     @property
     def exact(self) -> bool:
         """Every item was sold once, as its buyer was told, and the counter agrees."""
-        return not self.strangers and not self._flaws
+        return not self.foreign and not self._flaws
 
     @property
     def kind(self) -> Kind:
-        if self.strangers:
+        if self.foreign:
             return Kind.NONE
         if self.oversold:
             return Kind.OVERSOLD
@@ -120,13 +120,13 @@ class Verdict:
 
     @property
     def _only_undersold(self) -> bool:
-        return self._flaws.keys() <= {"undersold", *_UNSERVED} and not self.strangers
+        return self._flaws.keys() <= {"undersold", *_UNSERVED} and not self.foreign
 
     @property
     def findings(self) -> dict[str, int]:
         """The findings, by keys of `FINDINGS`: ``{"exact": 0}``, ``{"oversold": 12, "duplicates": 1}``."""
-        if self.strangers:
-            return {"disturbed": self.strangers}
+        if self.foreign:
+            return {"disturbed": self.foreign}
         beside = {name: count for name in _NO_FLAWS if (count := getattr(self, name))}
         return (self._flaws or {"exact": 0}) | beside
 

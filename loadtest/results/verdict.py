@@ -59,7 +59,7 @@ def judge_rush(
         past_fence=past_fence,
         went=went,
         in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
-        strangers=sum(entry.buyer not in buyers for entry in ledger),
+        foreign=sum(entry.buyer not in buyers for entry in ledger),
     )
 
 

@@ -55,8 +55,8 @@ def test_every_text_is_used() -> None:
 def test_every_verdict_has_a_translation() -> None:
     """Whatever is wrong with a sale, only EXACT, OVERSOLD and UNDERSOLD stay beside the Chinese."""
     nothing = dict.fromkeys((field.name for field in fields(Verdict)), 0)
-    wrong = [Verdict(**{**nothing, "undersold": 3, name: 2}) for name in nothing if name != "strangers"]
-    for verdict in [*wrong, Verdict(**nothing), Verdict(**{**nothing, "strangers": 1})]:
+    wrong = [Verdict(**{**nothing, "undersold": 3, name: 2}) for name in nothing if name != "foreign"]
+    for verdict in [*wrong, Verdict(**nothing), Verdict(**{**nothing, "foreign": 1})]:
         assert verdict_in(ENGLISH, verdict.findings) == verdict.sentence
         left = re.sub("EXACT|OVERSOLD|UNDERSOLD", "", verdict_in(CHINESE, verdict.findings))
         assert not re.search("[A-Za-z]", left), left

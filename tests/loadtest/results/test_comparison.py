@@ -16,10 +16,10 @@ from loadtest.terminal import cells
 
 
 def a_run(
-    guard: str = "etcd", promise: str = "exact", *, orders: int = 2, timed_out: int = 0, strangers: int = 0
+    guard: str = "etcd", promise: str = "exact", *, orders: int = 2, timed_out: int = 0, foreign: int = 0
 ) -> GuardRun:
     """A rush of three buyers for two items; the first, one after the other, got what they wanted."""
-    rest = Outcome.SOLD_OUT if orders + strangers >= 2 else Outcome.LOCK_LOST
+    rest = Outcome.SOLD_OUT if orders + foreign >= 2 else Outcome.LOCK_LOST
     outcomes = ([Outcome.SOLD] * orders + [Outcome.LOCK_TIMEOUT] * timed_out + [rest] * 3)[:3]
     orders_of = [f"order-{n}" if n < orders else None for n in range(3)]
     answers = [
@@ -27,7 +27,7 @@ def a_run(
         for n in range(3)
     ]
     ledger = [Entry(f"order-{n}", f"buyer-{n}") for n in range(orders)]
-    ledger += [Entry(f"order-{n}", "anonymous") for n in range(orders, orders + strangers)]
+    ledger += [Entry(f"order-{n}", "anonymous") for n in range(orders, orders + foreign)]
     left = max(0, 2 - len(ledger))
     verdict = judge_rush(stock=2, stock_left=left, ledger=ledger, answers=answers)
     return GuardRun.of(guard, promise, verdict, stock_left=left, answers=answers)
@@ -87,7 +87,7 @@ def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
         ([a_run(), OUT_OF_TIME], TOO_SLOW, "bad", 2),
         ([OUT_OF_TIME, a_run(orders=3)], f"Promise broken: etcd (OVERSOLD by 1). {TOO_SLOW}", "bad", 1),
         (
-            [a_run("none", "none", strangers=1), a_run(), a_run("etcd-batch", strangers=1)],
+            [a_run("none", "none", foreign=1), a_run(), a_run("etcd-batch", foreign=1)],
             "none, etcd-batch disturbed by other purchases: no verdict. "
             "Start again, and use this stack for nothing else meanwhile.", "bad", 2,
         ),
@@ -102,7 +102,7 @@ def test_the_sentence_says_what_it_comes_to(runs: list[GuardRun], sentence: str,
 
 def test_each_run_tells_what_became_of_its_promise() -> None:
     """Out of time is neither kept nor broken, and without a verdict it is unknown: in the table and in the file."""
-    runs = [a_run(), OUT_OF_TIME, a_run("none", "none", strangers=1), a_run(strangers=1), a_run(orders=3), BASELINE_RUN]
+    runs = [a_run(), OUT_OF_TIME, a_run("none", "none", foreign=1), a_run(foreign=1), a_run(orders=3), BASELINE_RUN]
     assert [cells(run)["promise"] for run in runs] == ["kept", "out of time", "unknown", "unknown", "BROKEN", "none"]
     assert [run.kept_promise for run in runs] == [True, None, None, None, False, True]
     assert [(run.gave_up, run.ran_out_of_time) for run in runs[:2]] == [(0, False), (1, True)]
@@ -111,7 +111,7 @@ def test_each_run_tells_what_became_of_its_promise() -> None:
 def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
     """The file has these members, and reads back as what was written."""
     path = tmp_path / "reports" / "comparison.json"
-    comparison = compared(BASELINE_RUN, a_run(), a_run("etcd-batch", strangers=1))
+    comparison = compared(BASELINE_RUN, a_run(), a_run("etcd-batch", foreign=1))
     comparison.write(path)
     assert Comparison.read(path) == comparison
     written = json.loads(path.read_text())

@@ -127,11 +127,11 @@ def test_each_rule_of_real_time_condemns_alone() -> None:
 
 
 @pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
-def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
+def test_foreign_orders_leave_nothing_to_judge(stock: int, left: int) -> None:
     """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
     ledger = [entry(0), Entry("a", "anonymous"), Entry("b", "another")]
     verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
-    assert (verdict.strangers, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)
+    assert (verdict.foreign, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)
     assert verdict.sentence == "disturbed by other purchases: no verdict"
     assert not verdict.exact
 

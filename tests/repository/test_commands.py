@@ -19,7 +19,7 @@ from tests.support.labs import needs_labs
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
-DOCUMENTS = [*(set(ROOT.glob("*.md")) - {ROOT / "CHANGELOG.md"}), *ROOT.glob("docs/*.md"), *ROOT.glob("labs/*/*.md")]
+DOCUMENTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("labs/*/*.md")} - {ROOT / "CHANGELOG.md"})
 MAKEFILES = [ROOT / "Makefile", *ROOT.glob("labs/*/targets.mk")]
 
 

@@ -122,7 +122,10 @@ class Purchase:
             hold: the hold of the etcd lock, if there is one; the section takes its token.
             token: the fencing token of any other lock, which the guard numbers itself.
         """
-        self.section = section = Section(self, hold, token if hold is None else hold.token)
+        if hold is None:
+            self.section = section = Section(self, None, token, numbering=self.guard)
+        else:
+            self.section = section = Section(self, hold, hold.token)
         self.listener.locked(section)
         return section
 
@@ -144,6 +147,7 @@ class Section:
     Attributes:
         hold: the hold of the etcd lock; None under a guard without one.
         token: the fencing token of `hold`, or one that the guard gave; None under a guard without one.
+        numbering: who numbers the tokens: etcd ("") those of its holds, a guard all others, by its name.
         entered, left: seconds of `time.monotonic`; `left` is None until the section ends.
         stock: items left when the stock was read; None until then.
         read_s, commit_s: duration of read and write, in seconds.
@@ -154,6 +158,7 @@ class Section:
     purchase: Purchase
     hold: Held | None = None
     token: Token | None = None
+    numbering: str = ""
     entered: float = field(default_factory=time.monotonic)
     left: float | None = None
     stock: int | None = None
@@ -173,11 +178,6 @@ class Section:
     def leave(self, error: BaseException | None = None) -> None:
         """End the section; `error` is the cause, or None."""
         self.__exit__(None, error, None)
-
-    @property
-    def numbering(self) -> str:
-        """Who numbers the tokens: etcd ("") those of its holds, a guard all others, by its name."""
-        return "" if self.hold is not None else self.purchase.guard
 
     def ensure(self) -> None:
         """Raise `lock.LockLost` if this process knows that the lock is lost; asks no server."""

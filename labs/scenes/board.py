@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from flask import Flask, Response, request
+from flask import Blueprint, Flask, Response, current_app, request
 from werkzeug.exceptions import Conflict
 
+from app.board import parts
 from app.board.settings import BoardSettings
-from app.board.sources.locust import UNREACHABLE, RushClient
+from app.board.sources.locust import UNREACHABLE
 from app.board.sources.stack_client import StackRefused
 from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.web.params import Parameters
 from app.web.responses import json_response
-from labs.scenes.phases import Countdown, Phase, Picture, Step
-from labs.scenes.scenes import ITEMS, SCENES
-from labs.scenes.stage import CannotPlay, SceneStage, TooSlow
+from labs.scenes.scenes import SCENES
+from labs.scenes.stage import CannotPlay, Countdown, Phase, SceneStage, Step, TooSlow
 from lock import LockError
 
 STATIC = Path(__file__).parent / "static"
@@ -33,57 +33,55 @@ LINK = {
     "first": {"path": "/scenes/start", "body": {"scene": "pause"}},
 }
 
+scenes = Blueprint("scenes", __name__, url_prefix="/scenes")
+
 
 class Show:
-    """One scene, played in its own thread.
+    """The scene that is played, in its own thread, or was played last.
 
     Attributes:
         state: what the page shows: the scene, what was said so far, the columns of code, what is left of the lease, the
-            results, and whether it waits or is over.
+            results, and whether it waits or is over; None before the first scene.
     """
 
-    def __init__(self, settings: BoardSettings, scene: str) -> None:
+    def __init__(self, settings: BoardSettings) -> None:
         self._settings = settings
+        self._starting = threading.Lock()
         self._go_on = threading.Event()
-        self._stopped = False
-        self._lock = threading.Lock()
-        self.state: dict[str, Any] = {
-            "scene": scene,
-            "phases": [],
-            "columns": [],
-            "lease": None,
-            "results": [],
-            "waits": False,
-            "over": False,
-            "problem": None,
-        }
-        self._thread = threading.Thread(target=self._play, name="scene", daemon=True)
-        self._thread.start()
+        self._is_stopped = False
+        self.state: dict[str, Any] | None = None
 
     @property
-    def is_over(self) -> bool:
-        return bool(self.state["over"])
+    def playing(self) -> str | None:
+        """The scene that is played now."""
+        return None if self.state is None or self.state["over"] else str(self.state["scene"])
 
-    def go_on(self) -> None:
-        """Do what was announced."""
+    def start(self, scene: str) -> None:
+        """Play it, or let it go on if it is played already; raises Conflict."""
+        with self._starting:
+            if self.playing not in (None, scene):
+                raise Conflict(PLAYING)
+            if self.playing is None:
+                with suppress(*UNREACHABLE):  # without Locust no rush is running
+                    parts.of_board().locust.require_idle()
+                self._is_stopped = False
+                empty: dict[str, Any] = {"phases": [], "columns": [], "lease": None, "results": [], "problem": None}
+                self.state = {"scene": scene, "waits": False, "over": False, **empty}
+                threading.Thread(target=self._play, args=[scene], name="scene", daemon=True).start()
+
+    def go_on(self, *, stops: bool = False) -> None:
+        """Do what was announced; or end it, then what is frozen goes on, and what is dead is started."""
+        self._is_stopped |= stops
         self._go_on.set()
 
-    def stop(self) -> None:
-        """End it; what is frozen goes on, and what is dead is started."""
-        self._stopped = True
-        self._go_on.set()
-
-    def _play(self) -> None:
-        problem: dict[str, Any] | None = None
+    def _play(self, scene: str) -> None:
+        problem = None
         try:
-            stage = SceneStage(self._settings, items=ITEMS)
-            try:
-                for step in SCENES[self.state["scene"]](stage):
+            with closing(SceneStage(self._settings)) as stage:
+                for step in SCENES[scene](stage):
                     self._tell(step)
-                    if self._stopped:
+                    if self._is_stopped:
                         break
-            finally:
-                stage.close()
         except (TooSlow, FutureTimeout):
             problem = {"text": "too_slow", "values": {}}
         except (CannotPlay, StackRefused, LockError, OSError, ValueError) as error:
@@ -91,69 +89,61 @@ class Show:
         self._change(over=True, waits=False, problem=problem)
 
     def _tell(self, step: Step) -> None:
-        if isinstance(step, Picture):
-            self._change(columns=step.columns)
-        elif isinstance(step, Countdown):
+        assert self.state is not None
+        if isinstance(step, Countdown):
             self._change(lease=step._asdict())
-        elif not isinstance(step, Phase):
-            self._change(results=[*self.state["results"], step._asdict()])
-        else:
+        elif isinstance(step, Phase):
             self._go_on.clear()
-            self._change(phases=[*self.state["phases"], {"text": step.text, "values": step.values}], waits=step.waits)
-            if step.waits:
-                if not self._stopped:
-                    self._go_on.wait()  # for as long as the teacher speaks
-                self._change(waits=False)
+            phases = [*self.state["phases"], {"text": step.text, "values": step.values}]
+            self._change(phases=phases, columns=step.columns or self.state["columns"], waits=step.waits)
+            if step.waits and not self._is_stopped:
+                self._go_on.wait()  # for as long as the teacher speaks
+            self._change(waits=False)
+        else:
+            self._change(results=[*self.state["results"], step._asdict()])
 
     def _change(self, **members: Any) -> None:
-        with self._lock:
-            self.state = {**self.state, **members}
+        self.state = {**(self.state or {}), **members}
+
+
+def the_show() -> Show:
+    """The one of this board."""
+    return cast(Show, current_app.extensions["scenes"])
+
+
+@scenes.before_app_request
+def keep_the_stage() -> None:
+    """The sale of a scene ends with the scene."""
+    if request.path in BEGINNINGS and request.method == "POST" and the_show().playing:
+        raise Conflict(PLAYING)
+
+
+@scenes.get("/state")
+def state() -> Response:
+    """The scene that is played, or was played last; and which there are."""
+    return json_response({"scenes": list(SCENES), "show": the_show().state})
+
+
+@scenes.post("/start")
+def start() -> Response:
+    """Play a scene: not in a rush, for it resets the sale, and one at a time; one that plays already goes on."""
+    authorize(parts.of_board().settings)
+    scene = Parameters(request, "scene").choice("scene", "pause", SCENES)
+    the_show().start(scene)
+    return json_response({"done": f"The scene {scene} begins."})
+
+
+@scenes.post("/next", defaults={"stops": False})
+@scenes.post("/stop", defaults={"stops": True})
+def go_on(stops: bool) -> Response:
+    """Do what was announced, or end the scene."""
+    authorize(parts.of_board().settings)
+    the_show().go_on(stops=stops)
+    return json_response({"done": "It ends." if stops else "It goes on."})
 
 
 def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and what it asks for."""
-    shows: list[Show] = []
-    starting = threading.Lock()
-    locust: RushClient = app.extensions["locust"]
-
+    app.extensions["scenes"] = Show(settings)
     add_page(app, "/scenes", STATIC / "scenes.html")
-
-    @app.before_request
-    def keep_the_stage() -> None:
-        """The sale of a scene ends with the scene."""
-        if request.path in BEGINNINGS and request.method == "POST" and shows and not shows[-1].is_over:
-            raise Conflict(PLAYING)
-
-    @app.get("/scenes/state")
-    def scenes_state() -> Response:
-        """The scene that is played, or was played last; and which there are."""
-        return json_response({"scenes": list(SCENES), "show": shows[-1].state if shows else None})
-
-    @app.post("/scenes/start")
-    def scenes_start() -> Response:
-        """Play a scene: not in a rush, for it resets the sale, and one at a time; one that plays already goes on."""
-        authorize(settings)
-        scene = Parameters(request, "scene").choice("scene", "pause", SCENES)
-        with starting:
-            playing = shows[-1].state["scene"] if shows and not shows[-1].is_over else None
-            if playing not in (None, scene):
-                raise Conflict(PLAYING)
-            if playing is None:
-                with suppress(*UNREACHABLE):  # without Locust no rush is running
-                    locust.require_idle()
-                shows[:] = [Show(settings, scene)]
-        return json_response({"done": f"The scene {scene} begins."})
-
-    @app.post("/scenes/next")
-    def scenes_next() -> Response:
-        authorize(settings)
-        if shows:
-            shows[-1].go_on()
-        return json_response({"done": "It goes on."})
-
-    @app.post("/scenes/stop")
-    def scenes_stop() -> Response:
-        authorize(settings)
-        if shows:
-            shows[-1].stop()
-        return json_response({"done": "It ends."})
+    app.register_blueprint(scenes)

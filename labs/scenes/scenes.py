@@ -1,26 +1,98 @@
 """The scenes: what is done to the stack, phase by phase, and the sentence at the end.
 
-A scene tells what it does, and waits for the teacher only where nothing runs out meanwhile. What it tells are keys of
-the table of texts (``static/texts.json``) and the values for them, which may be keys as well, so that the page speaks
-the language of the room.
+A scene waits for the teacher only where nothing runs out meanwhile. Whatever it tells was seen: waits are those that
+the shops measured, tokens those of the locks, and what is left of a lease is what etcd says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
-from labs.scenes.phases import Phase, Result, Step, judged
-from labs.scenes.stage import SceneAnswer, SceneStage, TooSlow
-from labs.scenes.third_act import ITEMS, pause_the_holder
+from labs.scenes.stage import ITEMS, SLOW_S, Phase, Result, SceneStage, Step, TooSlow, seconds
 
-__all__ = ["ITEMS", "SCENES", "Scene"]
-
-SLOW_S = 10.0  # on a machine that is not too slow everything has happened by then
 THINK_MS = 30_000  # of the holder that is killed meanwhile
+GUARDS = ("etcd-unfenced", "etcd-checked", "etcd")
+ENDINGS = {
+    Outcome.SOLD: ("pause.sold_twice", "marker.wrote", "bad"),
+    Outcome.LOCK_LOST: ("pause.refused", "marker.refused", "good"),
+}
 
-Scene = Callable[[SceneStage], Iterator[Step]]
+
+@dataclass
+class Act:
+    """One item under one guard: Ada's purchase at the instance that is frozen, and Bob's at the other one.
+
+    Attributes:
+        held: what the gate shows of Ada's purchase.
+        later: Bob's token, once he has bought.
+    """
+
+    guard: str
+    item: str
+    held: dict[str, Any]
+    later: Any = None
+
+    @property
+    def tokens(self) -> dict[str, Any]:
+        return {"token": self.held["token"], "later": self.later}
+
+    def column(self, ada: str, bob: str = "", *, tone: str = "") -> dict[str, Any]:
+        """The guard's lines with both buyers, each with the key of a text; Bob has no line before he came."""
+        marks = [("Ada", "write", ada, tone)]
+        if bob:
+            marks.append(("Bob", "write" if self.later else "lock", bob, "good" if self.later else ""))
+        markers = [
+            {"buyer": buyer, "line": self.held[line], "text": text, "values": self.tokens, "tone": tone}
+            for buyer, line, text, tone in marks
+        ]
+        return {"guard": self.guard, "source": self.held["source"], "markers": markers}
+
+
+def pause_the_holder(stage: SceneStage) -> Iterator[Step]:
+    """Freeze the holder of three locks right before its writes, let another one sell, and wake it.
+
+    There is one stop, after the lease has ended and before the holder wakes up. The teacher may speak for an hour.
+    """
+    first, second, *_ = stage.instances
+    names = {"first": first, "second": second}
+    items = {guard: str(number) for number, guard in enumerate(GUARDS, 1)}
+    stage.give_up()
+    stage.ask(second, "/stock/reset?stock=1", "POST")
+    adas = [stage.buy("ada", guard, at=first, item=item, held=True) for guard, item in items.items()]
+    stage.await_that(lambda: len(stage.ask(first, "/scenes/held")["held"]) == ITEMS)
+    held = {each["item"]: each for each in stage.ask(first, "/scenes/held")["held"]}
+    acts = [Act(guard, item, held[item]) for guard, item in items.items()]
+    yield Phase("pause.begin", names, [act.column("marker.before_write") for act in acts])
+    stage.act("freeze", first)
+    frozen = now_ns()
+    bobs = [stage.buy("bob", act.guard, at=second, item=act.item) for act in acts]
+    yield Phase("pause.frozen", names, [act.column("marker.frozen", "marker.waits", tone="warn") for act in acts])
+    yield from stage.lease_of(first)
+    told = [bob.result(SLOW_S) for bob in bobs]
+    if any(answer.outcome is not Outcome.SOLD for answer in told):
+        raise TooSlow
+    for act, answer in zip(acts, told, strict=True):
+        act.later = answer.token
+    columns = [act.column("marker.frozen", "marker.bought", tone="warn") for act in acts]
+    waited = max(answer.entered for answer in told) - frozen
+    yield Phase("pause.sold", {**names, "waited": seconds(waited)}, columns, waits=True)
+    stage.act("thaw", first)
+    yield Phase("pause.awake", {**names, "slept": seconds(now_ns() - frozen)})
+    stage.ask(first, "/scenes/open", "POST")
+    outcomes = [ada.result(SLOW_S).outcome for ada in adas]
+    if not ENDINGS.keys() >= {*outcomes}:
+        raise TooSlow
+    ends = [(act, *ENDINGS[outcome]) for act, outcome in zip(acts, outcomes, strict=True) if outcome]
+    sales = [stage.ask(second, f"/stock?item={act.item}") for act in acts]
+    results = [Result.of(act.guard, text, act.tokens, sale) for (act, text, *_), sale in zip(ends, sales, strict=True)]
+    yield from results
+    is_usual = [result.kind for result in results] == ["oversold", "oversold", "exact"]
+    columns = [act.column(marker, "marker.bought", tone=tone) for act, _, marker, tone in ends]
+    yield Phase("pause.end" if is_usual else "pause.other", names, columns)
 
 
 def kill_the_holder(stage: SceneStage) -> Iterator[Step]:
@@ -28,73 +100,20 @@ def kill_the_holder(stage: SceneStage) -> Iterator[Step]:
     first, second, *_ = stage.instances
     names = {"first": first, "second": second}
     yield Phase("kill.begin", names, waits=True)
-    stage.reset(1, through=second)
-    ada = stage.buy("ada", "etcd", at=first, think_ms=THINK_MS)
-    token = stage.await_section("ada", SLOW_S).token
+    stage.ask(second, "/stock/reset?stock=1", "POST")
+    ada = stage.buy("ada", "etcd", at=first, hold_ms=THINK_MS)
+    holder = stage.await_that(lambda: stage.holder_at(first))
     bob = stage.buy("bob", "etcd", at=second)
     stage.act("kill", first)
     killed = now_ns()
-    yield Phase("kill.killed", {**names, "token": token})
-    yield from stage.lease_of(first, token=token, timeout=stage.ttl_s + SLOW_S)
-    waited = stage.await_section("bob", SLOW_S).entered - killed
-    told, lost = bob.result(SLOW_S), ada.result(SLOW_S)
-    sale = stage.sale(through=second)
-    if told.outcome is not Outcome.SOLD or lost.outcome is not None:
+    yield Phase("kill.killed", {**names, "token": holder["token"]})
+    yield from stage.lease_of(first)
+    answer = bob.result(SLOW_S)
+    if answer.outcome is not Outcome.SOLD or ada.result(SLOW_S).outcome is not None:
         raise TooSlow
-    yield Phase("kill.start", {**names, "waited": f"{waited / 1e9:.1f}"})
+    yield Phase("kill.start", {**names, "waited": seconds(answer.entered - killed)})
     stage.act("start", first)
-    yield judged("etcd", "kill.sold_once", {"second": second}, sale)
+    yield Result.of("etcd", "kill.sold_once", {"second": second}, stage.ask(second, "/stock"))
 
 
-def kill_etcd(stage: SceneStage) -> Iterator[Step]:
-    """Kill etcd's leader, here its only member: nothing is sold unlocked, and sales go on when it is back."""
-    first, *_ = stage.instances
-    yield Phase("etcd.begin", {"first": first}, waits=True)
-    stage.reset(2, through=first)
-    stage.await_that(lambda: stage.buy("warm", "etcd", at=first).result(SLOW_S).outcome is Outcome.SOLD, SLOW_S)
-    stage.act("kill", "etcd")
-    refused = stage.buy("ada", "etcd", at=first).result(2 * SLOW_S)
-    yield Phase("etcd.back", {"outcome": _told(refused)}, waits=True)
-    stage.act("start", "etcd")
-    served = stage.await_that(lambda: _sold(stage, "bob", first), 2 * SLOW_S)
-    sale = stage.sale(through=first)
-    if refused.outcome is Outcome.SOLD:
-        yield Result("etcd", "etcd.unlocked", {"order": (refused.order or "")[:4]}, "flawed")
-    else:
-        yield judged("etcd", "etcd.waited", {"order": served[:4]}, sale)
-
-
-def redis_forgets(stage: SceneStage) -> Iterator[Step]:
-    """Restart Redis without its data: a sale that was opened is never opened a second time by itself."""
-    first, *_ = stage.instances
-    yield Phase("redis.begin", {"first": first}, waits=True)
-    stage.reset(2, through=first)
-    stage.await_that(lambda: _sold(stage, "ada", first), SLOW_S)
-    yield Phase("redis.wipe", {}, waits=True)
-    stage.wipe_redis()
-    refused = stage.buy("bob", "redis-lua", at=first).result(SLOW_S)
-    yield Phase("redis.reset", {"outcome": _told(refused)}, waits=True)
-    stage.reset(2, through=first)
-    served = stage.await_that(lambda: _sold(stage, "bob", first), SLOW_S)
-    if refused.outcome is Outcome.SOLD:
-        yield Result("redis-lua", "redis.sold_again", {"order": (refused.order or "")[:4]}, "flawed")
-    else:
-        yield Result("redis-lua", "redis.refused", {"order": served[:4]}, "exact")
-
-
-def _told(answer: SceneAnswer) -> str:
-    """The key of what a buyer was told."""
-    return f"outcome.{(answer.outcome or Outcome.ERROR).value}"
-
-
-def _sold(stage: SceneStage, buyer: str, at: str) -> str | None:
-    """The order of a purchase that was sold."""
-    return stage.buy(buyer, "etcd", at=at).result(2 * SLOW_S).order
-
-
-SCENES: dict[str, Scene] = {
-    "pause": pause_the_holder,
-    "kill": kill_the_holder,
-    "etcd": kill_etcd,
-    "redis": redis_forgets,
-}
+SCENES: dict[str, Callable[[SceneStage], Iterator[Step]]] = {"pause": pause_the_holder, "kill": kill_the_holder}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from labs.scenes.scenes import ITEMS
+from labs.scenes.stage import ITEMS
 from loadtest.stack.stack import Stack
 
 OPTIONS: list[Any] = []

@@ -3,7 +3,7 @@ import { Code, make, setText } from "/static/slow/code.js";
 import { has, language, text } from "./texts.js";
 
 const EVERY_MS = 250;
-const TONES = { exact: "exact", oversold: "over", undersold: "under", flawed: "lost" }; // the board's
+const TONES = { exact: "exact", oversold: "over", undersold: "under" }; // the board's
 const COLOURS = { Ada: 0, Bob: 1 };
 const byId = (id) => document.getElementById(id);
 const columns = new Map(); // the parts of each, by its guard

@@ -21,7 +21,7 @@ from click import ClickException
 
 from loadtest.results.answer import Answer
 
-PATIENCE_S = 180.0  # of buyers; the last of 5,000 under redis-lock needs 30, and more on a slow machine
+PATIENCE_S = 180.0  # of buyers; redis-lock keeps some waiting long, and a slow machine longer
 _WAVE = 200  # connections opened at once: fewer than any server's backlog
 _LARGEST_READ = 65536
 _MOST_FILES = 16384

@@ -21,11 +21,9 @@ from labs.bench.locks.bench import table as lock_table
 from labs.bench.locks.go import GoMissing, compiled
 from labs.bench.meters import measure_handover_ms
 from labs.bench.page import render_benchmark
-from labs.bench.part import Part
-from labs.bench.picture import click_picture
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, BareApp, Bench
-from labs.bench.suite import PARTS, parts
+from labs.bench.suite import PARTS, Part, parts
 from labs.bench.tables import ResultTable, all_tables, fill_blocks, full_setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import PAGE
@@ -100,11 +98,7 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
             if part.name in ("rush", "instances"):
                 status.update("hand-overs of the lock")
                 result.handover_ms = round(measure_handover_ms(stack.etcd), 3)
-            shares: dict[Case, dict[str, float]] = {}
-            for case in part.cases if bare else ():
-                status.update(f"{part.name}, where it goes: {_case_name(case)}")
-                shares[case] = bench.profile(case, directory / "samples.txt")
-    result.rows += [Row.of(case, done, shares.get(case, {})) for case, done in runs.items()]
+    result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_case_name(row.case)}: {row.wall_s:.3f} s")
 
@@ -142,16 +136,12 @@ def terminal_table(table: ResultTable) -> Table:
 @click.argument("results", nargs=-1, required=True, type=_KEPT)
 @click.option("--document", "documents", multiple=True, type=_FILE, default=DOCUMENTS, help="Default: the lab's pages.")
 def write_performance(results: tuple[Path, ...], documents: tuple[Path, ...]) -> None:
-    """Write the tables of results into the bench lab's pages, and the picture of the click beside them."""
+    """Write the tables of results into the bench lab's pages."""
     result = BenchResult.read(*results)
     filled = {document: fill_blocks(document.read_text(encoding="utf-8"), result) for document in documents}
     for document, text in filled.items():
         document.write_text(text, encoding="utf-8")
         click.echo(f"written to {document}")
-    if svg := click_picture(result):
-        picture = documents[0].with_name("click.svg")
-        picture.write_text(svg, encoding="utf-8")
-        click.echo(f"written to {picture}")
 
 
 @click.command("bench-lock")
@@ -180,25 +170,13 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
 
 @click.command("bench-free")
 @click.option("--seconds", default=1.0, type=SECONDS, show_default=True, help="Of each of the five rounds.")
-@click.option("--releases", default=20_000, type=click.IntRange(1), show_default=True, help="Before the lock is old.")
-@click.option("--names", default=10_000, type=click.IntRange(1), show_default=True, help="Held at once for 30 rounds.")
-def bench_free(seconds: float, releases: int, names: int) -> None:
-    """Measure a free lock: ours, two bare transactions, Go's, redis-py's. Takes three minutes."""
+def bench_free(seconds: float) -> None:
+    """Measure a free lock: ours, two bare transactions, Go's, redis-py's. Takes a minute."""
     console = wide_console()
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         programs = _programs([*free.OURS, *free.OF_GO], directory, console)
         found = free.measure_free_locks(etcd, redis, programs, seconds)
         console.print(terminal_table(free.free_lock_table(found)))
-        beside = free.wait_beside_linger_ms(etcd, PYTHON)
-        console.print(f"beside a process that lingers, another one waits {beside:.1f} ms (median)")
-        console.print(f"release(wait=False) returns after {free.ordered_release_ms(etcd):.3f} ms (median)")
-        fresh, old = free.rates_after_history(etcd, releases)
-        console.print(f"after {releases} releases: {old:.0f} per s, a fresh name {fresh:.0f} ({old / fresh:.2f} x)")
-        cost = free.measure_many_holds(etcd, names, 30 * seconds)
-        console.print(
-            f"{names} names held for {30 * seconds:g} s: {cost.lost} lost, {cost.threads} threads, "
-            f"{100 * cost.cpu:.1f} % of a core, {cost.mib:.0f} MiB above one hold"
-        )
 
 
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labs.bench.result import BenchResult, Row
-from labs.bench.tables import ResultTable, ceiling_tables, full_setting, part_tables, share_tables
+from labs.bench.tables import ResultTable, ceiling_tables, full_setting, part_tables
 from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, chart_svg, layer, pixels, room
 from loadtest.report.render import render
 
@@ -36,7 +36,6 @@ def render_benchmark(result: BenchResult) -> str:
         folder=_TEMPLATES,
         result=result,
         parts=parts,
-        shares=next(share_tables(result), None),
         ceilings=list(ceiling_tables(result)),
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from loadtest.results.answer import Answer
@@ -105,7 +104,6 @@ class Row:
         locked_ms: milliseconds in critical sections under a fencing token, each as long as the shortest tenth of them:
             the others have waited for a CPU.
         others_cpus: how many CPUs other programs kept busy meanwhile.
-        shares: of the instance's interpreter, by part; empty where it was not sampled.
     """
 
     case: Case
@@ -119,10 +117,9 @@ class Row:
     etcd_puts: float = 0.0
     locked_ms: float = 0.0
     others_cpus: float = 0.0
-    shares: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, case: Case, runs: Sequence[MeasuredRush], shares: Mapping[str, float] = MappingProxyType({})) -> Row:
+    def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
         """The figures of at least one run."""
         answers = [answer for run in runs for answer in run.answers]
         used = [run.usage for run in runs]
@@ -143,7 +140,6 @@ class Row:
             per_click(each.etcd_puts for each in used),
             per_click([len(sections) * sections[len(sections) // 10]] if sections else []),
             round(statistics.fmean(each.others_cpus for each in used), 3),
-            dict(shares),
         )
 
     @property

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from urllib.parse import urlencode
 
 import psutil
 
 from labs.bench.clients import Click, ClientPool, without_garbage_collection
 from labs.bench.meters import Meter
-from labs.bench.profile import NotSampled, sampled, shares
 from labs.bench.result import Case, MeasuredRush, ResourceUsage
 from labs.bench.suite import BARE, PINNED
 from loadtest import REPOSITORY
@@ -26,8 +23,6 @@ from loadtest.shop_client.shops import get_json
 from loadtest.stack.apps import App, Instance
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.stack import Stack
-
-logger = logging.getLogger(__name__)
 
 _SALE = "demo"
 # Of the instances, over what is exported for other commands.
@@ -89,18 +84,6 @@ class Bench:
             for thread in _threads_of(instance) if instance else ():
                 with suppress(ProcessLookupError):  # it has ended meanwhile
                     os.sched_setaffinity(thread, {usable[number % len(usable)]} if pinned else usable)
-
-    def profile(self, case: Case, folded: Path) -> dict[str, float]:
-        """One more round, which counts for nothing else: who has the instance's interpreter; see `shares`."""
-        instance = self.bare if case.guard in BARE else self.stack.instances[0]
-        assert instance is not None
-        try:
-            with sampled(instance.pid, folded):
-                self.run(case)
-        except NotSampled as error:
-            logger.warning("no profile of %s: %s", case.guard, error)
-            return {}
-        return shares(folded.read_text())
 
     def _run_bare(self, case: Case) -> MeasuredRush:
         assert self.bare is not None, "the part has no bare apps"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from labs.bench.part import Part
 from labs.bench.result import Case
 
 # Bare Flask apps, by the name that stands where others have their guard: the route of labs.bench.bare.
@@ -15,14 +14,39 @@ PINNED = hasattr(os, "sched_setaffinity")  # as the local stack runs its instanc
 BOTH_WAYS = (False, True) if PINNED else (False,)
 
 
+@dataclass(frozen=True)
+class Part:
+    """Cases that are compared with each other, so their rounds are interleaved on one stack.
+
+    Attributes:
+        rounds: of each case.
+        warm_up: whether there is one more round before them, which is not counted.
+    """
+
+    cases: Sequence[Case]
+    rounds: int
+    warm_up: bool = True
+
+    @property
+    def observed(self) -> bool:
+        """Whether section log and board run."""
+        return self.cases[0].observed
+
+    @property
+    def name(self) -> str:
+        """That of `PARTS`."""
+        return self.cases[0].part
+
+    def schedule(self) -> Iterator[tuple[int, Case]]:
+        """Every round of every case, round by round; number 0 warms up."""
+        for number in range(0 if self.warm_up else 1, self.rounds + 1):
+            for case in self.cases:
+                yield number, case
+
+
 def _rush(guards: Sequence[str]) -> Iterator[Part]:
     """500 buyers at once for 300 items; each instance on one CPU, and on all."""
     yield Part([Case("rush", guard, 500, 300, pinned=pinned) for pinned in BOTH_WAYS for guard in guards], rounds=7)
-
-
-def _crowd(guards: Sequence[str]) -> Iterator[Part]:
-    """5,000 buyers at once for 300 items: nearly every buyer has to be told that all is sold."""
-    yield Part([Case("crowd", guard, 5000, 300, pinned=PINNED) for guard in guards], rounds=3)
 
 
 def _open(guards: Sequence[str]) -> Iterator[Part]:
@@ -60,7 +84,6 @@ def _click(guards: Sequence[str]) -> Iterator[Part]:
 PARTS: dict[str, Callable[[Sequence[str]], Iterator[Part]]] = {
     "rush": _rush,
     "click": _click,
-    "crowd": _crowd,
     "open": _open,
     "instances": _instances,
     "hold": _hold,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labs.bench.ceilings import MEASURED_WITH, TOLERANCE, Demands, demands, forecasts
-from labs.bench.profile import PARTS as SHARED
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.suite import PARTS
 from loadtest.results.json_files import KeptError
@@ -22,7 +21,6 @@ _CPU = ("CPU ms instances", "CPU ms etcd", "CPU ms redis")
 COLUMNS = {
     "rush": ("guard", "runs on", *_TIMES, "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "click": ("guard", "setting", "runs on", "clicks/s", *_BARE, "p50 ms", "p99 ms", "etcd RPCs", "Redis trips", *_CPU),
-    "crowd": ("guard", *_TIMES, "clicks/s", "Redis trips", *_CPU, "verdict"),
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
     "instances": ("guard", "setting", "runs on", "wall s", "min-max", "x none", "clicks/s", "verdict"),
     "hold": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
@@ -46,22 +44,9 @@ def part_tables(result: BenchResult) -> Iterator[ResultTable]:
             yield ResultTable(name, str(PARTS[name].__doc__), headings, rows)
 
 
-def share_tables(result: BenchResult) -> Iterator[ResultTable]:
-    """Where the interpreter of an instance spends its time."""
-    if rows := [row for row in result.rows if row.shares]:
-        about = (
-            "Who has the instance's interpreter, in percent of the samples of one more round; waiting is not sampled."
-        )
-        lines = [
-            [row.case.guard, full_setting(row.case), *(f"{100 * row.shares[p]:.0f}" for p in SHARED)] for row in rows
-        ]
-        yield ResultTable("shares", about, ("guard", "setting", *SHARED), lines)
-
-
 def all_tables(result: BenchResult) -> Iterator[ResultTable]:
     """All there is to show."""
     yield from part_tables(result)
-    yield from share_tables(result)
     yield from ceiling_tables(result)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.contract.outcomes import Outcome
-from labs.bench.profile import shares
 from labs.bench.result import BenchResult, Case, MeasuredRush, ResourceUsage, Row
 from labs.bench.suite import PARTS
 from loadtest.results.answer import Answer
@@ -34,5 +33,5 @@ def benchmark() -> BenchResult:
             for guard, wall_s in GUARDS.items():
                 case = Case(part, guard, 4, 4, instances=instances, observed=part == "click", pinned=True)
                 rounds = [rush_of(wall_s * n) for n in (1, 2, 3)]
-                made.rows.append(Row.of(case, rounds, shares("buy (app.py:1) 3") if part == "click" else {}))
+                made.rows.append(Row.of(case, rounds))
     return made

@@ -64,4 +64,4 @@ def test_without_a_rush_there_is_no_ceiling() -> None:
     """A result of other parts, or of the time before hand-overs were measured, is shown without."""
     made = benchmark()
     assert list(ceiling_tables(replace(made, handover_ms=0.0))) == []
-    assert list(ceiling_tables(BenchResult(made.started, made.versions, rows=made.part("crowd")))) == []
+    assert list(ceiling_tables(BenchResult(made.started, made.versions, rows=made.part("hold")))) == []

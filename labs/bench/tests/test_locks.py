@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,12 +59,10 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each candidate has a row, and no hold of those held at once is lost."""
+    """Each candidate has a row."""
     monkeypatch.setenv("PATH", str(tmp_path))  # without a Go toolchain
     monkeypatch.setattr(free, "_ROUNDS", 1)
-    monkeypatch.setattr(free, "wait_beside_linger_ms", partial(free.wait_beside_linger_ms, waits=5))
-    monkeypatch.setattr(free, "ordered_release_ms", partial(free.ordered_release_ms, releases=50))
-    done = CliRunner().invoke(cli, ["bench-free", "--seconds=0.2", "--releases=20", "--names=20"])
+    done = CliRunner().invoke(cli, ["bench-free", "--seconds=0.2"])
     assert done.exit_code == 0, done.output
     rows = {
         row[0].strip(): row[2].strip()
@@ -73,5 +70,3 @@ def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkey
     }
     assert list(rows) == list(OURS)
     assert rows["two transactions"] == "1.00"
-    assert re.search(r"another one waits [\d.]+ ms .*\n.* returns after [\d.]+ ms", done.output)
-    assert "20 names held for 6 s: 0 lost, " in done.output

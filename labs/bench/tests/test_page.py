@@ -14,7 +14,7 @@ from tests.support.parsed import Page
 
 
 def test_a_result_is_shown_again(tmp_path: Path) -> None:
-    """Nothing is measured; each part has its chart and its table, cell by cell, and shares and ceilings have theirs."""
+    """Nothing is measured; each part has its chart and its table, cell by cell, and the ceilings have theirs."""
     made, file = benchmark(), tmp_path / "bench.json"
     made.write(file)
     shown = CliRunner().invoke(bench, ["--show", str(file)])

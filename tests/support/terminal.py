@@ -56,6 +56,11 @@ class Terminal:
         """Press keys: Ctrl-C is the character 3, Ctrl-Z the character 26."""
         os.write(self._master, text.encode())
 
+    @property
+    def reads_keys(self) -> bool:
+        """Whether the program reads single keys; those that were pressed before are dropped."""
+        return not termios.tcgetattr(self._master)[3] & termios.ICANON
+
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 

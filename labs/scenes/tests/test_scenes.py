@@ -186,6 +186,7 @@ def test_the_terminal_tells_the_same_scene() -> None:
         screen.type(" ")
         assert screen.shows("SIGSTOP"), screen
         assert screen.shows(TEXTS["zh"]["enter"]), screen
+        wait_until(lambda: screen.reads_keys)
         screen.type(" ")
         assert screen.shows("EXACT"), screen
         assert screen.process.wait(WAIT_S) == 0

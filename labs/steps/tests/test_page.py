@@ -226,7 +226,7 @@ def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, st
     for guard in guards():
         ask(stage_stack, "begin", json.dumps({"guard": guard}).encode())
         page.wait_for_selector(f".code small:has-text('/{guard.replace('-', '_')}.py')")
-        page.wait_for_function("!document.querySelector('.command')")
+        page.wait_for_selector(".command", state="detached")
         rows = page.evaluate(ROWS)
         assert len({row["height"] for row in rows}) == 1, (guard, rows)
         assert all(row["beyond"] == 0 and row["size"] >= 18 for row in rows), (guard, rows)

@@ -89,39 +89,12 @@ clean: ##3 Remove what the other commands made, except reports/
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build mutants ./*.egg-info
 	find app deploy $(wildcard labs) lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The set-up: what requirements/NAME.txt pins, in a .venv that is made anew where it was moved or half made.
+# The newest Python on PATH that can make a .venv, or the one that PYTHON= names.
 PYTHONS = $${PYTHON:-python3.14 python3.13 python3.12 python3.11 python3.10 python3}
-SUITABLE = import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))
-NEEDED = set-up: Python 3.10 or newer with venv (apt install python3-venv) is needed. Name one: make demo PYTHON=/path/to/python3.13 (or use docker compose up)
-PIP = $(RUN) -m pip -qq --disable-pip-version-check --no-input install --require-hashes --only-binary=:all:
 export PYTHON
-define ALONE
-import fcntl, subprocess, sys
-with open("Makefile") as held:
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print("Another set-up is under way: waiting for it ...", flush=True)
-        fcntl.flock(held, fcntl.LOCK_EX)
-    sys.exit(subprocess.call(sys.argv[1:]))
-endef
-export ALONE
 
 setup-loadtest setup-dev: setup-%:
-	@for python in $(PYTHONS); do "$$python" -c "$(SUITABLE)" 2> /dev/null && break; python=; done; \
-	test "$$python" || { echo "$(NEEDED)" >&2; exit 1; }; \
-	"$$python" -c "$$ALONE" $(MAKE) -s --no-print-directory .venv/$*.stamp PYTHON="$$python"
-
-ifneq ($(shell test -x $(RUN) && cat .venv/.made-at 2> /dev/null),$(CURDIR)/.venv)
-.PHONY: .venv/.made-at
-endif
-.venv/.made-at:
-	@echo "Making .venv with $(PYTHON) ..."
-	@"$(PYTHON)" -m venv --clear .venv
-	@echo "$(CURDIR)/.venv" > $@
-
-.venv/%.stamp: requirements/%.txt requirements/build.txt .venv/.made-at
-	@echo "Installing requirements/$*.txt into .venv (about a minute the first time) ..."
-	@$(PIP) -r requirements/build.txt  # builds etcd3 and jieba, which are published as source only
-	@$(PIP) --no-build-isolation --no-binary=etcd3,jieba -r $< || { echo "set-up: see above. Without a wheel for this platform, use docker compose up" >&2; exit 1; }
-	@touch $@
+	@for python in $(PYTHONS); do \
+	  "$$python" -c "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))" 2> /dev/null && exec "$$python" scripts/set_up.py $*; \
+	done; \
+	echo "set-up: Python 3.10 or newer with venv (apt install python3-venv) is needed. Name one: make demo PYTHON=/path/to/python3.13 (or use docker compose up)" >&2; exit 1

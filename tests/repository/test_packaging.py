@@ -1,4 +1,4 @@
-"""What is installed: packages with all their files, `lock` alone as well, requirements pinned and free of addresses."""
+"""What is installed: packages with all their files, `lock` as its own, requirements pinned and free of addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("package", ["app", "lock", "loadtest"])
+@pytest.mark.parametrize("package", ["app", "loadtest"])
 def test_every_file_of_a_package_is_packed(package: str) -> None:
     """Scripts, pages, templates and py.typed come with an installation, wherever a folder keeps them."""
     listed = subprocess.run(["git", "ls-files", package], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -26,12 +26,18 @@ def test_every_file_of_a_package_is_packed(package: str) -> None:
     assert [file for file in files if not any(file.match(pattern) for pattern in patterns)] == []
 
 
+def test_the_demo_packs_no_file_of_the_library() -> None:
+    """Two distributions with the same files would overwrite each other's, and remove them."""
+    assert table(ROOT / "pyproject.toml", "include") == {"app*", "labs*", "loadtest*"}
+    assert not re.search(r"^etcd-lock", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+
+
 LOCK = ROOT / "lock"
 
 
 def table(path: Path, key: str) -> set[str]:
     """The strings of an array in a TOML file (Python 3.10 has no reader for it)."""
-    found = re.search(rf"^{key} = \[(.*?)\]$", path.read_text(), re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^{key} = \[(.*?)\](?: #.*)?$", path.read_text(), re.DOTALL | re.MULTILINE)
     assert found is not None
     return set(re.findall(r'"([^"]+)"', found[1]))
 
@@ -52,9 +58,9 @@ def test_the_library_needs_nothing_that_the_demo_lacks() -> None:
     assert {re.split("[=>]", each)[0] for each in ours} == {"click", "etcd3", "grpcio", "protobuf"}
 
 
-@pytest.mark.parametrize("line", ["version", "requires-python", "etcd-lock", "requires", "license"])
+@pytest.mark.parametrize("line", ["version", "requires-python", "requires", "license"])
 def test_it_is_described_as_the_demo_is(line: str) -> None:
-    """Version, Python, command and build backend are the same in both files."""
+    """Version, Python, license and build backend are the same in both files."""
     ours, demos = (
         re.findall(rf"^{line} = .*$", (path / "pyproject.toml").read_text(), re.MULTILINE) for path in (LOCK, ROOT)
     )

@@ -21,7 +21,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A moved checkout: a .venv names its path, so the one that it has is of no use."""
     directory = tmp_path_factory.mktemp("set-up") / "check out"
     (directory / "requirements").mkdir(parents=True)
-    shutil.copy(ROOT / "Makefile", directory)
+    (directory / "scripts").mkdir()
+    for file in ("Makefile", "scripts/set_up.py"):
+        shutil.copy(ROOT / file, directory / file)
     for name in ("build", "dev"):
         (directory / f"requirements/{name}.txt").write_text("# nothing\n")
     (directory / ".venv/bin").mkdir(parents=True)
@@ -56,17 +58,17 @@ def test_a_set_up_installs_what_has_changed(checkout: Path) -> None:
     assert "Making" not in output
 
 
-def test_a_half_made_environment_is_made_anew(checkout: Path, tmp_path: Path) -> None:
+def test_a_half_made_environment_is_made_anew(checkout: Path) -> None:
     """Without its last file, which says where it is, nothing in .venv counts as installed."""
     (checkout / ".venv/.made-at").unlink()
-    (python := tmp_path / "python3").write_text(f'#!/bin/sh\n[ "$2" = venv ] || exec {sys.executable} "$@"\n')
-    python.chmod(0o755)  # it takes the .venv that is there for a new one, which would take seconds
-    assert f"Making .venv with {python} ..." in set_up(checkout, str(python)).stdout
+    (checkout / ".venv/pyvenv.cfg").unlink()
+    assert f"Making .venv with {sys.executable} ..." in set_up(checkout).stdout
+    assert (checkout / ".venv/pyvenv.cfg").exists()
 
 
 def test_set_ups_run_one_at_a_time(checkout: Path) -> None:
     """The second of two says that it waits, and then finds everything done."""
-    with (checkout / "Makefile").open() as other:
+    with (checkout / "scripts/set_up.py").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         variables = variables_of(PYTHON=sys.executable)
         with subprocess.Popen(

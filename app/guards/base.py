@@ -11,7 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import ClassVar, Protocol
 
 from app.config.settings import Settings
@@ -70,13 +70,15 @@ class Guard(ABC):
 
     def serve(self, purchase: Purchase) -> Receipt:
         """`buy`, unless the item is known to be sold out: before the lock, and when a wait ends early."""
-        while True:
-            stock = self.stock(purchase.item)
-            if self.checks_sold_out and stock.sold_out_at is not None and (receipt := stock.known_sold_out(purchase)):
-                return receipt
-            until = purchase.began + self.lock_timeout + purchase.hold_s
-            with suppress(LockCancelled), answered_until(until):  # a cancelled purchase waits again, except in a drain
-                return self.buy(purchase)
+        stock = self.stock(purchase.item)
+        with answered_until(purchase.began + self.lock_timeout + purchase.hold_s):
+            while True:
+                if self.checks_sold_out and (receipt := stock.known_sold_out(purchase)):
+                    return receipt
+                try:
+                    return self.buy(purchase)
+                except LockCancelled:
+                    continue  # another purchase found nothing left; in a drain, `buy` refuses before it waits
 
     def time_left(self, purchase: Purchase) -> float:
         """Seconds that the purchase may still wait."""

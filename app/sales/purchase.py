@@ -15,6 +15,23 @@ from lock.recipes.cohort import CohortToken
 Token = int | CohortToken
 
 
+# Fencing tokens rise from holder to holder, so that Redis can refuse a late holder. A token is the create revision of
+# the holder's key in etcd, or the pair (create revision, turn) if a process hands one hold to many turns. Holds of one
+# name never share a create revision. In JSON a pair is a list, and compares like a tuple: [7, 2] < [7, 10] < [8, 1].
+# A guard whose lock is not etcd's numbers its tokens itself. Its fence says so, and is compared with no token of etcd.
+
+
+def fence_text(token: Token | None, numbering: str = "") -> str:
+    """A token as the text that Redis compares, because Lua's numbers are exact only up to 2^53; empty for None.
+
+    A `numbering` other than etcd's stands before it: ``redis-fenced:00000000000000000007``.
+    """
+    if token is None:
+        return ""
+    number = f"{token.create_revision:020d}.{token.turn:010d}" if isinstance(token, CohortToken) else f"{token:020d}"
+    return f"{numbering}:{number}" if numbering else number
+
+
 class Held(Protocol):
     """A hold of a lock in etcd: `lock.Hold`, or a turn under one."""
 
@@ -129,11 +146,6 @@ class Purchase:
         self.listener.locked(section)
         return section
 
-    @property
-    def waited_s(self) -> float:
-        """Seconds until the critical section began, or until now."""
-        return (self.section.entered if self.section else time.monotonic()) - self.began
-
     def entry(self, token: Token | None = None) -> str:
         """The entry of the ledger for this order."""
         at_ms = time.time_ns() // 1_000_000
@@ -189,8 +201,3 @@ class Section:
         self.purchase.listener.think(self)
         if self.purchase.hold_s:
             think_for(self.purchase.hold_s)
-
-    @property
-    def held_s(self) -> float:
-        """Seconds inside the critical section."""
-        return (self.left or time.monotonic()) - self.entered

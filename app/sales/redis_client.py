@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,17 @@ REFUSAL = re.compile(
     r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) .*?)(?: script: .*)?"
 )
 
-
-_limits = threading.local()
+_deadline = ContextVar("deadline", default=math.inf)
 
 
 @contextmanager
-def answered_until(moment: float) -> Iterator[None]:
-    """Inside, this thread waits for replies until `moment` (`time.monotonic`), and at least `SHORTEST` for each."""
-    before = getattr(_limits, "until", math.inf)
-    _limits.until = min(before, moment)
+def answered_until(deadline: float) -> Iterator[None]:
+    """Inside, every call waits for its reply until `deadline` (`time.monotonic`), and at least `SHORTEST`."""
+    before = _deadline.set(deadline)
     try:
         yield
     finally:
-        _limits.until = before
+        _deadline.reset(before)
 
 
 class NotSent(redis.ConnectionError):
@@ -137,10 +135,8 @@ class Pool(redis.BlockingConnectionPool):
             raise
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise NotSent(str(error)) from error
-        left = getattr(_limits, "until", math.inf) - time.monotonic()
-        timeout = min(connection.socket_timeout, max(left, SHORTEST))
-        if timeout != connection._sock.gettimeout():  # to set it is a system call
-            connection._sock.settimeout(timeout)
+        left = _deadline.get() - time.monotonic()
+        connection.update_current_socket_timeout(min(connection.socket_timeout, max(left, SHORTEST)))
         return connection
 
 

@@ -166,7 +166,7 @@ class Sale:
         if not is_noted:
             self._note_opening()
         fence = str(self.client.get(self.keys.fence) or "0")
-        is_etcds = ":" not in fence  # else the tokens have a numbering of their own, see `app.sales.stock.fence_text`
+        is_etcds = ":" not in fence  # else a guard numbers its tokens, see `app.sales.purchase.fence_text`
         if is_etcds and int(fence.partition(".")[0]) > revision:
             raise EtcdLost
 

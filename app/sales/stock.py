@@ -23,7 +23,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from itertools import starmap
+from typing import Any, NamedTuple
 
 import redis
 from redis.client import Pipeline
@@ -32,13 +33,11 @@ from app.contract.clock import now_ns
 from app.contract.keys import DEFAULT_ITEM
 from app.contract.orders import token_in
 from app.contract.outcomes import Outcome
-from app.sales.purchase import Purchase, Receipt, Section, Token
+from app.sales.purchase import Purchase, Receipt, Section, Token, fence_text
 from app.sales.redis_client import LUA, NotSent, Script
 from app.sales.refusals import FencedOff, InDoubt, KeyReused, PurchaseError, SaleDamaged, SaleLost, SaleReset
 from app.sales.sale import Sale
-from lock.recipes.cohort import CohortToken
 
-REFUSED = ("fenced", "damaged")
 STALE = "the sale was reset while this purchase was waiting"
 READ, WRITE, SELL = (Script(LUA / f"{name}.lua") for name in ("read", "write", "sell"))
 
@@ -50,6 +49,56 @@ class Reading:
     receipt: Receipt | None = None
     stock: int = 0
     generation: str = ""
+
+
+class OtherGeneration(Exception):
+    """Redis has the generation `found`, or no sale (""): the script did nothing. `now_us` is Redis's clock."""
+
+    def __init__(self, found: str, now_us: str) -> None:
+        self.found, self.now_us = found, now_us
+
+
+class Decision(NamedTuple):
+    """What a script says of one purchase: how many are left, or ``replay`` and the first answer to its key.
+
+    Attributes:
+        status: ``sold``, ``sold_out``, ``replay``, or ``open`` after a read that decides nothing.
+    """
+
+    status: str
+    value: str
+
+    def receipt(self, purchase: Purchase, token: Token | None) -> Receipt:
+        """The receipt, unless it is open.
+
+        Raises:
+            KeyReused: the answer of the idempotency key belongs to another purchase.
+        """
+        if self.status == "replay":
+            return replayed(purchase, self.value)
+        outcome = Outcome(self.status)
+        order = purchase.order if outcome is Outcome.SOLD else None
+        return Receipt(outcome, purchase.guard, order=order, stock=int(self.value), token=token)
+
+
+def decisions(answer: Sequence[str], fence: Token | None) -> list[Decision]:
+    """The answer of a script under the token `fence`, for each of its purchases.
+
+    Raises:
+        FencedOff: Redis has seen a higher token.
+        SaleDamaged: a value in Redis is not a number.
+        OtherGeneration: the purchase was made for another sale.
+    """
+    status, *values = answer
+    if status == "fenced":
+        seen, advice = values[0], "" if ":" in values[0] else "; if etcd was wiped, reset the sale"
+        raise FencedOff(f"token {token_in(fence_text(fence))} is fenced off, {token_in(seen)} was here before{advice}")
+    if status == "damaged":
+        raise SaleDamaged(values[0])
+    if status == "generation":
+        raise OtherGeneration(*values)
+    pairs = iter(values if status == "decided" else answer)
+    return list(starmap(Decision, zip(pairs, pairs, strict=True)))
 
 
 class Stock:
@@ -74,15 +123,14 @@ class Stock:
         """
         began, section.read_at = time.monotonic(), now_ns()
         try:
-            status, value, generation = self._look(section.purchase, fence, pipe, numbering=section.numbering)
+            reading = self._look(section, fence, pipe)
         finally:
             section.read_s = time.monotonic() - began
-        if status == "open":
-            section.stock = int(value)
-        else:
-            section.receipt = receipt_of(section.purchase, status, value, token=section.token)
+        section.receipt = reading.receipt
+        if reading.receipt is None:
+            section.stock = reading.stock
         section.purchase.listener.read(section)
-        return Reading(section.receipt, int(value) if status == "open" else 0, generation)
+        return reading
 
     def write(
         self, section: Section, reading: Reading, *, fence: Token | None = None, pipe: Pipeline | None = None
@@ -102,17 +150,15 @@ class Stock:
         began, section.commit_at = time.monotonic(), now_ns()
         try:
             with sending():
-                status, *values = (
-                    self._run_queued(WRITE, args, pipe) if pipe else WRITE.run(self._client, self._keys, args)
-                )
+                answer = self._run_queued(WRITE, args, pipe) if pipe else WRITE.run(self._client, self._keys, args)
+            (decision,) = decisions(answer, fence)
+        except OtherGeneration as other:
+            if other.found and int(other.found) > int(reading.generation):
+                raise SaleReset("the sale was reset while this purchase was being made") from None
+            raise SaleLost from None
         finally:
             section.commit_s = time.monotonic() - began
-        if status == "generation":
-            is_reset = values[0] and int(values[0]) > int(reading.generation)
-            raise SaleReset("the sale was reset while this purchase was being made") if is_reset else SaleLost
-        if status in REFUSED:
-            raise refusal(status, values[0], fence)
-        section.receipt = receipt = receipt_of(purchase, status, values[0], token=section.token)
+        section.receipt = receipt = decision.receipt(purchase, section.token)
         return receipt
 
     def _run_queued(self, script: Script, args: list[str | int], pipe: Pipeline) -> Any:
@@ -154,24 +200,26 @@ class Stock:
             began, at = time.monotonic(), now_ns()
             try:
                 with sending():
-                    status, *values = SELL.run(self._client, self._keys, args)
+                    answer = SELL.run(self._client, self._keys, args)
+                decided = iter(decisions(answer, fence))
+                break
+            except OtherGeneration as other:
+                self._sale.follow(generation, other.found, other.now_us, began)
             finally:
                 for section in current:
                     section.commit_at, section.commit_s = at, time.monotonic() - began
-            if status in REFUSED:
-                raise refusal(status, values[0], fence)
-            if status != "generation":
-                break
-            self._sale.follow(generation, values[0], values[1], began)
-        decisions = iter(zip(values[::2], values[1::2], strict=True))
         return [
-            _one_of_many(each, next(decisions)) if each.purchase.began >= begun_at else SaleReset(STALE)
+            _one_of_many(each, next(decided)) if each.purchase.began >= begun_at else SaleReset(STALE)
             for each in sections
         ]
 
     def note_sold_out(self, section: Section) -> bool:
         """If the section found no stock, remember that; returns whether it did."""
-        return self._note_empty(section.receipt, section.entered)
+        receipt = section.receipt
+        is_sold_out = receipt is not None and receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed
+        if is_sold_out:
+            self.sold_out_at = section.entered  # its read was sent later
+        return is_sold_out
 
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
         """The receipt for "sold out" if an empty stock was seen before and still is; otherwise None."""
@@ -179,59 +227,38 @@ class Stock:
             return None
         if purchase.began < self.sold_out_at and not purchase.key:
             return Receipt(Outcome.SOLD_OUT, purchase.guard, stock=0)
-        sent = time.monotonic()
-        status, value, _ = self._look(purchase)
-        receipt = None if status == "open" else receipt_of(purchase, status, value)
-        if receipt is None:
+        section = Section(purchase)
+        section.receipt = self._look(section).receipt
+        if section.receipt is None:
             self.sold_out_at = None
-        self._note_empty(receipt, sent)
-        return receipt
+        self.note_sold_out(section)
+        return section.receipt
 
-    def _look(
-        self, purchase: Purchase, fence: Token | None = None, pipe: Pipeline | None = None, *, numbering: str = ""
-    ) -> tuple[str, str, str]:
-        """The status and value that ``read.lua`` returns, and the generation in which it ran."""
-        key = purchase.key or ""
+    def _look(self, section: Section, fence: Token | None = None, pipe: Pipeline | None = None) -> Reading:
+        """Run ``read.lua`` in the generation that Redis has."""
+        purchase, key = section.purchase, section.purchase.key or ""
         while True:
             generation, sent = self._sale.generation, time.monotonic()
             if purchase.began < self._sale.begun_at:
                 raise SaleReset(STALE)
-            args = [generation, fence_text(fence, numbering), key, purchase.entry() if key else ""]
-            status, *values = READ.run(pipe or self._client, self._keys, args)
-            if status in REFUSED:
-                raise refusal(status, values[0], fence)
-            if status != "generation":
-                return status, values[0], generation
-            self._sale.follow(generation, values[0], values[1], sent)
-
-    def _note_empty(self, receipt: Receipt | None, sent: float) -> bool:
-        """Note that a read, sent at this time or later, found no stock; returns whether it did."""
-        is_sold_out = receipt is not None and receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed
-        if is_sold_out:
-            self.sold_out_at = sent
-        return is_sold_out
+            args = [generation, fence_text(fence, section.numbering), key, purchase.entry() if key else ""]
+            try:
+                (decision,) = decisions(READ.run(pipe or self._client, self._keys, args), fence)
+            except OtherGeneration as other:
+                self._sale.follow(generation, other.found, other.now_us, sent)
+                continue
+            if decision.status == "open":
+                return Reading(stock=int(decision.value), generation=generation)
+            return Reading(decision.receipt(purchase, section.token), generation=generation)
 
 
-def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | PurchaseError:
+def _one_of_many(section: Section, decision: Decision) -> Receipt | PurchaseError:
     """The receipt or the error of one purchase in a group; an error does not affect the others."""
     try:
-        section.receipt = receipt_of(section.purchase, *decision, token=section.token)
+        section.receipt = decision.receipt(section.purchase, section.token)
     except PurchaseError as error:
         return error
     return section.receipt
-
-
-def receipt_of(purchase: Purchase, status: str, value: str, *, token: Token | None = None) -> Receipt:
-    """The receipt for the decision of a script: ``sold`` or ``sold_out``, and what is left; or ``replay``.
-
-    Raises:
-        KeyReused: the answer of the idempotency key belongs to another purchase.
-    """
-    if status == "replay":
-        return replayed(purchase, value)
-    outcome = Outcome(status)
-    order = purchase.order if outcome is Outcome.SOLD else None
-    return Receipt(outcome, purchase.guard, order=order, stock=int(value), token=token)
 
 
 def replayed(purchase: Purchase, answer: str) -> Receipt:
@@ -247,34 +274,6 @@ def replayed(purchase: Purchase, answer: str) -> Receipt:
     outcome = Outcome(first["outcome"])
     order = entry["order"] if outcome is Outcome.SOLD else None
     return Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
-
-
-# Fencing tokens rise from holder to holder, so that Redis can refuse a late holder. A token is the create revision of
-# the holder's key in etcd, or the pair (create revision, turn) if a process hands one hold to many turns. Holds of one
-# name never share a create revision. In JSON a pair is a list, and compares like a tuple: [7, 2] < [7, 10] < [8, 1].
-# A guard whose lock is not etcd's numbers its tokens itself. Its fence says so, and is compared with no token of etcd.
-
-
-def fence_text(token: Token | None, numbering: str = "") -> str:
-    """A token as the text that Redis compares, because Lua's numbers are exact only up to 2^53; empty for None.
-
-    A `numbering` other than etcd's stands before it: ``redis-fenced:00000000000000000007``.
-    """
-    if token is None:
-        return ""
-    number = f"{token.create_revision:020d}.{token.turn:010d}" if isinstance(token, CohortToken) else f"{token:020d}"
-    return f"{numbering}:{number}" if numbering else number
-
-
-def refusal(status: str, value: str, fence: Token | None) -> PurchaseError:
-    """The error for a status that refuses the purchase for good, one of `REFUSED`."""
-    return fenced_off(fence, value) if status == "fenced" else SaleDamaged(value)
-
-
-def fenced_off(token: Token | None, fence: str) -> FencedOff:
-    """The error for a token that is lower than `fence`."""
-    advice = "" if ":" in fence else "; if etcd was wiped, reset the sale"
-    return FencedOff(f"token {token_in(fence_text(token))} is fenced off, {token_in(fence)} was here before{advice}")
 
 
 @contextmanager

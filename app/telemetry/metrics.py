@@ -21,7 +21,7 @@ from prometheus_client import (
 )
 
 from app.contract.outcomes import ANSWERS, LossCause, Outcome
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, Section
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter has a second series
 
@@ -68,9 +68,10 @@ class Metrics:
         """Count a purchase that has ended; a replayed answer is not a purchase."""
         series = self._series[purchase.guard]
         (series.replays if receipt.replayed else series.purchases[receipt.outcome]).inc()
-        series.waited.observe(purchase.waited_s)
-        if purchase.section is not None:
-            series.held.observe(purchase.section.held_s)
+        section = purchase.section or Section(purchase)
+        series.waited.observe(section.entered - purchase.began)
+        if section.left is not None:
+            series.held.observe(section.left - section.entered)
         if purchase.loss is not None:
             series.lost[purchase.loss].inc()
 

@@ -60,7 +60,7 @@ def reduce() -> Response:
 def answer(purchase: Purchase, receipt: Receipt) -> Response:
     """The response to a purchase."""
     section = purchase.section or Section(purchase)
-    waited_ms, held_ms = round(purchase.waited_s * 1000, 3), round(section.held_s * 1000, 3)
+    waited_ms = round((section.entered - purchase.began) * 1000, 3)
     members: dict[str, Any] = {
         "outcome": receipt.outcome.value,
         "item": purchase.item,
@@ -69,7 +69,7 @@ def answer(purchase: Purchase, receipt: Receipt) -> Response:
         "guard": receipt.guard,
         "token": receipt.token,
         "waited_ms": waited_ms,
-        "held_ms": held_ms if purchase.section else 0.0,
+        "held_ms": round((section.left - section.entered) * 1000, 3) if section.left else 0.0,
     }
     if receipt.outcome is Outcome.SOLD:
         response = json_response(members)

@@ -24,11 +24,10 @@ from typing import NamedTuple
 
 import redis
 
-from app.sales.purchase import Token
+from app.sales.purchase import Token, fence_text
 from app.sales.redis_client import Script
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
-from app.sales.stock import fence_text
 from lock import Election, LockError, Session
 
 logger = logging.getLogger(__name__)

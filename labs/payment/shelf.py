@@ -12,9 +12,9 @@ from pathlib import Path
 import redis
 
 from app.contract.keys import key_prefix
+from app.sales.purchase import fence_text
 from app.sales.redis_client import Script
 from app.sales.refusals import FencedOff
-from app.sales.stock import fence_text
 from labs.payment.contract import Order, Outcome, Payment
 
 RESERVED_MS = 1500  # real shops give ten minutes

@@ -12,9 +12,9 @@ from app.contract.outcomes import Outcome
 from app.guards import guards
 from app.guards.base import Guard, Promise
 from app.guards.etcd import EtcdGuard
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, fence_text
 from app.sales.redis_client import Script
-from app.sales.stock import Reading, fence_text, receipt_of, refusal, sending
+from app.sales.stock import Reading, decisions, sending
 
 WRITE = Script(Path(__file__).with_name("write_fence.lua"))
 ONE_ORDER = "ABABBBA"  # of the notes of two purchases
@@ -44,11 +44,10 @@ class WriteFenceGuard(EtcdGuard):
                 keys = [k.stock, k.lucky, k.orders, k.fence, k.generation]
                 section.commit_at = now_ns()
                 with sending():
-                    status, found, *_ = WRITE.run(self.shop.sale.client, keys, asked)
-                if status == "fenced":
-                    raise refusal(status, found, token)
-                section.receipt = receipt_of(purchase, status, found, token=token)
-                return section.receipt
+                    answer = WRITE.run(self.shop.sale.client, keys, asked)
+                (decision,) = decisions(answer, token)
+                section.receipt = receipt = decision.receipt(purchase, token)
+                return receipt
             return reading.receipt
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 from labs.grade.needed import can_end_rightly, leave_what_needs_no_fault
 from labs.grade.stages import DEATH, LOST_ANSWER, ORDERS, PAUSE, Result, Stage, Status
 from labs.grade.story import Story
+from labs.steps.guard_files import GuardFile
 from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, Explorer
 from labs.steps.schedules.explorer import PAUSE as PAUSED
-from labs.steps.schedules.world import Unsettled, World
+from labs.steps.schedules.quiescence import NoVerdict
+from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
 
-GRADED = "labs.grade.graded"  # imported in the processes of an exploration alone: it runs the file
 SIZES = (1, 2)  # items for sale
 BUDGETS = {ORDERS: NO_FAULT, DEATH: KILL, LOST_ANSWER: LOST, PAUSE: PAUSED}
 FAULTS = (DEATH, LOST_ANSWER, PAUSE)
@@ -56,8 +55,7 @@ def orders(guard: Path, directory: Path) -> Iterator[Result]:
     tasks = [_Task(guard, ORDERS, items) for items in SIZES]
     found: dict[Stage, dict[int, Tried]] = {stage: {} for stage in BUDGETS}
     (places := directory / "worlds").mkdir()
-    os.environ["GRADED_FILE"] = str(guard)
-    worlds = Worlds(places, most=len(SIZES) * len(FAULTS), modules=[GRADED])
+    worlds = Worlds(places, most=len(SIZES) * len(FAULTS))
     try:
         worlds.start()
         for task, tried in worlds.each(_tried, tasks):
@@ -66,7 +64,6 @@ def orders(guard: Path, directory: Path) -> Iterator[Result]:
                 tasks += [_Task(guard, stage, task.items, [tried.explorer]) for stage in FAULTS]
     finally:
         worlds.stop()
-        del os.environ["GRADED_FILE"]
     yield from _judged(found)
 
 
@@ -74,11 +71,11 @@ def _tried(world: World, task: _Task) -> Iterator[Tried]:
     """Explore it in this world, a process of its own: the file is loaded nowhere else."""
     world.items, budget = task.items, BUDGETS[task.stage]
     try:
-        kind = import_module(GRADED).guard
+        kind = GuardFile(str(task.path)).load()
         explorer = Explorer(world, kind, budget, known=task.known, seconds=task.stage.seconds)
         for _ in explorer.explore():
             pass
-    except Unsettled as error:
+    except NoVerdict as error:
         yield Tried(reason=error.message)
         return
     yield _told(explorer, task, kind.name)

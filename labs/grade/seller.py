@@ -25,8 +25,8 @@ from app.guards.base import Guard
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import EXPECTED, refuse
 from app.services import Services
-from labs.grade.guard_files import BrokenGuard, GuardFile
 from labs.grade.habits import Habits
+from labs.steps.guard_files import BrokenGuard, GuardFile
 
 MEMORY = 2 * 1024**3  # bytes that the process may allocate
 FILES = 64 * 1024**2  # of each file that it writes

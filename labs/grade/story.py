@@ -10,7 +10,7 @@ from pathlib import Path
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending
 from labs.steps.schedules.world import BUYERS
-from labs.steps.shop import COMMANDS
+from labs.steps.stepped import COMMANDS
 
 LINE = 1  # the column of `Shown.purchases` that has the line
 ENDINGS = {
@@ -18,7 +18,8 @@ ENDINGS = {
     "lost_updates": "the counter misses {n} of the sales",
     "told_wrong": "a buyer is told what is not true",
     "unsold": "{n} not sold, and not there any more for others",
-    "stuck": "{n} of the buyers wait for ever",
+    "deadlock": "{n} of the buyers wait for ever",
+    "errors": "{n} of the buyers get an error instead of an answer",
 }
 
 

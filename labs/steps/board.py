@@ -34,7 +34,8 @@ from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from labs.steps.mistakes import mistakes
 from labs.steps.schedules import board as schedules
-from labs.steps.shop import COMMANDS, POINTS
+from labs.steps.shop import keys_of_the_sale
+from labs.steps.stepped import COMMANDS, POINTS
 
 LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你来当调度器"}}
 STATIC = Path(__file__).with_name("static")
@@ -83,6 +84,10 @@ class Scheduler:
         for url in self._urls():
             self._ask(url, method="DELETE")
         kind = mistakes().get(guard)
+        client, own = self._sale.client, keys_of_the_sale(self._sale)
+        for key in client.scan_iter(f"{self._sale.keys.prefix}*"):  # what an instance has left that ended
+            if key not in own:
+                client.delete(key)
         self._sale.reset(getattr(kind, "items", 1))
         for buyer in BUYERS[: getattr(kind, "buyers", 2)]:
             self.add(guard, buyer, grain)

@@ -11,17 +11,16 @@ A lab has them in ``wrong/``: guards, one in a module, each with more attributes
 from __future__ import annotations
 
 import inspect
-import linecache
 from collections.abc import Iterator
 from difflib import unified_diff
 from functools import cache
 from inspect import isabstract
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from app.contract import labs
 from app.guards.base import Guard
+from labs.steps.guard_files import GuardFile
 
 
 @cache
@@ -40,26 +39,15 @@ def mistakes() -> dict[str, type[Guard]]:
     return found
 
 
+@cache
 def mended(kind: type[Guard]) -> type[Guard]:
     """The same guard with its own ``mend``, named NAME-mended."""
-    return _mended(kind.name)
-
-
-@cache
-def _mended(name: str) -> type[Guard]:
-    kind: Any = mistakes()[name]
+    mistake: Any = kind
     path = Path(inspect.getfile(kind))
-    wrong, right = kind.mend
-    source = inspect.getsource(inspect.getmodule(kind) or kind)
-    if source.count(wrong) != 2:  # in `mend` and in the code
+    wrong, _ = mistake.mend
+    if path.read_text(encoding="utf-8").count(wrong) != 2:  # in `mend` and in the code
         raise ValueError(f"{path.name}: the wrong lines in mend have to be those of the code, exactly once: {wrong!r}")
-    source, file = source.replace(wrong, right), str(path.with_stem(f"{path.stem}-mended"))
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    module = ModuleType(f"{kind.__module__}-mended")
-    exec(compile(source, file, "exec", dont_inherit=True), vars(module))
-    guard: type[Guard] = vars(module)[kind.__name__]
-    guard.name = f"{name}-mended"
-    return guard
+    return GuardFile(str(path), kind.name, tuple(mistake.mend), f"{kind.name}-mended").load()
 
 
 def diff_of(kind: type[Guard]) -> Iterator[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
 import click
 
 from labs.steps.mistakes import diff_of, mended, mistakes
+from labs.steps.schedules.endings import sentence_of
 from labs.steps.schedules.explorer import Explorer, budget_of
+from labs.steps.schedules.quiescence import NoVerdict
+from labs.steps.schedules.screen import LINK, PROGRESS_S
 from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
 from loadtest.results.comparison import NO_RESULT
@@ -20,11 +22,12 @@ from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import console
 
 NOT_AS_EXPECTED = 1  # exit code
+SHOW_S = 0.5  # how often a world tells of its way, which is printed each `PROGRESS_S`
 
 Line = tuple[str, str]  # with its style
 
 
-class NoVerdict(click.ClickException):
+class NoMistakes(click.ClickException):
     """The exploration cannot go on; the message is one line that says what to do."""
 
     exit_code = NO_RESULT
@@ -35,7 +38,7 @@ class Judgement(Enum):
 
     CONDEMNED = "condemned"
     CLEARED = "cleared"
-    UNDECIDED = "no verdict: not everything was tried"
+    UNDECIDED = "no verdict"
 
 
 @click.command("mistakes")
@@ -54,13 +57,20 @@ def mistakes_command(names: Sequence[str]) -> None:
         worlds = Worlds(directory, most=len(tasks))
         try:
             worlds.start()
+            shown, many = time.monotonic(), len(tasks)
             for (name, is_mended), judged in worlds.each(_try, tasks):
-                found[name][is_mended] = judged
-                if len(found[name]) > 1:
+                if isinstance(judged, _Found):
+                    found[name][is_mended] = judged
+                elif time.monotonic() > shown + PROGRESS_S:
+                    done = sum(map(len, found.values()))
+                    screen.print(f"{done} of {many} tried; {name}: {judged:,} states so far", style="dim")
+                    shown = time.monotonic()
+                if len(found[name]) > 1 and isinstance(judged, _Found):
+                    shown = time.monotonic()
                     for text, style in _lines(name, found[name]):
-                        screen.print(text, style=style, markup=False, soft_wrap=True)
+                        screen.print(text, style=style, markup=False, soft_wrap=LINK[:7] in text)
         except ServerError as error:
-            raise NoVerdict(f"no verdict: {error.message}") from error
+            raise NoMistakes(f"no verdict: {error.message}") from error
         finally:
             worlds.stop()
     codes = [_code(each[False].judgement, each[True].judgement) for each in found.values()]
@@ -92,18 +102,26 @@ def _code(before: Judgement, mended: Judgement) -> int:
     return NO_RESULT if Judgement.UNDECIDED in (before, mended) else 0
 
 
-def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found]:
-    """Explore it within the faults that the mistake needs; of a wrong one, up to its shortest wrong order."""
+def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found | int]:
+    """Explore it within the faults that the mistake needs; of a wrong one, up to its shortest wrong order.
+
+    Before it is found, so many states as there are by then.
+    """
     name, is_mended = task
     kind: Any = mistakes()[name]
     world.buyers, world.items = kind.buyers, kind.items
     kind = mended(kind) if is_mended else kind
     explorer = Explorer(world, kind, budget_of(kind), is_over_at_wrong=True)
-    began = time.monotonic()
-    for _ in explorer.explore():
-        pass
-    graph = explorer.graph
-    wrong = graph.shortest()
+    began = shown = time.monotonic()
+    try:
+        for _ in explorer.explore():
+            if time.monotonic() > shown + SHOW_S:
+                shown = time.monotonic()
+                yield len(explorer.graph.states)
+    except NoVerdict as error:
+        yield _Found(Judgement.UNDECIDED, [(f"{kind.name}: {Judgement.UNDECIDED.value}: {error.message}", "bold")])
+        return
+    graph, wrong = explorer.graph, explorer.shortest[:1]
     judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
     faults = {"none": "no fault", "kill": "kill -9", "lost": "an answer lost"}
     is_whole = not graph.way_from(graph.states[0])
@@ -113,8 +131,11 @@ def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found]:
         f"{len(graph.states):,} states, {orders if is_whole else 'and no further'}; {time.monotonic() - began:.0f} s"
     )
     lines = [(said, "bold")]
-    if wrong:
-        schedule = replace(explorer.schedules[wrong[0].number], moves=wrong[1])
-        path = f"/steps#guard={kind.name}&grain={world.grain}&schedule={schedule.path}"
-        lines += [(f"  {schedule.line}", ""), (f"  {path}", "dim")]
+    for schedule in wrong:
+        link = LINK.format(guard=kind.name, grain=world.granularity, path=schedule.path)
+        lines += [
+            (f"  {sentence_of(schedule.ending, world.items)}:", ""),
+            (f"  {schedule.line}", ""),
+            (f"  {link}", "dim"),
+        ]
     yield _Found(judgement, lines)

@@ -109,6 +109,7 @@ def test_each_state_of_each_graph_can_be_chosen(open_page: Open, played: Made) -
 
 def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:
     """The moves to 50 of the states, made once more on real servers, lead to what the recording shows there."""
+    from app.telemetry.guard_lines import GuardLines
     from labs.steps.mistakes import mistakes
     from labs.steps.schedules.explorer import Explorer
     from labs.steps.schedules.schedule import moves_of
@@ -121,11 +122,10 @@ def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:
         for guard, state in sorted(random.Random(61).sample(states, SAMPLE)):
             recording = recordings[guard]
             (graph,) = recording["graphs"]
-            world.grain, world.buyers, world.items = (recording[name] for name in ("grain", "buyers", "items"))
+            world.granularity, world.buyers, world.items = (recording[name] for name in ("grain", "buyers", "items"))
             path = ".".join(way_to(graph, state.__eq__))
             Explorer(world, (mistakes() | known_guards())[guard]).replay(moves_of(path))
-            source, shown = world.source(guard), world.shown()
-            assert source is not None
+            source, shown = GuardLines((mistakes() | known_guards())[guard].buy).source, world.shown()
             assert source.text == recording["source"]["text"], f"{guard} was changed since: make recorded"
             then = graph["states"][state]
             rows = [graph["rows"][place] for place in then[:-4]]

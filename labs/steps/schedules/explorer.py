@@ -1,9 +1,9 @@
 """Every order of a guard's moves: states and moves are a graph, and each move of each state is made once.
 
 A run goes from the first state to an end, and makes on its way as many moves as it can that were not made before. A
-state is known again by its picture. Where it is reached in another way, one of its moves is made once more too; that
-has to lead to the same picture as before, and so has the way to what is untried. Where it does not, the guard depends
-on something that nobody sees: there is no verdict.
+state is known again by its fingerprint. Where it is reached in another way, one of its moves is made once more too;
+that has to lead to the same fingerprint as before, and so has the way to what is untried, and an end has to be judged
+alike. Where it does not, the guard depends on something that nobody sees: there is no verdict.
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ from typing import Any
 
 from app.contract.outcomes import Outcome, Promise
 from app.guards.base import Guard
+from labs.steps.guard_files import GuardFile
 from labs.steps.schedules.graph import Graph, State
+from labs.steps.schedules.purchases import PURCHASE, Stepped
+from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
-from labs.steps.schedules.world import Stepped, Unsettled, World
-from labs.steps.shop import POINTS
-from loadtest.results.fence import past_fence
-from loadtest.results.record import CriticalSection
+from labs.steps.schedules.world import World
+from labs.steps.stepped import COMMANDS
 from loadtest.results.verdict import judge_rush
 
 MOST_MOVES = 200  # of one order
 MOST_S = 600.0  # of one guard with one kind of fault
+TRIES = 120  # in vain, behind which it is believed that a purchase goes on so
+CHECK_S = 1.0  # how often it is looked up whether all that was sent was seen
 
 
-class Unsteady(Unsettled):
-    """One picture had two futures."""
+class Nondeterministic(NoVerdict):
+    """One fingerprint had two futures."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,12 @@ class Explorer:
         seconds: after which the rest is left out.
         shows: what a page shows tells states apart, too, as where purchases are over for other reasons.
         is_over_at_wrong: of a guard that is wrong, only the shortest order that shows it is looked for.
+        is_first_enough: stop at the first wrong order.
 
     Attributes:
         graph: what was found; it grows.
+        schedules: of each end, by the number of its state, as it was made first.
+        shortest: at the end, for each way of being wrong the shortest order, made once more as it stands there.
     """
 
     def __init__(
@@ -101,7 +107,9 @@ class Explorer:
         seconds: float = MOST_S,
         shows: bool = False,
         is_over_at_wrong: bool = False,
+        is_first_enough: bool = False,
     ) -> None:
+        self._is_first_enough = is_first_enough
         self._is_over_at_wrong = is_over_at_wrong
         self._world, self._guard, self.budget, self._seconds, self._shows = world, guard, budget, seconds, shows
         self._states: dict[str, State] = {}
@@ -109,35 +117,75 @@ class Explorer:
         self._writers: set[str] = set()  # scripts that were seen to change something
         self._withheld: dict[str, list[tuple[State, Move]]] = {}  # lost answers of scripts that were not
         self.graph = Graph()
-        self.schedules: dict[int, Schedule] = {}  # of each end, by the number of its state
+        self.schedules: dict[int, Schedule] = {}
+        self.shortest: list[Schedule] = []
+        self._file = GuardFile.of(guard)
+        self._items, self._checked = world.items, 0.0
+        self._is_new = not known
+        self._forgets_attempts: bool = all(each._forgets_attempts for each in known)
         for each in known:
-            if set(each.budget.kinds) <= set(budget.kinds):
+            if each._items == world.items and set(each.budget.kinds) <= set(budget.kinds):
                 self._take_over(each)
 
     def __getstate__(self) -> dict[str, Any]:
         """What explorers of other worlds take over."""
-        return {name: vars(self)[name] for name in ("budget", "graph", "schedules", "_writers")}
+        return {
+            name: vars(self)[name]
+            for name in ("budget", "graph", "schedules", "shortest", "_items", "_writers", "_forgets_attempts")
+        }
 
     def explore(self) -> Iterator[Graph]:
-        """The graph, after each run; complete at the end, or cut. Raises ServerError or SaleError."""
-        until = time.monotonic() + self._seconds
-        with self._world.with_spare() if KILL.kinds[0] in self.budget.kinds else ExitStack():
+        """The graph, after each run; complete at the end, or cut. Raises ServerError, BrokenGuard or SaleError."""
+        until, world = time.monotonic() + self._seconds, self._world
+        with world.with_spare() if KILL.kinds[0] in self.budget.kinds else ExitStack():
+            world.forgets_attempts = self._forgets_attempts
+            self._begin()  # nothing of another guard goes on
+            world.count_anew()
+            self._check_all_was_seen(at_once=True)
             self._warm_up()
-            state = self._start()
-            while time.monotonic() < until:
-                if not (way := self.graph.way_from(state)):
-                    if state is self.graph.states[0]:
-                        break
-                    state = self._start()
-                    continue
-                for move in way[:-1]:
-                    self._make(move)
-                    state = state.moves[move] or state
-                if len(way) > 1:
-                    self._compare(state)
-                state = self._go_on(state, way[-1])
-                yield self.graph
+            yield from self._try_all(until)
+            if self._is_new and self._loses_patience():
+                self._forgets_attempts = world.forgets_attempts = False
+                self._states, self.graph, self.schedules = {}, Graph(), {}
+                yield from self._try_all(until)
             self._make_shortest()
+            self._check_all_was_seen(at_once=True)
+
+    def _try_all(self, until: float) -> Iterator[Graph]:
+        state = self._start()
+        while time.monotonic() < until and not (self._is_first_enough and self.graph.is_wrong):
+            if not (way := self.graph.way_from(state)):
+                if state is self.graph.states[0]:
+                    break
+                state = self._start()
+                continue
+            for move in way[:-1]:
+                self._make(move)
+                state = state.moves[move] or state
+            if len(way) > 1:
+                self._compare(state)
+            state = self._go_on(state, way[-1])
+            self._check_all_was_seen()
+            yield self.graph
+
+    def _loses_patience(self) -> bool:
+        """Whether a purchase that tries in vain again and again does something else in the end."""
+        return any(self._loses(place, purchase.buyer) for place, purchase in enumerate(self._world.purchases))
+
+    def _loses(self, place: int, buyer: str) -> bool:
+        stands, waits = PURCHASE.index("stands"), PURCHASE.index("waits")
+        rows = ((state, state.shown.purchases[place]) for state in self.graph.states if not state.has_fault)
+        state = next((state for state, row in rows if row[stands] and row[waits]), None)
+        if state is None:
+            return False
+        self._begin()
+        for move in state.path:
+            self._make(move)
+        purchase, tries = self._world.purchase(buyer), 0
+        while purchase.stands and purchase.in_vain and tries < TRIES:
+            self._world.step(buyer)
+            tries += 1
+        return tries < TRIES
 
     def replay(self, moves: list[Move]) -> Schedule:
         """One order as it is given, to its end or as far as it goes."""
@@ -157,8 +205,13 @@ class Explorer:
                 self._world.step(purchase.buyer)
 
     def _begin(self) -> None:
-        self._world.reset(self._guard.name)
+        self._world.reset(self._file)
         self._done = []
+
+    def _check_all_was_seen(self, *, at_once: bool = False) -> None:
+        if at_once or time.monotonic() > self._checked + CHECK_S:
+            self._world.check_all_was_seen(has_death=KILL.kinds[0] in self.budget.kinds)
+            self._checked = time.monotonic()
 
     def _start(self) -> State:
         if self._is_over_at_wrong:
@@ -169,16 +222,15 @@ class Explorer:
         return self._state()
 
     def _make_shortest(self) -> None:
-        """Make the shortest order that ends wrongly, if it was put together from several runs: people see it."""
-        if (shortest := self.graph.shortest()) is None:
-            return
-        end, moves = shortest
-        if self.schedules[end.number].moves != moves:
-            self._begin()
-            for done in moves:
-                self._make(done.move)
-            self._compare(end)
-            self.schedules[end.number] = self._judged()
+        """Make the shortest orders that end wrongly, if they were put together from several runs: people see them."""
+        for end, moves in list(self.graph.shortest_of_each()):
+            if self.schedules[end.number].moves != moves:
+                self._begin()
+                for done in moves:
+                    self._make(done.move)
+                self._compare(end)
+                self.schedules[end.number] = self._judged()
+            self.shortest.append(self.schedules[end.number])
 
     def _go_on(self, state: State, move: Move) -> State:
         """Make a move that is untried; if it leads to a known state, one of the moves there as well."""
@@ -193,26 +245,31 @@ class Explorer:
 
     def _compare(self, state: State) -> None:
         """The world has to be in this state, which was reached before."""
-        if self._picture() != state.picture:
-            raise self._unsteady(state)
+        if self._fingerprint() != state.fingerprint:
+            raise self._nondeterministic(state)
 
-    def _unsteady(self, state: State) -> Unsteady:
+    def _way(self) -> str:
+        return " ".join(str(done.move) for done in self._done)
+
+    def _nondeterministic(self, state: State) -> Nondeterministic:
         one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
-        mine, theirs = state.picture, self._picture()
+        mine, theirs = state.fingerprint, self._fingerprint()
         alike = next((place for place, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), len(mine))
         begins = max(alike - 60, 0)
         apart = f"{mine[begins:][:160]!r} and {theirs[begins:][:160]!r}"
-        return Unsteady(
+        return Nondeterministic(
             f"{self._guard.name} depends on something that nobody sees, such as a clock or a random number: "
             f"{one} and {other} lead from one state to two: {apart}"
         )
 
     def _state(self) -> State:
         """That in which the world is now; it is added, if it is new."""
-        picture = self._picture()
-        if known := self._states.get(picture):
+        fingerprint = self._fingerprint()
+        if known := self._states.get(fingerprint):
+            if known.ending is not None and self._judged().ending != known.ending:
+                raise NoVerdict(f"one state was judged in two ways: {self._way()}")
             return known
-        state = State(len(self._states), picture, [done.move for done in self._done], self._world.shown())
+        state = State(len(self._states), fingerprint, [done.move for done in self._done], self._world.shown())
         self._look_at_moves(state)
         if not state.moves and not state.is_cut:
             self.schedules[state.number] = schedule = self._judged()
@@ -222,7 +279,7 @@ class Explorer:
 
     def _add(self, state: State) -> None:
         """A new state, with the faults that the budget has for it."""
-        self._states[state.picture] = state
+        self._states[state.fingerprint] = state
         self.graph.states.append(state)
         if sum(move.is_fault for move in state.path) >= self.budget.most:
             return
@@ -240,11 +297,11 @@ class Explorer:
     def _take_over(self, known: Explorer) -> None:
         self._writers |= known._writers
         for state in known.graph.states:
-            if state.picture not in self._states:
+            if state.fingerprint not in self._states:
                 self._add(replace(state, number=len(self._states), moves={}, done={}, is_exhausted=False))
         for state in known.graph.states:
-            mine = self._states[state.picture]
-            tried = {move: self._states[to.picture] for move, to in state.moves.items() if to is not None}
+            mine = self._states[state.fingerprint]
+            tried = {move: self._states[to.fingerprint] for move, to in state.moves.items() if to is not None}
             mine.moves = {**dict.fromkeys(state.moves), **mine.moves, **tried}
             mine.done |= state.done
             if state.number in known.schedules:
@@ -252,7 +309,8 @@ class Explorer:
 
     def _make(self, move: Move) -> Done:
         world, purchase = self._world, self._world.purchase(move.buyer)
-        before = purchase.point
+        before, was_answered = purchase.point, purchase.is_answered
+        begins = not purchase.has_begun and world.granularity == COMMANDS and not move.is_fault
         command = purchase.command if move.fault not in (Fault.PAUSE, Fault.KILL) else ""
         data = world.data()
         if move.fault is Fault.PAUSE:
@@ -265,14 +323,15 @@ class Explorer:
             self._writers.add(script)
             self.graph.add(self._withheld.pop(script, ()))
         enters = purchase.point == "locked" and before != "locked"
-        self._done.append(Done(move, purchase.point, purchase.waits, command, enters, purchase.failure))
+        told = (purchase.failure, purchase.outcome or "") if purchase.is_answered and not was_answered else ("", "")
+        self._done.append(Done(move, purchase.point, purchase.waits, command, enters, *told, begins))
         return self._done[-1]
 
-    def _picture(self) -> str:
+    def _fingerprint(self) -> str:
         """That of the world and of what limits the moves: the faults so far, and who is not interrupted any more."""
         restless = "".join(sorted(each.buyer for each in self._restless()))
         shown = self._world.shown() if self._shows else ""
-        return f"{self._world.picture()}\n{shown}\nfaults {self._faults}, restless {restless}"
+        return f"{self._world.fingerprint()}\n{shown}\nfaults {self._faults}, restless {restless}"
 
     @property
     def _faults(self) -> int:
@@ -301,26 +360,28 @@ class Explorer:
         state.faults = {Move(each.buyer, kind): each.command for each in can_step for kind in Fault if _can(kind, each)}
 
     def _judged(self) -> Schedule:
+        """What came of it, by nothing but what is in the fingerprint; its sections are for a film."""
         world = self._world
         ledger, left = world.ledger()
-        answers = [each.answer() for each in world.purchases]
-        sections: list[CriticalSection] = world.sections()
-        # By its commands, a purchase takes the time of a read or a write before it stops there.
-        has_times = self._guard.promise is Promise.EXACT and world.grain == POINTS
-        late = len(past_fence(sections)) if has_times else 0
-        verdict = judge_rush(
-            stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0, past_fence=late
-        )
+        answers = world.answers()
+        verdict = judge_rush(stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0)
         # Who is in doubt and in no ledger has bought nothing here: an item that is not sold is there for others.
         is_left = len(ledger) < world.items
+        has_fault = self._faults > 0
         ending = Ending.of(
             verdict,
             premature=sum(each.outcome is Outcome.SOLD_OUT for each in answers) if is_left else 0,
             vanished=world.items - len(ledger) - left,
-            has_fault=self._faults > 0,
-            stuck=sum(not each.is_over for each in world.purchases),
+            has_fault=has_fault,
+            deadlock=sum(not each.is_over for each in world.purchases),
+            errors=sum(_is_error(each, has_fault) for each in world.purchases),
         )
-        return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, sections)
+        return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, world.sections())
+
+
+def _is_error(purchase: Stepped, has_fault: bool) -> bool:
+    """Whether its buyer got an answer that no shop may give."""
+    return bool(purchase.failure) and (not has_fault or purchase.failure.startswith("buy returned "))
 
 
 def _can(kind: Fault, purchase: Stepped) -> bool:

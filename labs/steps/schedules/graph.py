@@ -9,8 +9,8 @@ from heapq import heappop, heappush
 from itertools import takewhile
 from typing import Any
 
+from labs.steps.schedules.purchases import Shown
 from labs.steps.schedules.schedule import Done, Ending, Move
-from labs.steps.schedules.world import Shown
 
 
 @dataclass
@@ -18,7 +18,7 @@ class State:
     """A state of the world.
 
     Attributes:
-        picture: see `labs.steps.schedules.picture`.
+        fingerprint: see `labs.steps.schedules.fingerprint`.
         path: the moves by which it was reached first.
         shown: what the scheduler's page shows of it.
         moves: what can be done there, and the state to which it leads, once that was tried.
@@ -31,7 +31,7 @@ class State:
     """
 
     number: int
-    picture: str = field(repr=False)
+    fingerprint: str = field(repr=False)
     path: list[Move]
     shown: Shown = field(repr=False)
     moves: dict[Move, State | None] = field(default_factory=dict, repr=False)
@@ -49,6 +49,11 @@ class State:
     @property
     def untried(self) -> list[Move]:
         return [move for move, to in self.moves.items() if to is None]
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether a fault leads to it."""
+        return any(move.is_fault for move in self.path)
 
     @property
     def is_wrong(self) -> bool:
@@ -144,7 +149,17 @@ class Graph:
 
     def shortest(self) -> tuple[State, list[Done]] | None:
         """The wrong end with the shortest order to it."""
-        return next((each for each in self.nearest_first() if each[0].is_wrong), None) if self.is_wrong else None
+        return next(self.shortest_of_each(), None)
+
+    def shortest_of_each(self) -> Iterator[tuple[State, list[Done]]]:
+        """Of the ends that are wrong in one way, that with the shortest order to it; the shortest comes first."""
+        ways = {state.ending.ways[0] for state in self.states if state.ending and not state.ending.is_right}
+        for state, moves in self.nearest_first() if ways else ():
+            if state.ending and state.is_wrong and (way := state.ending.ways[0]) in ways:
+                ways.remove(way)
+                yield state, moves
+            if not ways:
+                return
 
     def nearest_first(self) -> Iterator[tuple[State, list[Done]]]:
         """States with the shortest orders to them: fewest faults, then changes of the purchase, then moves."""
@@ -161,6 +176,15 @@ class Graph:
                 if to is not None:
                     size = faults + move.is_fault, changes + (move.buyer != last), steps + 1
                     heappush(ways, (*size, (*path, str(move)), to.number, [*done, state.done[move]]))
+
+    def alone(self) -> list[str]:
+        """The moves of the first purchase, if nobody else moves, in words; empty if that is not known."""
+        words: list[str] = []
+        state, buyer = (self.states[0], min(move.buyer for move in self.states[0].moves)) if self.states else (None, "")
+        while state is not None and (following := state.moves.get(Move(buyer))) is not None:
+            words.append(state.done[Move(buyer)].words.removeprefix(f"{buyer} "))
+            state = following
+        return words
 
     def orders(self) -> Counter[str]:
         """How many paths there are: in "all", that end wrongly in "wrong", and of each kind of wrong.

@@ -7,47 +7,62 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from labs.steps.wire import counts_in
 from loadtest.ports import free_port
 from loadtest.stack.apps import App
 from loadtest.stack.process import ServerError
 
 TTL_S = 120  # of leases and of the Redis lock: none ends by itself while a schedule is tried
 ANSWER_S = 20.0
+IDLE_S = 0.02  # behind which a thread that is not executed waits
+NOW, SINCE_BOOT = float(int(time.time())), float(int(time.monotonic()))  # as all purchases of a command see them
 
 
-class Hatchery(App):
+class ForkServer(App):
     """The program that makes the instances; ready when it listens."""
 
-    def __init__(self, directory: Path, env: Mapping[str, str], modules: Sequence[str]) -> None:
-        super().__init__("instances", directory, free_port(), env)
+    def __init__(self, directory: Path, env: Mapping[str, str]) -> None:
+        own = {
+            "SCHEDULES_NOW": str(NOW),
+            "SCHEDULES_SINCE_BOOT": str(SINCE_BOOT),
+            "PYTHONHASHSEED": "0",
+            "SCHEDULES_WORK": str(directory / "work"),
+        }
+        super().__init__("instances", directory, free_port(), {**env, **own, "TMPDIR": str(directory / "tmp")})
         self.socket = directory / "instances.socket"
-        self._modules = modules
 
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "labs.steps.schedules.worker", str(self.socket), *self._modules]
+        return [sys.executable, "-m", "labs.steps.schedules.worker", str(self.socket)]
 
     def is_ready(self) -> bool:
         return self.socket.exists()
 
 
 class SteppedInstance:
-    """One process with purchases; `ask` calls a method of its `Worker`."""
+    """One process with purchases; `ask` calls a method of its worker.
 
-    def __init__(self, hatchery: Hatchery, name: str, environment: Mapping[str, str]) -> None:
+    Attributes:
+        sent: how much it has asked the servers for, see `labs.steps.wire`.
+    """
+
+    def __init__(self, server: ForkServer, name: str, environment: Mapping[str, str]) -> None:
         self.name = name
         self.frozen = False
-        self._hatchery = hatchery
+        self._server = server
         self.pid = 0
+        counts = server.directory / f"{name}.counts"
+        self.sent = counts_in(counts)
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.settimeout(ANSWER_S)
-        self._connection.connect(str(hatchery.socket))
+        self._connection.connect(str(server.socket))
         self._stream = self._connection.makefile("rwb")
-        self._send("", {**environment, "FLASHSALE_INSTANCE": name})
+        self._send("", {**environment, "FLASHSALE_INSTANCE": name, "SCHEDULES_COUNTS": str(counts)})
 
     def ready(self) -> SteppedInstance:
         """Wait until it has connected to its servers; raises ServerError."""
@@ -85,7 +100,7 @@ class SteppedInstance:
         try:
             self._stream.write(json.dumps([name, arguments]).encode() + b"\n")
             self._stream.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ServerError(f"{self.name} has ended: {error}") from error
 
     def _receive(self) -> Any:
@@ -93,7 +108,7 @@ class SteppedInstance:
             line = self._stream.readline()
         except OSError as error:
             raise ServerError(f"{self.name} does not answer: {error}") from error
-        answer = json.loads(line) if line else {"error": f"it ended; {self._hatchery.reason()}"}
+        answer = json.loads(line) if line else {"error": f"it ended; {self._server.reason()}"}
         if "error" in answer:
             raise ServerError(f"{self.name}: {answer['error']}")
         return answer["result"]

@@ -14,12 +14,14 @@ from rich.console import Console
 
 from app.contract.clock import utc_now
 from app.guards import guards
+from app.telemetry.guard_lines import GuardLines
 from labs.steps.mistakes import mistakes
 from labs.steps.schedules.explorer import PAUSE, Explorer, budget_of
+from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.results import Count, Exploration, packed
-from labs.steps.schedules.world import Unsettled, World
+from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
-from labs.steps.shop import COMMANDS, POINTS
+from labs.steps.stepped import COMMANDS, POINTS
 
 MOST_S = 1800.0  # of one guard: a recording is whole, or there is none
 
@@ -43,19 +45,19 @@ def record(world: World, name: str) -> Exploration:
     """The graph of one guard; raises as `recorded` does."""
     is_mistake = name in mistakes()
     kind = mistakes()[name] if is_mistake else guards()[name]
-    world.grain = COMMANDS if is_mistake else POINTS
+    world.granularity = COMMANDS if is_mistake else POINTS
     world.buyers, world.items = getattr(kind, "buyers", 2), getattr(kind, "items", 1)  # as a mistake needs
     explorer = Explorer(world, kind, budget_of(kind) if is_mistake else PAUSE, seconds=MOST_S, shows=True)
     began = time.monotonic()
     for _ in explorer.explore():
         pass
     if explorer.graph.cut:
-        raise Unsettled(f"{name} has more states than can be recorded: {explorer.graph.cut} were left out")
-    found = Exploration(name, kind.promise.value, world.grain, world.items, world.buyers, utc_now())
+        raise NoVerdict(f"{name} has more states than can be recorded: {explorer.graph.cut} were left out")
+    found = Exploration(name, kind.promise.value, world.granularity, world.items, world.buyers, utc_now())
     found.description, found.found = kind.description, getattr(kind, "found", "")
     count = Count(name, found.promise, explorer.budget.name, pauses=True)
     count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
     found.counts = [count]
     found.graphs = [packed(explorer.graph, explorer.schedules, fault=explorer.budget.name)]
-    found.source = world.source(name)
+    found.source = GuardLines(kind.buy).source
     return found

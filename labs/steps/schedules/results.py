@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ from app.contract.outcomes import Promise
 from app.contract.section_log import GuardSource
 from labs.steps.schedules.files import PREFIX
 from labs.steps.schedules.graph import Graph
+from labs.steps.schedules.purchases import PURCHASE
 from labs.steps.schedules.schedule import Fault, Schedule
-from labs.steps.schedules.world import PURCHASE
 from loadtest.results.record import CriticalSection
 
 SECTION = ("buyer", "instance", "token", "outcome", "cause", "entered_ms", "read_ms", "commit_ms", "left_ms")
 COLUMNS = (*SECTION, "line", "stock", "stock_read", "order")  # of a section, as the page names them; then its points
-WRONG = ("oversold", "lost_updates", "told_wrong", "unsold", "stuck")
+WRONG = ("oversold", "lost_updates", "told_wrong", "unsold", "deadlock", "errors")
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Count:
     Attributes:
         promise: the guard's.
         fault: the name of the budget.
+        items: for sale.
         pauses: whether a pause is among the faults.
         states: how many there are.
         orders: paths to an end; `wrong`: of those, to a wrong one; and those before it: in which way.
@@ -41,12 +43,14 @@ class Count:
         bounded: states in which a purchase is not interrupted any more, because it began its section too often.
         no_verdict: why the exploration ended early, if it did.
         seconds: that they took.
-        shortest: the shortest order that ends wrongly.
+        alone: the moves of a purchase that nobody disturbs, in words.
+        shortest: for each way of ending wrongly, the shortest order that does.
     """
 
     guard: str
     promise: str
     fault: str
+    items: int = 1
     pauses: bool = False
     states: int = 0
     orders: int = 0
@@ -54,7 +58,8 @@ class Count:
     lost_updates: int = 0
     told_wrong: int = 0
     unsold: int = 0
-    stuck: int = 0
+    deadlock: int = 0
+    errors: int = 0
     wrong: int = 0
     ends: int = 0
     wrong_ends: int = 0
@@ -62,9 +67,12 @@ class Count:
     bounded: int = 0
     no_verdict: str = ""
     seconds: float = 0.0
-    shortest: Schedule | None = None
+    shortest: Sequence[Schedule] = ()
+    alone: Sequence[str] = ()
 
-    def note(self, graph: Graph, schedules: Mapping[int, Schedule], seconds: float) -> None:
+    def note(
+        self, graph: Graph, schedules: Mapping[int, Schedule], seconds: float, shortest: Sequence[Schedule] = ()
+    ) -> None:
         """Take the numbers of a graph that is explored, or on its way."""
         orders = graph.orders()
         self.states, self.orders, self.wrong = len(graph.states), orders["all"], orders["wrong"]
@@ -73,9 +81,10 @@ class Count:
         ends = graph.ends
         self.ends, self.wrong_ends = len(ends), sum(bool(end.ending and end.ending.kinds) for end in ends)
         self.cut, self.bounded, self.seconds = graph.cut, graph.bounded, round(seconds, 1)
-        if shortest := graph.shortest():
-            end, moves = shortest
-            self.shortest = replace(schedules[end.number], moves=moves)
+        self.alone = graph.alone()
+        self.shortest = tuple(shortest) or tuple(
+            replace(schedules[end.number], moves=moves) for end, moves in islice(graph.shortest_of_each(), 1)
+        )
 
     @property
     def is_promised(self) -> bool:
@@ -118,10 +127,16 @@ class Exploration:
     def is_cut(self) -> bool:
         return any(count.cut or count.no_verdict for count in self.counts)
 
+    @property
+    def alone(self) -> Sequence[str]:
+        """The moves of a purchase that nobody disturbs, in words."""
+        return next((count.alone for count in self.counts if count.alone), ())
+
     def write(self, report: Path) -> Path:
         """Write its file into `report`; raises OSError."""
         path = report / f"{PREFIX}{self.guard}.json"
-        counts = [{**vars(count), "shortest": count.shortest and count.shortest.path} for count in self.counts]
+        counts = [{**vars(count), "shortest": next((each.path for each in count.shortest), None),
+                   "wrong_orders": [each.path for each in count.shortest]} for count in self.counts]  # fmt: skip
         kept = {**vars(self), "source": self.source and asdict(self.source), "counts": counts}
         kept |= {"columns": COLUMNS, "purchase": PURCHASE}
         path.write_bytes(msgspec.json.encode(kept))

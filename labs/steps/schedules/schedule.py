@@ -58,6 +58,8 @@ class Done:
         command: what it has sent in this move.
         enters: whether it has come into its critical section.
         failure: the error with which its guard ended, if it is none that guards are expected to raise.
+        answer: the outcome that its buyer was told in this move.
+        begins: whether it stood before the guard.
     """
 
     move: Move
@@ -66,16 +68,8 @@ class Done:
     command: str = ""
     enters: bool = False
     failure: str = ""
-
-    @property
-    def matters(self) -> bool:
-        return (
-            bool(self.failure)
-            or self.waits
-            or self.move.is_fault
-            or bool(self.command)
-            or self.point in ("read", "left")
-        )
+    answer: str = ""
+    begins: bool = False
 
     @property
     def words(self) -> str:
@@ -85,13 +79,10 @@ class Done:
         if self.move.fault is Fault.KILL:
             return f"{self.move.buyer} is killed"
         ends = {Fault.LOST: ", answer lost", Fault.KILL_SENT: ", and is killed"}.get(self.move.fault, "")
-        ends += f", fails: {self.failure}" if self.failure else ""
-        does = brief(self.command) if self.command else STEPS.get(self.point, self.point)
-        return (
-            f"{self.move.buyer} {does}{', waits' if self.waits and self.command else ''}{ends}"
-            if self.command or not self.waits
-            else f"{self.move.buyer} waits"
-        )
+        ends += f", fails: {self.failure}" if self.failure else f", told {self.answer}" if self.answer else ""
+        does = brief(self.command) if self.command else "waits" if self.waits else STEPS.get(self.point, self.point)
+        does = f"begins{', waits' if self.waits else ''}" if self.begins else does
+        return f"{self.move.buyer} {does}{', waits' if self.waits and self.command else ''}{ends}"
 
 
 def brief(command: str) -> str:
@@ -104,6 +95,9 @@ def brief(command: str) -> str:
     return f"{name} {re.split(r'[:/]', arguments[0].strip(chr(39)))[-1]}" if arguments else name
 
 
+WORST_FIRST = ("oversold", "deadlock", "errors", "unsold", "told_wrong", "lost_updates")
+
+
 @dataclass(frozen=True)
 class Ending:
     """What came of a schedule, in numbers of orders, sales and answers; all are 0 where all is well.
@@ -113,24 +107,32 @@ class Ending:
         lost_updates: sales missing from the counter.
         told_wrong: answers that ledger, real time or fence contradict.
         unsold: items that were lost, or, without a fault, that a buyer did not get.
-        stuck: purchases that wait, with nobody left to wake them.
+        deadlock: purchases that wait, with nobody left to wake them.
+        errors: internal errors without a fault, and answers that are no receipt.
     """
 
     oversold: int = 0
     lost_updates: int = 0
     told_wrong: int = 0
     unsold: int = 0
-    stuck: int = 0
+    deadlock: int = 0
+    errors: int = 0
 
     @classmethod
-    def of(cls, verdict: Verdict, *, vanished: int, premature: int, has_fault: bool, stuck: int) -> Ending:
+    def of(
+        cls, verdict: Verdict, *, vanished: int, premature: int, has_fault: bool, deadlock: int, errors: int
+    ) -> Ending:
         wrong = ("missing", "contradicted", "duplicates", "out_of_order", "past_fence")
         return cls(
             oversold=verdict.oversold,
             lost_updates=verdict.lost_updates,
             told_wrong=sum(getattr(verdict, name) for name in wrong) + max(verdict.premature, premature),
-            unsold=max(vanished, 0) if has_fault or stuck else verdict.undersold,
-            stuck=stuck,
+            # Who gave up while others bought was too slow, and said so.
+            unsold=max(vanished, 0)
+            if has_fault or deadlock
+            else max(verdict.undersold - (verdict.gave_up if verdict.sold else 0), 0),
+            deadlock=deadlock,
+            errors=errors,
         )
 
     @property
@@ -138,6 +140,12 @@ class Ending:
         """In which ways it is wrong: 1 for each of them, and for "wrong"."""
         kinds = {name: 1 for name, number in asdict(self).items() if number}
         return {**kinds, "wrong": 1} if kinds else {}
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """In which ways it is wrong, the worst first; a cause is left out where its effect stands."""
+        names = [name for name in WORST_FIRST if getattr(self, name)]
+        return tuple(name for name in names if name != "lost_updates" or not self.oversold)
 
     @property
     def is_right(self) -> bool:
@@ -169,15 +177,8 @@ class Schedule:
 
     @property
     def line(self) -> str:
-        """The moves that matter, in words: what is sent, read and written, waits and faults."""
-        last = max((place for place, done in enumerate(self.moves) if done.matters), default=len(self.moves))
-        following = [*self.moves[1:], None]
-        shown = [
-            done.words
-            for done, after in zip(self.moves[: last + 1], following, strict=False)
-            if done.matters or (after and after.move.fault in (Fault.PAUSE, Fault.KILL))
-        ]
-        return " · ".join(shown)
+        """All moves in words."""
+        return " · ".join(done.words for done in self.moves)
 
 
 def moves_of(path: str) -> list[Move]:

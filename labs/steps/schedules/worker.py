@@ -11,55 +11,45 @@ real pause.
 
 from __future__ import annotations
 
-import time
-
-_OFFSET = [0.0]
-
-
-def _move_clock() -> None:
-    """Have `lock`, which is imported later, read a clock that can be moved."""
-    real = time.clock_gettime
-
-    def clock_gettime(clock: int) -> float:
-        return real(clock) + _OFFSET[0]
-
-    time.clock_gettime = clock_gettime
-
+from labs.steps.schedules import still
 
 if __name__ == "__main__":
-    _move_clock()
+    still.install_chance()
 
-import contextlib  # noqa: E402
-import gc  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import signal  # noqa: E402
-import socket  # noqa: E402
-import sys  # noqa: E402
-import threading  # noqa: E402
-import traceback  # noqa: E402
-from collections import Counter  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from importlib import import_module  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
 
-from app import create_app, services  # noqa: E402
-from app.config.settings import Settings  # noqa: E402
-from app.contract import labs  # noqa: E402
-from app.guards import base, guards  # noqa: E402
-from app.sales.commit_queue import CommitQueue  # noqa: E402
-from app.server.cpu import run_on  # noqa: E402
-from labs.steps import wire  # noqa: E402
-from labs.steps.mistakes import mended, mistakes  # noqa: E402
-from labs.steps.schedules.instances import TTL_S  # noqa: E402
-from labs.steps.shop import COMMANDS, ETCD_REQUEST, SteppedPurchase, know_the_sale  # noqa: E402
-from lock import CohortMutex, LockError  # noqa: E402
+from app import create_app, services
+from app.config.settings import Settings
+from app.contract import labs
+from app.guards import base
+from app.server.cpu import run_on
+from labs.steps.guard_files import BrokenGuard, GuardFile
+from labs.steps.schedules.folders import shared_in
+from labs.steps.schedules.instances import TTL_S
+from labs.steps.schedules.threads import Threads
+from labs.steps.shop import is_own, know_the_sale, know_the_servers
+from labs.steps.stepped import COMMANDS, ETCD_REQUEST, SteppedPurchase
+from labs.steps.wire import Fate, wire
+from lock import LockError
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
 START_S = 15.0
 END_S = 2.0
-POLL_S = 0.005  # the longest sleep of a purchase that polls
 CHECKS = 4  # that a purchase may make without having tried in vain: acquiring makes two, and two more after a cancel
 SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
 
@@ -69,80 +59,115 @@ class SteppedWorker:
 
     def __init__(self, environment: dict[str, str]) -> None:
         os.environ.update(environment)
-        self._sleeps: Counter[int | None] = Counter()  # by thread; a wait that polls sleeps or checks in each attempt
-        self._checks: Counter[int | None] = Counter()
+        self._sleeps: Counter[str] = Counter()  # by buyer; a wait that polls sleeps or checks in each attempt
+        self._checks: Counter[str] = Counter()
         self._purchases: dict[str, SteppedPurchase] = {}
         self._seen: dict[str, list[str]] = {}
-        self._stands_at = 0.0
-        time.sleep = self._counted_sleep(time.sleep)
-        time.monotonic = self._standing_clock(time.monotonic)
-        base.SLICE_S, wire.life_ms = SLICE_S, TTL_S * 1000
-        wire.wrap()
+        self._making: Random | None = None  # what a guard draws from while it is made
+        self._threads = Threads()
+        self._file = ""  # of the guard
+        still.Chance.of_thread = self._chance
+        still.install_time(self._pauses)
+        temporary, work = os.environ["TMPDIR"], os.environ["SCHEDULES_WORK"]
+        wire.shared = shared_in(temporary, work, applies=lambda path: path != self._file and self._chance() is not None)
+        os.chdir(work)
+        wire.keep_counts(Path(os.environ["SCHEDULES_COUNTS"]))
+        base.SLICE_S, wire.life_ms, wire.owner = SLICE_S, TTL_S * 1000, self._sender
         settings = Settings.from_environment()
+        know_the_servers(settings)
+        wire.wrap()
         if settings.cpu is not None:
             run_on(settings.cpu)
         self._shop = services.of(create_app(settings))
         self._shop.sessions.check_open = self._counted_check(self._shop.sessions.check_open)  # type: ignore[method-assign]
         self._shop.warm_up()
-        self._await_session(time.monotonic() + START_S)  # on a busy machine etcd may not have answered
+        self._await_session(still.real_monotonic() + START_S)  # on a busy machine etcd may not have answered
 
     def _await_session(self, until: float) -> bool:
         """Whether it has a session by then: purchases begin with one."""
-        while time.monotonic() < until:
+        while still.real_monotonic() < until:
             with contextlib.suppress(LockError):
                 self._shop.sessions.session().ensure()
                 return True
             time.sleep(0.002)
         return False
 
-    def _counted_sleep(self, sleep: Callable[[Any], None]) -> Callable[[Any], None]:
-        def counted(seconds: Any) -> None:
-            # A pause that checks as well is one attempt, not two.
-            self._sleeps[threading.get_ident()] += 1 + self._checks.pop(threading.get_ident(), 0) // CHECKS
-            if purchase := self._own_purchase():
-                purchase.pauses()
-            sleep(min(seconds, POLL_S) if purchase else seconds)
+    # Whose thread this is
 
-        return counted
+    def _owner(self) -> SteppedPurchase | None:
+        """The purchase of this thread. All that is not the shop's own belongs to the only one here."""
+        thread, purchases = threading.current_thread(), list(self._purchases.values())
+        if own := next((each for each in purchases if each.thread is thread), None):
+            return own
+        if not purchases or is_own(thread) or thread.name.startswith("steps-"):
+            return None
+        return purchases[0] if len(purchases) == 1 else None
 
-    def _standing_clock(self, monotonic: Callable[[], float]) -> Callable[[], float]:
-        """To a purchase no time passes: it does not know how long it stood before a command."""
+    def _sender(self) -> SteppedPurchase | None:
+        """The purchase of this thread, which is about to send something."""
+        purchase, thread = self._owner(), threading.current_thread()
+        if purchase is None and self._purchases and not is_own(thread):
+            wire.others.add(f"the servers by the thread {thread.name}, and may be either of two purchases")
+        return purchase
 
-        def standing() -> float:
-            return self._stands_at if self._own_purchase() else monotonic()
+    def _chance(self) -> Random | None:
+        purchase = self._owner()
+        return purchase.chance if purchase else self._making
 
-        return standing
+    def _pauses(self) -> bool | None:
+        """A thread is about to pause; whether it is the one that makes a purchase, None if it has none."""
+        purchase = self._owner()
+        if purchase is None:
+            return None
+        # A pause that checks as well is one attempt, not two.
+        self._sleeps[purchase.id] += 1 + self._checks.pop(purchase.id, 0) // CHECKS
+        purchase.pauses()
+        return purchase.thread is threading.current_thread()
 
     def _counted_check(self, check_open: Callable[[], None]) -> Callable[[], None]:
         def counted() -> None:
-            self._checks[threading.get_ident()] += 1
-            if purchase := self._own_purchase():
+            if purchase := self._owner():
+                self._checks[purchase.id] += 1
                 purchase.pauses()
             check_open()
 
         return counted
 
-    def _own_purchase(self) -> SteppedPurchase | None:
-        """That which is made by this thread."""
-        purchases = list(self._purchases.values())  # another thread may add one
-        return next((each for each in purchases if each.thread is threading.current_thread()), None)
+    # What the explorer asks for
 
     def reset(self, stock: int) -> None:
         self._shop.sale.reset(stock)
 
-    def add(self, guard: str, buyer: str, grain: str) -> dict[str, Any]:
+    def begin(self, guard: list[Any], place: int) -> str:
+        """A new guard, which remembers nothing, for the instance with this place; what is wrong with its file."""
+        still.begin_run()
+        path, name, replaced, renamed = guard
+        self._file = path
+        self._making = still.stream(f"instance {place}")
+        try:
+            self._guard = GuardFile(path, name, tuple(replaced), renamed).load()(self._shop)
+        except BrokenGuard as error:
+            return str(error)
+        except Exception as error:
+            return f"{Path(path).name} cannot be used: its guard is not made: {type(error).__name__}: {error}."
+        finally:
+            self._making = None
+        return ""
+
+    def add(self, buyer: str, grain: str, forgets: bool) -> dict[str, Any]:
         """A purchase that stands before the guard."""
         shop = self._shop
         know_the_sale(shop)
-        self._stands_at = time.monotonic()
         purchase = SteppedPurchase(
-            shop.guards[guard],
+            self._guard,
             buyer,
             instance=shop.settings.instance,
             inner=shop.listener,
             limit_s=LIMIT_S,
             grain=grain,
-            is_noted=True,
+            id=buyer,
+            forgets=forgets,
+            chance=still.stream(f"purchase {buyer}"),
         )
         self._purchases[buyer] = purchase
         purchase.start()
@@ -150,7 +175,7 @@ class SteppedWorker:
 
     def step(self, buyer: str, wait_s: float, fate: str) -> dict[str, dict[str, Any]]:
         """Let it go on to its next stop, with this fate of its command, and `look`."""
-        self._purchases[buyer].fate = wire.Fate(fate)
+        self._purchases[buyer].fate = Fate(fate)
         self._purchases[buyer].go()
         return self.look(wait_s)
 
@@ -161,7 +186,7 @@ class SteppedWorker:
 
     def thaw(self, seconds: float, buyer: str) -> None:
         """Go on after a pause of so many seconds, with this purchase first, if one is named."""
-        _OFFSET[0] += seconds
+        still.Chance.offset += seconds
         with contextlib.suppress(LockError):  # its lease is lost, as its lease thread would soon find
             self._shop.sessions.session().ensure()
         with contextlib.suppress(LockError):
@@ -171,10 +196,16 @@ class SteppedWorker:
 
     def look(self, wait_s: float) -> dict[str, dict[str, Any]]:
         """All purchases, as soon as each stands or is over, or after so many seconds."""
-        until = time.monotonic() + wait_s
+        until = still.real_monotonic() + wait_s
         for purchase in self._purchases.values():
-            purchase.wait_settled(max(until - time.monotonic(), 0.0))
+            purchase.wait_settled(max(until - still.real_monotonic(), 0.0))
+        if self._threads.are_busy():
+            still.real_sleep(wait_s)
         return {buyer: self._show(purchase) for buyer, purchase in self._purchases.items()}
+
+    def unordered(self) -> list[str]:
+        """What purchases have used that cannot be stopped."""
+        return sorted(wire.others)
 
     def where(self, buyer: str) -> str:
         """The innermost lines in which a purchase is."""
@@ -182,17 +213,22 @@ class SteppedWorker:
         lines = traceback.extract_stack(frame)[-4:]
         return ", ".join(f"{Path(each.filename).name}:{each.lineno}" for each in reversed(lines))
 
-    def forget(self) -> bool:
+    def forget(self) -> tuple[bool, list[str]]:
         """End all purchases and forget them; a session that they have used is followed by another one.
 
-        False if one does not end.
+        Whether all have ended, and left no thread behind; and what was `unordered`.
         """
-        until = time.monotonic() + END_S
+        has_ended, unordered = self._forget(), self.unordered()
+        wire.others.clear()
+        return has_ended, unordered
+
+    def _forget(self) -> bool:
+        until = still.real_monotonic() + END_S
         for purchase in self._purchases.values():
             purchase.end()
         for purchase in self._purchases.values():
-            purchase.join(max(until - time.monotonic(), 0.0))
-        if any(purchase.thread.is_alive() for purchase in self._purchases.values()):
+            purchase.join(max(until - still.real_monotonic(), 0.0))
+        if any(purchase.thread.is_alive() for purchase in self._purchases.values()) or self._threads.of_guards():
             return False
         sent = (text for each in self._purchases.values() for attempt in each.attempts for text in attempt)
         sessions, has_used_etcd = self._shop.sessions, any(map(ETCD_REQUEST.match, sent))
@@ -206,12 +242,13 @@ class SteppedWorker:
     def _show(self, purchase: SteppedPurchase) -> dict[str, Any]:
         receipt, section, thread = purchase.receipt, purchase.section, purchase.thread
         return {
-            "id": purchase.id,  # it is in the name of its thread, too
             "point": purchase.point,
             "stands": purchase.stands,
             "stops": purchase.stops,
-            "attempts": self._sleeps[thread.ident] + self._checks[thread.ident] // CHECKS,
-            "queued": not purchase.stands and self._is_queued(thread),
+            "attempts": self._sleeps[purchase.id] + self._checks[purchase.id] // CHECKS,
+            "idle_s": 0.0 if purchase.stands else self._threads.idle_s(),
+            "is_busy": self._threads.are_busy(),
+            "names": [thread.ident, thread.native_id],
             "token": section.token if section else None,
             "outcome": receipt.outcome.value if receipt else None,
             "order": purchase.order,
@@ -219,7 +256,7 @@ class SteppedWorker:
             "in_doubt": bool(receipt and receipt.in_doubt),
             "detail": receipt.detail if receipt else purchase.failure,
             "failure": purchase.failure,
-            "lease": f"{self.lease():x}",
+            "lease": self.lease(),
             "line": purchase.line(),
             "stock_left": receipt.stock if receipt else None,
             "stock_read": section.stock if section else None,
@@ -227,8 +264,8 @@ class SteppedWorker:
             "writes": purchase.writes,
             "etcd_writes": wire.etcd_writes,
             "sent": self._sent(purchase),
-            "begins": not purchase.attempts[-1],
-            "in_vain": purchase.in_vain and not purchase.attempts[-1],
+            "begins": purchase.begins,
+            "in_vain": purchase.in_vain and purchase.begins,
         }
 
     def _sent(self, purchase: SteppedPurchase) -> list[str]:
@@ -236,18 +273,6 @@ class SteppedWorker:
         if purchase.grain == COMMANDS or purchase.stands or purchase.is_over:
             self._seen[purchase.id] = [text for attempt in purchase.attempts for text in attempt]
         return self._seen.get(purchase.id, [])
-
-    def _is_queued(self, thread: threading.Thread) -> bool:
-        """Whether it waits in a commit queue or a cohort, of which another purchase of this instance has the turn."""
-        frame = sys._current_frames().get(thread.ident or 0)
-        while frame is not None:
-            if frame.f_code is CommitQueue.buy.__code__ and "entry" in frame.f_locals:
-                entry, queue = frame.f_locals["entry"], frame.f_locals["self"]
-                return entry.result is None and queue._leader is not entry  # which leads, or decides for it
-            if frame.f_globals.get("__name__") == CohortMutex.__module__:
-                return True
-            frame = frame.f_back
-        return False
 
 
 def serve(connection: socket.socket) -> None:
@@ -268,12 +293,8 @@ def serve(connection: socket.socket) -> None:
             stream.flush()
 
 
-def main(path: str, *modules: str) -> None:
+def main(path: str) -> None:
     """Make a worker for each connection, until this process is killed."""
-    for kind in mistakes().values():
-        guards().update({kind.name: kind, mended(kind).name: mended(kind)})
-    for name in modules:
-        import_module(name)
     list(labs.modules("shop"))  # what `create_app` imports is not to be imported in each child
     for name in ("access", "error_handlers", "health", "routes"):
         import_module(f"app.web.{name}")

@@ -15,7 +15,7 @@ const TEXTS = {
   lost: ["lose the answer to {buyer}", "丢失 {buyer} 的响应"],
   "kill-sent": ["kill {buyer} behind its command", "在 {buyer} 的命令之后杀死它"],
   add: ["add {buyer}", "添加 {buyer}"],
-  machine: ["only make schedules can do this", "只有 make schedules 能做到"],
+  machine: ["This order has a move that only make schedules can make: {what}.", "此顺序中有一步只有 make schedules 能做到：{what}。"],
   over: ["The schedule is over.", "调度已结束。"],
   again: ["From the beginning", "从头开始"],
 };
@@ -24,7 +24,8 @@ const t = speaker(TEXTS, document.documentElement.lang);
 let moves = [];
 let place = 0;
 const [row, next, again] = [make("p", { class: "moves" }), make("button", { type: "button", class: "main", id: "next-move", disabled: "" }), make("button", { type: "button" }, t("again"))];
-const bar = make("div", { class: "schedule tools" }, next, again, row);
+const note = make("p", { class: "note" });
+const bar = make("div", { class: "schedule tools" }, next, again, note, row);
 
 const control = (what, buyer) => document.querySelector(`[data-do="${what} ${buyer}"]`);
 const isFrozen = (buyer) => control("freeze", buyer)?.parentElement.dataset.frozen === "true";
@@ -33,14 +34,26 @@ const isFrozen = (buyer) => control("freeze", buyer)?.parentElement.dataset.froz
 function nextMove() {
   const [buyer, fault] = moves[place].split(/-(.*)/);
   const target = control({ pause: "freeze", undefined: "step" }[fault] ?? fault, buyer);
-  if (fault && (!target || target.hidden)) return { text: t("machine") };
   if (fault) return { text: t(fault, { buyer }), target };
   if (isFrozen(buyer)) return { text: t("thaw", { buyer }), target: control("freeze", buyer), stays: control("freeze", buyer).dataset.steps !== "true" };
   if (!target && buyer === "C") return { text: t("add", { buyer }), target: document.getElementById("add"), stays: true };
   return { text: t("step", { buyer }), target };
 }
 
+// What a move needs that this page has no button for, in words; told before the first move.
+function missing() {
+  const found = moves.map((move) => move.split(/-(.*)/)).find(([, fault]) => {
+    const target = fault && control(fault === "pause" ? "freeze" : fault, "A");
+    return fault && control("step", "A") && (!target || target.hidden);
+  });
+  return found && t(found[1], { buyer: found[0] });
+}
+
 function show() {
+  const needs = missing();
+  next.hidden = Boolean(needs);
+  setText(note, needs ? t("machine", { what: needs }) : "");
+  if (needs) return;
   const isOver = place >= moves.length;
   const { text, target } = isOver ? { text: "" } : nextMove();
   setText(next, isOver ? t("over") : t("next", { what: text }));

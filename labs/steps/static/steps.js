@@ -13,7 +13,7 @@ import { TEXTS } from "./texts.js";
 const GUARDS = ["none", "thread", "etcd-unfenced", "etcd-checked", "etcd", "redis-lua"]; // of the first levels
 const SELLS_TWICE = GUARDS.slice(0, 4);
 const [POINTS, COMMANDS] = ["points", "commands"];
-const ENDS = ["oversold", "lost_updates", "told_wrong", "unsold_item", "stuck"]; // the ways in which an order is wrong
+const ENDS = ["oversold", "lost_updates", "told_wrong", "unsold_item", "deadlock", "errors"]; // the ways in which an order is wrong
 const OFFERS = ["step", "freeze", "kill", "kill-sent", "lost"];
 const POLL_MS = 400;
 const FENCED = /token ([\d.]+) is fenced off, ([\d.]+) was here/;

@@ -80,7 +80,8 @@ export const TEXTS = {
   lost_updates: ["An update is lost: the counter says {stock} after {orders} orders.", "丢失了一次更新：{orders} 个订单之后计数器显示 {stock}。"],
   told_wrong: ["A buyer was told something that is not true.", "告知买家的结果不属实。"],
   unsold_item: ["An item is lost: the counter says {stock}, and the ledger has {orders} orders.", "丢了一件商品：计数器显示 {stock}，账本有 {orders} 个订单。"],
-  stuck: ["{buyers} waits for ever: nobody is left to release the lock, and nothing ends it.", "{buyers} 将永远等待：没有人会释放这把锁，它也不会过期。"],
+  deadlock: ["{buyers} waits for ever: nobody is left to release the lock, and nothing ends it.", "{buyers} 将永远等待：没有人会释放这把锁，它也不会过期。"],
+  errors: ["A buyer got an error instead of an answer.", "有买家得到的是错误而不是答复。"],
   soldTwice: [
     "Sold twice: {buyers} both have the one item, and the counter says {stock}.",
     "卖出了两次：{buyers} 都买到了唯一的商品，而计数器显示 {stock}。",

@@ -1,15 +1,13 @@
-"""Guards with one flaw each, which only some schedules show. Importing this module adds them to the shop's guards."""
+"""Guards with one flaw each, which only some schedules show."""
 
 from __future__ import annotations
 
 import threading
 import time
-from itertools import cycle
 from pathlib import Path
 
 from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
-from app.guards import guards
 from app.guards.base import Guard, Promise
 from app.guards.etcd import EtcdGuard
 from app.sales.purchase import Purchase, Receipt, fence_text
@@ -96,7 +94,7 @@ class ChanceGuard(Guard):
     description = "Looks at the stock first, or does not."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        if next(CHANCE):
+        if now_ns() // 1000 % 2:
             self.shop.sale.client.get(self.shop.sale.keys_of[purchase.item].stock)
         with purchase.critical_section() as section:
             return self.stock(purchase.item).sell(section)
@@ -269,10 +267,8 @@ class TwoKeys(Guard):
         return receipt
 
 
-CHANCE = cycle([False, False, True])  # of each instance, which is made anew for no schedule
 GUARDS = (
     WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard, PipelineGuard, ClockQueueGuard, Baton,
     GrantedGuard, TicketGuard, BriefGuard, KeyQueue, TwoKeys,
 )  # fmt: skip
 FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}
-guards().update(FLAWED)

@@ -24,7 +24,7 @@ def test_two_mistakes_are_condemned_and_cleared_when_they_are_mended(tmp_path: P
     for name in ("ask-then-decrease", "delete-unowned"):
         assert f"{name}: {Judgement.CONDEMNED.value}" in done.stdout
         assert f"{name}-mended: {Judgement.CLEARED.value}" in done.stdout
-    assert "  A GET stock · B GET stock · B MULTI · A MULTI\n" in done.stdout
+    assert "  A begins · A GET stock · B begins · B GET stock · B MULTI, told sold" in done.stdout
     assert "+                self.release(key, owner)" in done.stdout
 
 

@@ -204,10 +204,23 @@ def test_a_mistake_is_a_level_and_its_schedule_ends_as_the_command_said(open_pag
 
 
 def test_a_death_is_left_to_the_machine(open_page: Any) -> None:
-    """A move that no button of the page makes says so, and cannot be pressed."""
+    """What no button of the page can do is said before the first move."""
     page = open_page(link="#guard=none&grain=commands&schedule=A.A-kill-sent.B")
-    page.click("#next-move:enabled")
-    page.wait_for_selector("#next-move:disabled:has-text('only make schedules can do this')")
+    page.wait_for_selector(".schedule:has-text('only make schedules can make: kill A behind its command')")
+    assert page.is_hidden("#next-move")
+
+
+@pytest.mark.skipif("setnx-then-expire" not in mistakes(), reason="labs/mistakes is not there")
+def test_a_level_begins_clean_whatever_the_one_before_has_left(open_page: Any, stage_stack: Stack) -> None:
+    """A lock without an end, of a mistake that was left half-way, stops nobody in the next level."""
+    page = open_page(link="#guard=setnx-then-expire&grain=commands&schedule=A.A.B")
+    for _ in "AA":
+        page.click("#next-move:enabled")
+    page.wait_for_selector(".purchase:has-text('A is about to send PEXPIRE lock')")
+    page.click("#mistakes button[value=never-expires]")
+    for command in ("SET lock", "read.lua", "write.lua"):
+        page.click("[data-do='step A']:not([aria-disabled=true])")
+        page.wait_for_selector(f".purchase:has-text('A is about to send {command}')")
 
 
 ROWS = """[...document.querySelectorAll('.code-lines li')].map(

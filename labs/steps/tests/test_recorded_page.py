@@ -18,12 +18,13 @@ from unittest.mock import patch
 import pytest
 
 from app.guards import guards
+from app.telemetry.guard_lines import GuardLines
 from labs.steps.schedules.explorer import A_PAUSE_OR_A_DEATH, Explorer
 from labs.steps.schedules.files import recorded as came_with_the_repository
 from labs.steps.schedules.recording import record
 from labs.steps.schedules.results import Exploration, packed
 from labs.steps.schedules.world import World
-from labs.steps.shop import COMMANDS
+from labs.steps.stepped import COMMANDS
 from tests.support.looking import PATIENCE_MS
 
 if TYPE_CHECKING:
@@ -42,16 +43,16 @@ FROZEN = ["A", "A", "A", "A", "B"]  # A is about to write, and B waits for its l
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """`etcd-unfenced` as it came, a wrong guard with a pause, `redis-lua` by commands with a pause or death."""
     folder = tmp_path_factory.mktemp("recordings")
-    with patch.dict(guards()), World(tmp_path_factory.mktemp("w"), modules=[FLAWED]) as world:
+    with patch.dict(guards()), World(tmp_path_factory.mktemp("w")) as world:
         guards().update(import_module(FLAWED).FLAWED)
         record(world, WRONG).write(folder)
-        world.grain = COMMANDS
+        world.granularity = COMMANDS
         explorer = Explorer(world, guards()["redis-lua"], A_PAUSE_OR_A_DEATH)
         for _ in explorer.explore():
             pass
         found = Exploration("redis-lua", "exact", COMMANDS, 1, 2, "2030-01-01T00:00:00+00:00")
         found.graphs = [packed(explorer.graph, explorer.schedules)]
-        found.source = world.source("redis-lua")
+        found.source = GuardLines(guards()["redis-lua"].buy).source
         found.write(folder)
     paths = {name: folder / f"schedules-{name}.json" for name in ("redis-lua", WRONG)}
     paths["etcd-unfenced"] = came_with_the_repository()["etcd-unfenced"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app.guards import guards
+from app.telemetry.guard_lines import GuardLines
 from labs.steps.schedules.explorer import NO_FAULT, Explorer
 from labs.steps.schedules.files import LABS
 from labs.steps.schedules.results import Count, Exploration, packed
@@ -32,11 +33,11 @@ def explored(world: World, guard: str) -> Exploration:
     explorer, began = Explorer(world, kind), time.monotonic()
     for _ in explorer.explore():
         pass
-    found = Exploration(guard, kind.promise.value, world.grain, 1, 2, "2030-01-01T00:00:00+00:00")
+    found = Exploration(guard, kind.promise.value, world.granularity, 1, 2, "2030-01-01T00:00:00+00:00")
     found.counts = [Count(guard, found.promise, NO_FAULT.name)]
     found.counts[0].note(explorer.graph, explorer.schedules, time.monotonic() - began)
     found.graphs = [packed(explorer.graph, explorer.schedules)]
-    found.source = world.source(guard)
+    found.source = GuardLines(kind.buy).source
     return found
 
 

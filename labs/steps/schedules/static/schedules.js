@@ -10,7 +10,7 @@ import { instanceOf, partsOf, purchasesIn, recordings } from "/steps/static/reco
 import { Graph, draw } from "./graph.js";
 import { TEXTS } from "./texts.js";
 
-const WRONG = ["oversold", "lost_updates", "told_wrong", "unsold", "stuck"];
+const WRONG = ["oversold", "lost_updates", "told_wrong", "unsold", "deadlock", "errors"];
 const $ = (id) => document.getElementById(id);
 const language = (document.documentElement.lang = chosenLanguage(["en", "zh"]));
 const t = speaker(TEXTS, language);

@@ -1,0 +1,77 @@
+"""The fingerprint of a state: two states with the same one have the same futures, and are judged alike.
+
+It has the servers' keys, the files and, of each purchase, its place, what it has sent and been answered, and whether it
+waits, is frozen, dead or over. Chance and clocks of purchases repeat themselves, so little is new in a run: processes,
+threads, leases and revisions, which have canonical names, and times of the servers, which are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+
+from labs.steps.schedules.instances import NOW
+
+Part = str | Set[str]  # a text, or texts whose order is chance
+SMALLEST = 100  # a smaller number is neither a token nor the id of a process
+_DAY_S = 86400.0
+_VARIES = re.compile(  # a number that begins with 0 is a fence, and no time
+    r"(?<![0-9A-Za-z])(?P<name>shop-\d+|[0-9a-f]{3,})(?![0-9A-Za-z.])"
+    r"|(?P<time>(?<!\d)(?!0\d)\d{9,}(?:\.\d+)?|\d{4}-\d\d-\d\dT[\d:.+Z]+)"
+    r"|(?P<number>\d{3,})"
+)
+
+
+class CanonicalNames:
+    """Tells what is named anew in each run by what it is in all of them.
+
+    Args:
+        parts: the texts of a fingerprint.
+        names: those that are known, and what they are called instead.
+        revisions: of etcd in this run; they are tokens.
+
+    Attributes:
+        others: the numbers that are none.
+    """
+
+    def __init__(self, parts: Sequence[Part], names: Mapping[str, str], revisions: range) -> None:
+        self._names, self._parts = names, parts
+        text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in parts)
+        numbers = {int(found[0]) for found in _VARIES.finditer(text) if found[0].isdigit() and found[0] not in names}
+        self._tokens = rank(number for number in numbers if number in revisions)
+        self.others = {number for number in numbers if number >= SMALLEST and number not in self._tokens}
+
+    def fingerprint(self) -> str:
+        """The parts as they are in each run that led to the same state."""
+        return "\n".join(self._same(part) for part in self._parts)
+
+    def _same(self, part: Part) -> str:
+        return self._in(part) if isinstance(part, str) else "\n".join(sorted(map(self._in, part)))
+
+    def _in(self, text: str, token: Callable[[int], str] = "T{}".format) -> str:
+        def told(found: re.Match[str]) -> str:
+            if found[0] in self._names:
+                return self._names[found[0]]
+            if found[0].isdigit() and int(found[0]) in self._tokens:
+                return token(self._tokens[int(found[0])])
+            return "(time)" if _is_now(found[0]) else found[0]
+
+        return _VARIES.sub(told, text)
+
+    def shown(self, text: str) -> str:
+        """A text that people read, with tokens by their order."""
+        return self._in(text, str)
+
+
+def _is_now(text: str) -> bool:
+    """Whether it is a time of these days, in whatever unit."""
+    try:
+        number = float(text)
+    except ValueError:
+        return "T" in text
+    return any(abs(number / unit - NOW) < _DAY_S for unit in (1, 1e3, 1e6, 1e9))
+
+
+def rank(numbers: Iterable[int]) -> dict[int, int]:
+    """The place of each in their order, from 1."""
+    return {number: place for place, number in enumerate(sorted(set(numbers)), 1)}

@@ -1,0 +1,260 @@
+"""etcd and Redis of a world: what is in them, what expires there, and how much they were asked."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from app.contract.keys import Keys, queue_name
+from labs.steps.schedules.instances import TTL_S
+from labs.steps.wire import wire
+from labs.steps.wire.words import shop_scripts
+from loadtest.results.entry import Entry
+from loadtest.shop_client.sale import SaleClient
+from loadtest.stack.process import Resource, ServerError
+from loadtest.stack.servers import Etcd, Redis
+from lock import Contender, KeyValue, LockError, connect
+
+SALE = "schedules"
+KEYS = Keys(SALE)
+PREVIOUS = {KEYS.previous, KEYS.previous_orders}
+OF_THE_SALE = {KEYS.initial, KEYS.stock, KEYS.lucky, KEYS.orders, KEYS.fence, KEYS.generation, KEYS.answers, *PREVIOUS}
+OPENED = f"sale/{SALE}/opened"
+FIRST_REVISION = 1000  # so that a token is no small number of another kind
+RUN = 500  # revisions of etcd that a run makes at most
+KEEP_ALIVE_S = 0.5
+LATE_S = 0.5  # that a command may be on its way
+SETTLE_S, SETTLED_S = 0.1, 10.0  # between two looks that have to agree, and until they do at last
+STRIKES = 3  # times that counts differ behind a death, whose last commands nobody tells
+ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
+# Each key with its type, whether it expires, and its value. What expires soon lives as long as all others.
+LOOK = """
+local read = {
+  string = function(name) return redis.call('GET', name) end,
+  list = function(name) return redis.call('LRANGE', name, 0, -1) end,
+  hash = function(name) return redis.call('HGETALL', name) end,
+  set = function(name) return redis.call('SMEMBERS', name) end,
+  zset = function(name) return redis.call('ZRANGE', name, 0, -1, 'WITHSCORES') end,
+  stream = function(name) return redis.call('XRANGE', name, '-', '+') end,
+}
+local found = {}
+for _, name in ipairs(redis.call('KEYS', '*')) do
+  local kind, left = redis.call('TYPE', name).ok, redis.call('PTTL', name)
+  if left > 0 and left < ARGV[1] / 2 then redis.call('PEXPIRE', name, ARGV[1]) end
+  table.insert(found, {name, kind, left > 0 and 1 or 0, read[kind](name)})
+end
+return found
+"""
+FORGET = """
+local kept = {}
+for _, name in ipairs(ARGV) do kept[name] = true end
+for _, name in ipairs(redis.call('KEYS', '*')) do
+  if not kept[name] then redis.call('DEL', name) end
+end
+"""
+_STARTED = re.compile(rb'^grpc_server_started_total\{.*grpc_type="unary"\} (\S+)', re.MULTILINE)
+
+
+class ForgetfulEtcd(Etcd):
+    """Does not wait for the disk: nothing in a world outlives its etcd."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--unsafe-no-fsync"]
+
+
+class Unseen(Exception):
+    """The servers were asked for more than was seen."""
+
+
+class Servers(Resource):
+    """One etcd and one Redis.
+
+    Attributes:
+        contenders: of the mutex, as they were seen last.
+        revision: etcd's.
+        leases: that purchases have granted themselves; those are kept alive.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.etcd, self.redis = ForgetfulEtcd(directory), Redis(directory)
+        self.contenders: list[Contender] = []
+        self.revision = 0
+        self.leases: list[int] = []
+        self._kept: Sequence[KeyValue] | None = None  # in etcd, as long as nobody has changed it
+        self._kept_alive = 0.0
+        self._known: tuple[int, int] | None = None  # what the servers were asked for before all was seen
+        self._strikes = 0
+        self._open = ExitStack()
+
+    def launch(self) -> None:
+        for process in (self.etcd, self.redis):
+            process.launch()
+
+    def start(self) -> None:
+        """Wait until they answer, and connect; raises ServerError."""
+        for process in (self.etcd, self.redis):
+            process.wait_ready()
+        wire.redis, wire.etcd = {self.redis.port}, {self.etcd.port}
+        wire.wrap()
+        self.client = self._open.enter_context(connect(self.etcd.endpoint))
+        sale = SaleClient([], redis_url=self.redis.url, etcd=self.etcd.endpoint, name=SALE)
+        self._sale = self._open.enter_context(closing(sale))
+        self._redis: Any = redis.Redis.from_url(
+            self.redis.url, decode_responses=True, encoding_errors="backslashreplace"
+        )
+        self._open.callback(self._redis.close)
+        self._forget_keys = self._redis.register_script(FORGET)
+        self._look = self._redis.register_script(LOOK)
+        for script in shop_scripts().values():
+            self._redis.script_load(script.text)  # else the first purchase sends one twice
+        for number in range(FIRST_REVISION):  # etcd counts its writes
+            self.client.put("first", str(number))
+
+    def stop(self) -> None:
+        """Kill both: nothing in here is to be kept."""
+        self._open.close()
+        for process in (self.redis, self.etcd):
+            process.kill()
+
+    def forget(self) -> None:
+        """Nothing is left but what the shop keeps of its sale."""
+        self._forget_keys(args=sorted(OF_THE_SALE))
+        for lease in [*self.leases]:
+            self.revoke(lease)
+        for kv in self._in_etcd():
+            if kv.key != OPENED:
+                self.client.delete(kv.key)
+        self.changed()
+
+    def ledger(self) -> tuple[list[Entry], int]:
+        """All orders, and what the counter says; raises SaleError."""
+        entries, left = self._sale.ledger()
+        return list(entries), left
+
+    def changed(self) -> None:
+        """Somebody may have written to etcd."""
+        self._kept = None
+
+    def look(self) -> ServerKeys:
+        """Each key of Redis and of etcd, with its value and whether it ends by itself; in etcd, by its lease."""
+        found: ServerKeys = {}
+        for name, kind, expires, value in sorted(self._look(args=[TTL_S * 1000])):
+            if name not in PREVIOUS:
+                found[f"redis {name}"] = (_comparable(kind, value), expires)
+        if self._kept is None:
+            self._kept = self._in_etcd()
+        self.contenders = []
+        for kv in self._kept:
+            if kv.key.startswith(f"{queue_name(SALE)}/"):
+                self.contenders.append(Contender.of(kv))
+            if kv.key != OPENED:
+                found[f"etcd {kv.key}"] = (f"{kv.create_revision} {kv.value.decode(errors='replace')}", kv.lease_id)
+        return found
+
+    def begin_revisions(self, taken: set[int]) -> int:
+        """etcd's revision, from which on there is no number of another kind."""
+        while any(self.revision <= number < self.revision + RUN for number in taken):
+            for number in range(RUN):
+                self.client.put("first", str(number))
+            self.client.delete("first")
+            self.revision += RUN + 1
+        return self.revision
+
+    def _in_etcd(self) -> Sequence[KeyValue]:
+        try:
+            found = self.client.get_prefix("")
+        except LockError as error:
+            raise ServerError(f"etcd does not answer: {error}") from error
+        self.revision = found.revision
+        return found.keys
+
+    # Time
+
+    def keep_alive(self) -> None:
+        """Time stands still: leases of purchases do not end."""
+        if self.leases and time.monotonic() > self._kept_alive + KEEP_ALIVE_S:
+            for lease in self.leases:
+                self.client.keep_alive(lease)
+            self._kept_alive = time.monotonic()
+
+    def delete(self, name: str) -> None:
+        """A key of Redis has expired."""
+        self._redis.delete(name)
+
+    def revoke(self, lease: int) -> None:
+        """A lease of etcd has ended."""
+        if lease in self.leases:
+            self.leases.remove(lease)
+        self.client.revoke(lease)
+        self.changed()
+
+    # How much they were asked
+
+    def count_anew(self) -> None:
+        """Forget what was found by `check` so far."""
+        self._known, self._strikes = None, 0
+
+    def check(self, seen: Callable[[], tuple[int, int]], *, has_death: bool = False) -> None:
+        """Raise Unseen if they were asked for more than was seen since the first call behind `count_anew`.
+
+        What the dead have sent last may be missing, so behind a death one difference proves nothing.
+        """
+        if self._known is None:
+            self._known = self._settled(seen)
+        until = time.monotonic() + LATE_S
+        while True:
+            found = self._difference(seen)
+            if found[0] <= self._known[0] and found[1] <= self._known[1]:
+                return
+            if time.monotonic() > until:
+                break
+            time.sleep(0.02)
+        before, self._known = self._known, found
+        self._strikes += 1
+        if not has_death or self._strikes >= STRIKES:
+            raise Unseen(self._told(found[0] - before[0], found[1] - before[1]))
+
+    def _settled(self, seen: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        """The difference, once nothing is under way: a command is counted a moment before it is sent."""
+        until = time.monotonic() + SETTLED_S
+        while time.monotonic() < until:
+            found = self._difference(seen)
+            time.sleep(SETTLE_S)
+            if found == self._difference(seen):
+                return found
+        raise Unseen("what came to Redis or etcd before its first purchase")
+
+    def _told(self, redis_bytes: int, etcd_calls: int) -> str:
+        last = "; ".join(self._last_commands())
+        to_redis = f"{redis_bytes} bytes to Redis (its clients' last commands: {last})" if redis_bytes > 0 else ""
+        to_etcd = f"{etcd_calls} requests to etcd" if etcd_calls > 0 else ""
+        return " and ".join(filter(None, [to_redis, to_etcd]))
+
+    def _difference(self, seen: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        read = self._redis.info("stats")["total_net_input_bytes"]
+        with urllib.request.urlopen(f"http://{self.etcd.endpoint}/metrics", timeout=5.0) as response:
+            calls = sum(float(number) for number in _STARTED.findall(response.read()))
+        by_redis, by_etcd = seen()
+        return int(read) - by_redis, int(calls) - by_etcd
+
+    def _last_commands(self) -> Iterator[str]:
+        """Of each connection to Redis that is not this process's, what it has sent last and from where."""
+        for each in self._redis.client_list():
+            if each["cmd"] not in ("NULL", "client|list"):
+                yield f"{each['cmd']} from {each['addr']}"
+
+
+def _comparable(kind: str, value: Any) -> str | frozenset[str]:
+    """A set for what Redis keeps in no order."""
+    if kind == "hash":
+        return frozenset(f"{name}: {each}" for name, each in zip(value[::2], value[1::2], strict=True))
+    if kind == "zset":
+        return frozenset(f"{name}: {score}" for name, score in zip(value[::2], value[1::2], strict=True))
+    return frozenset(value) if kind == "set" else str(value)

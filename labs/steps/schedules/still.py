@@ -1,0 +1,171 @@
+"""Time stands still and chance repeats itself, for all that a purchase does in this process.
+
+Each purchase of each run draws the same numbers, and the clock says the same moment in all runs of a command. The
+shop's own threads have the real ones. `install_chance` is called before anything else is imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import random
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+SHORT_S = 1.0  # a wait that is shorter is a pause before another try, a longer one a deadline
+POLL_S = 0.005  # the longest pause of a purchase that polls
+FOREVER_S = 60.0
+
+_Real = random.Random
+real_sleep, real_monotonic = time.sleep, time.monotonic
+
+
+class Chance:
+    """Whose chance and clock this thread has.
+
+    Attributes:
+        of_thread: the stream of a purchase's thread; None for the shop's own.
+        now, since_boot: seconds since the epoch, and of `time.monotonic`, as purchases see them.
+        offset: by which the clock of `lock` is moved on.
+    """
+
+    of_thread: Callable[[], random.Random | None] = staticmethod(lambda: None)
+    now: float = float(os.environ.get("SCHEDULES_NOW", 0)) or time.time()
+    since_boot: float = float(os.environ.get("SCHEDULES_SINCE_BOOT", 0)) or real_monotonic()
+    offset: float = 0.0
+
+
+def stream(seed: str) -> random.Random:
+    """What a purchase draws from; the same for the same seed."""
+    return _Real(seed)
+
+
+class _Streams(_Real):
+    """The functions of `random`: each thread's own stream, if it has one."""
+
+    def random(self) -> float:
+        own = Chance.of_thread()
+        return super().random() if own is None else own.random()
+
+    def getrandbits(self, k: int, /) -> int:
+        own = Chance.of_thread()
+        return super().getrandbits(k) if own is None else own.getrandbits(k)
+
+
+class _Seeded(_Real):
+    """A generator that is made without a seed."""
+
+    def __init__(self, x: Any = None) -> None:
+        own = Chance.of_thread()
+        super().__init__(own.random() if x is None and own else x)
+
+
+def _urandom(size: int, /) -> bytes:
+    own = Chance.of_thread()
+    return _real_urandom(size) if own is None else own.randbytes(size)
+
+
+_real_urandom = os.urandom
+
+
+def install_chance() -> None:
+    """Put these in the place of the standard library's, and a clock for `lock` that can be moved."""
+    streams = _Streams()
+    for name in random.__all__:
+        if isinstance(getattr(getattr(random, name), "__self__", None), _Real):
+            setattr(random, name, getattr(streams, name))
+    random._inst, random.Random = streams, _Seeded  # type: ignore[misc]
+    os.urandom = random._urandom = _urandom  # type: ignore[attr-defined]
+    uuid._generate_time_safe = uuid._UuidCreate = None  # type: ignore[attr-defined]
+    uuid.getnode()  # asks other programs, at first
+    clock_gettime = time.clock_gettime
+    time.clock_gettime = lambda clock: clock_gettime(clock) + Chance.offset
+
+
+def install_time(pauses: Callable[[], bool | None]) -> None:
+    """Have the clock stand still for purchases; `pauses` is called before each pause, and says whose thread it is.
+
+    It returns None in a thread of the shop, else whether it is the one that makes the purchase.
+    """
+    for name, still in (
+        ("time", Chance.now), ("time_ns", int(Chance.now * 1e9)), ("monotonic", Chance.since_boot),
+        ("monotonic_ns", int(Chance.since_boot * 1e9)), ("perf_counter", Chance.since_boot),
+        ("perf_counter_ns", int(Chance.since_boot * 1e9)),
+    ):  # fmt: skip
+        setattr(time, name, _standing(getattr(time, name), still))
+    datetime.datetime = _Datetime  # type: ignore[misc]
+    asyncio.BaseEventLoop.time = lambda self: real_monotonic()  # type: ignore[method-assign]
+    threading._time = real_monotonic  # type: ignore[attr-defined]
+    time.sleep = _sleep(pauses)
+    asyncio.sleep = _asyncio_sleep(pauses, asyncio.sleep)
+    threading.Condition.wait = _wait(pauses, threading.Condition.wait)  # type: ignore[method-assign]
+
+
+def begin_run() -> None:
+    """Forget what would go on from one run to the next."""
+    for name in ("_last_timestamp", "_last_timestamp_v7", "_last_counter_v7"):
+        if hasattr(uuid, name):
+            setattr(uuid, name, None if name != "_last_counter_v7" else 0)
+
+
+def _standing(real: Callable[[], Any], still: float) -> Callable[[], Any]:
+    return lambda: real() if Chance.of_thread() is None or _is_called_by_grpc() else still
+
+
+def _is_called_by_grpc() -> bool:
+    """Its calls end by the real time, and its waits spin."""
+    return str(sys._getframe(2).f_globals.get("__name__", "")).startswith("grpc")
+
+
+class _OfDatetime(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _datetime)
+
+
+_datetime = datetime.datetime
+
+
+class _Datetime(_datetime, metaclass=_OfDatetime):
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return _datetime.now(tz) if Chance.of_thread() is None else _datetime.fromtimestamp(Chance.now, tz)
+
+    @classmethod
+    def today(cls) -> Any:
+        return cls.now()
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        return cls.now(datetime.timezone.utc).replace(tzinfo=None)
+
+
+def _sleep(pauses: Callable[[], bool | None]) -> Callable[[Any], None]:
+    def sleep(seconds: Any) -> None:
+        makes = pauses()
+        real_sleep(min(seconds, POLL_S) if makes or (makes is False and seconds < SHORT_S) else seconds)
+
+    return sleep
+
+
+def _asyncio_sleep(pauses: Callable[[], bool | None], real: Any) -> Any:
+    async def sleep(delay: Any, *result: Any, **results: Any) -> Any:
+        is_short = bool(delay) and delay < SHORT_S and pauses() is not None
+        return await real(min(delay, POLL_S) if is_short else delay, *result, **results)
+
+    return sleep
+
+
+def _wait(pauses: Callable[[], bool | None], real: Any) -> Any:
+    def wait(self: threading.Condition, timeout: Any = None) -> Any:
+        if timeout is not None and timeout > 0 and not _is_called_by_grpc() and Chance.of_thread() is not None:
+            if timeout < SHORT_S:
+                pauses()
+            timeout = min(timeout, POLL_S) if timeout < SHORT_S else max(timeout, FOREVER_S)
+        return real(self, timeout)
+
+    return wait

@@ -1,0 +1,110 @@
+"""What a stepped purchase sends: each command to Redis and each request to etcd, wherever in its process.
+
+Python's sockets, its calls for files and the calls of gRPC are wrapped. A command to Redis stops before its bytes
+leave, in whatever thread, task or client; so does an HTTP request to etcd's gateway. A script and a transaction are one
+command each. A pipeline that is no transaction is sent command by command, as others may come between. A command that
+blocks waits for a moment, and is sent again later. What leaves the process by another way is not seen here, but the
+servers count it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from mmap import mmap
+from pathlib import Path
+from typing import Protocol
+
+
+class Fate(Enum):
+    """What becomes of a command that was sent, and done."""
+
+    ANSWERED = "answered"
+    LOST = "lost"  # the connection breaks before its answer comes
+    KILLED = "killed"  # its process does
+
+
+class Stepped(Protocol):
+    """Whose commands these are."""
+
+    def exchange(self) -> AbstractContextManager[object]:
+        """Inside, nothing else is sent: its threads take turns."""
+
+    def sending(self, command: str, *, whole: str = "", writes: bool, keys: Sequence[str] = ()) -> Fate:
+        """It is about to be sent, and is about these keys; may block, or raise.
+
+        `whole`: the command, if `command` is only its beginning.
+        """
+
+    def answered(self, answer: str) -> None: ...
+
+    def pauses(self) -> None:
+        """It is about to try once more."""
+
+
+@dataclass
+class Wire:
+    """Who sends what in this process.
+
+    Attributes:
+        owner: the purchase whose thread this is, if it is that of one.
+        redis, etcd: the ports of the servers.
+        life_ms: of a key that expires, where it is to outlive all schedules.
+        sent: bytes to Redis, and requests to etcd, whoever has sent them: the servers count the same.
+        etcd_writes: requests that may change something in etcd, counted when they begin and when they end.
+        others: what else purchases have used that cannot be stopped.
+        shared: where a file lies that purchases share, for the path that one of them names; None for other files.
+    """
+
+    owner: Callable[[], Stepped | None] = lambda: None
+    redis: set[int] = field(default_factory=set)
+    etcd: set[int] = field(default_factory=set)
+    life_ms: int = 0
+    sent: memoryview = field(default_factory=lambda: memoryview(bytearray(2 * 8)).cast("Q"))
+    etcd_writes: int = 0
+    others: set[str] = field(default_factory=set)
+    shared: Callable[[str], str | None] | None = None
+
+    def keep_counts(self, path: Path) -> None:
+        """Have `sent` in a file, where it outlives this process; raises OSError."""
+        self.sent = counts_in(path)
+
+    def wrap(self) -> None:
+        """Wrap what sends, once for this process."""
+        from labs.steps.wire import calls, files, sockets
+
+        calls.wrap()
+        files.wrap()
+        sockets.wrap()
+
+
+def counts_in(path: Path) -> memoryview:
+    """What a process has sent, or will; raises OSError."""
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        file.truncate(2 * 8)
+        return memoryview(mmap(file.fileno(), 2 * 8)).cast("Q")
+
+
+TO_REDIS, TO_ETCD = 0, 1  # places in `Wire.sent`
+wire = Wire()
+
+
+def end_if_killed(fate: Fate) -> None:
+    """Its process dies now, if that is the fate of the command that was just answered."""
+    if fate is Fate.KILLED:
+        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
+
+
+@contextmanager
+def writing(writes: bool) -> Iterator[None]:
+    """Inside, a request is at etcd."""
+    wire.etcd_writes += writes
+    try:
+        yield
+    finally:
+        wire.etcd_writes += writes

@@ -1,0 +1,647 @@
+"""Guards as people write them who do not know how schedules are tried; each promises to be exact.
+
+`WRONG` and `RIGHT` have their classes by name. What they share is in `Strange`: a lock in Redis by `SET NX`, which the
+right ones hold around the read and the write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import fcntl
+import json
+import random
+import secrets
+import socket
+import string
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import redis
+import redis.asyncio
+
+from app.contract.outcomes import Outcome
+from app.guards.base import Guard, Parts, Promise
+from app.sales.purchase import Purchase, Receipt, Section
+from lock import Created
+
+RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+LIFE_MS = 60_000
+
+
+class Strange(Guard):
+    """What they share."""
+
+    promise = Promise.EXACT_UNTIL_PAUSED
+    description = "A guard."
+
+    def __init__(self, shop: Parts) -> None:
+        super().__init__(shop)
+        self.redis: Any = shop.sale.client
+        self.key = f"{shop.sale.keys.prefix}strange"
+
+    def value(self) -> str:
+        """What the lock holds."""
+        return uuid.uuid4().hex
+
+    def pause(self) -> None:
+        time.sleep(0.02)
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with self.held(purchase):
+            return self.sell(purchase)
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        """Hold the lock."""
+        value = self.value()
+        while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
+            self.pause()
+        try:
+            yield
+        finally:
+            self.redis.eval(RELEASE, 1, self.key, value)
+
+    def sell(self, purchase: Purchase) -> Receipt:
+        """Read, then write what was read less one."""
+        with purchase.critical_section() as section:
+            return self.read_and_write(section)
+
+    def read_and_write(self, section: Section) -> Receipt:
+        stock = self.stock(section.purchase.item)
+        reading = stock.read(section)
+        return reading.receipt or stock.write(section, reading)
+
+
+class Plain:
+    """The purchase by plain commands, of whatever client: `ask` sends one and returns its answer."""
+
+    ask: Callable[..., Any]
+
+    def sell_by(self, guard: Guard, purchase: Purchase) -> Receipt:
+        keys = guard.shop.sale.keys
+        left = int(self.ask("GET", keys.stock) or 0)
+        if left <= 0:
+            return Receipt(Outcome.SOLD_OUT, guard.name, stock=0)
+        self.ask("SET", keys.stock, str(left - 1))
+        self.ask("INCR", keys.lucky)
+        self.ask("RPUSH", keys.orders, purchase.entry())
+        return Receipt(Outcome.SOLD, guard.name, order=purchase.order, stock=left - 1)
+
+
+# What is sent by another thread, client or program
+
+
+class Pooled(Strange):
+    """No lock, in a thread of a pool."""
+
+    name = "pooled"
+
+    def __init__(self, shop: Parts) -> None:
+        super().__init__(shop)
+        self.pool = ThreadPoolExecutor(2)
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        return self.pool.submit(self.sell, purchase).result()
+
+
+class PooledLocked(Pooled):
+    """The same with the lock."""
+
+    name = "pooled-locked"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        return self.pool.submit(super(Pooled, self).buy, purchase).result(timeout=10)
+
+
+class Tasks(Strange):
+    """asyncio in a thread beside the purchase, without a lock."""
+
+    name = "tasks"
+    locks: ClassVar[bool] = False
+
+    def __init__(self, shop: Parts) -> None:
+        super().__init__(shop)
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        return asyncio.run_coroutine_threadsafe(self.sold(purchase), self.loop).result()
+
+    async def sold(self, purchase: Purchase) -> Receipt:
+        keys = self.shop.sale.keys
+        async with redis.asyncio.Redis.from_url(self.shop.settings.redis_url, decode_responses=True) as client:
+            value = self.value()
+            while self.locks and not await client.set(self.key, value, nx=True, px=LIFE_MS):
+                await asyncio.sleep(0.05)
+            try:
+                left = int(await client.get(keys.stock) or 0)
+                if left <= 0:
+                    return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+                await client.set(keys.stock, left - 1)
+                await client.incr(keys.lucky)
+                await client.rpush(keys.orders, purchase.entry())
+                return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left - 1)
+            finally:
+                if self.locks:
+                    await client.eval(RELEASE, 1, self.key, value)
+
+
+class TasksLocked(Tasks):
+    """The same with the lock."""
+
+    name = "tasks-locked"
+    locks = True
+
+
+class OwnSocket(Strange, Plain):
+    """A client of its own, without a lock."""
+
+    name = "own-socket"
+
+    def ask(self, *words: str) -> str | None:
+        url = urlsplit(self.shop.settings.redis_url)
+        with socket.create_connection((url.hostname, url.port or 6379)) as sock, sock.makefile("rwb") as stream:
+            stream.write(
+                b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(w.encode()), w.encode()) for w in words)])
+            )
+            stream.flush()
+            line = stream.readline()
+            if line[:1] != b"$":
+                return line[1:-2].decode()
+            return stream.read(int(line[1:]) + 2)[:-2].decode() if line != b"$-1\r\n" else None
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with purchase.critical_section():
+            return self.sell_by(self, purchase)
+
+
+class OwnSocketLocked(OwnSocket):
+    """The same with the lock."""
+
+    name = "own-socket-locked"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        value = secrets.token_urlsafe(12)
+        while self.ask("SET", self.key, value, "NX", "PX", str(LIFE_MS)) is None:
+            time.sleep(0.01)
+        try:
+            return super().buy(purchase)
+        finally:
+            self.ask("EVAL", RELEASE, "1", self.key, value)
+
+
+class Gateway(Strange):
+    """A lock in etcd by HTTP: looks first, and puts then."""
+
+    name = "gateway"
+
+    def post(self, path: str, **body: Any) -> Any:
+        url = f"http://{self.shop.settings.etcd_endpoints}/v3/{path}"
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as response:
+            return json.load(response)
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        key, value = (base64.b64encode(text.encode()).decode() for text in ("gateway", purchase.order))
+        while not self.takes(key, value):
+            time.sleep(0.01)
+        try:
+            yield
+        finally:
+            self.post("kv/deleterange", key=key)
+
+    def takes(self, key: str, value: str) -> bool:
+        if self.post("kv/range", key=key).get("kvs"):
+            return False
+        self.post("kv/put", key=key, value=value)
+        return True
+
+
+class GatewayLocked(Gateway):
+    """The same in one transaction."""
+
+    name = "gateway-locked"
+
+    def takes(self, key: str, value: str) -> bool:
+        is_new = {"key": key, "target": "CREATE", "createRevision": "0"}
+        put = {"requestPut": {"key": key, "value": value}}
+        return bool(self.post("kv/txn", compare=[is_new], success=[put]).get("succeeded"))
+
+
+class AnotherProgram(Strange):
+    """A lock that another program takes, after a look: it cannot be stopped."""
+
+    name = "another-program"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        while self.run("GET", self.key) != "None":
+            time.sleep(0.01)
+        self.run("SET", self.key, "1")
+        try:
+            yield
+        finally:
+            self.run("DEL", self.key)
+
+    def run(self, *words: str) -> str:
+        code = (
+            f"import redis; print(redis.Redis.from_url({self.shop.settings.redis_url!r}).execute_command(*{words!r}))"
+        )
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+class WritesLater(Strange):
+    """Answers at once, and writes in a thread behind the answer, without the lock."""
+
+    name = "writes-later"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        stock = self.stock(purchase.item)
+        with self.held(purchase), purchase.critical_section() as section:
+            reading = stock.read(section)
+        if reading.receipt:
+            return reading.receipt
+        threading.Thread(target=stock.write, args=(section, reading)).start()
+        return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=0)
+
+
+class ReleasesLater(Strange):
+    """Right: a thread behind the answer releases the lock."""
+
+    name = "releases-later"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        value = self.value()
+        while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
+            self.pause()
+        receipt = self.sell(purchase)
+        threading.Thread(target=self.redis.eval, args=(RELEASE, 1, self.key, value)).start()
+        return receipt
+
+
+# What one item, or one judgement of a state, would hide
+
+
+class Halves(Strange):
+    """Each instance has half of the items, and says "sold out" where the other one has some."""
+
+    name = "halves"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        mine = f"{self.key}:{purchase.instance}"
+        with self.held(purchase), purchase.critical_section() as section:
+            initial = int(self.redis.get(self.shop.sale.keys.initial))
+            if self.redis.incr(mine) > (initial + (purchase.buyer == "A")) // 2:
+                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+            return self.stock(purchase.item).sell(section)
+
+
+class TokenBefore(Strange):
+    """The token is taken before the lock: with a later one, an earlier holder is refused, and its item is lost."""
+
+    name = "token-before"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        token = self.redis.incr(f"{self.key}:tokens")
+        with self.held(purchase), purchase.critical_section() as section:
+            if token < int(self.redis.get(f"{self.key}:highest") or 0):
+                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+            self.redis.set(f"{self.key}:highest", token)
+            return self.read_and_write(section)
+
+
+class TokenInside(Strange):
+    """Right: the token is taken under the lock."""
+
+    name = "token-inside"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with self.held(purchase), purchase.critical_section() as section:
+            token = self.redis.incr(f"{self.key}:tokens")
+            if token < int(self.redis.get(f"{self.key}:highest") or 0):
+                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+            self.redis.set(f"{self.key}:highest", token)
+            return self.read_and_write(section)
+
+
+# What is no answer
+
+
+class SaysNothing(Strange):
+    """Sells, and returns nothing."""
+
+    name = "says-nothing"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        self.sell(purchase)
+        return None  # type: ignore[return-value]
+
+
+class SaysText(Strange):
+    """Returns what is no receipt where the item is sold out."""
+
+    name = "says-text"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        receipt = super().buy(purchase)
+        return receipt if receipt.outcome is Outcome.SOLD else "sold out"  # type: ignore[return-value]
+
+
+class RaisesForTheSecond(Strange):
+    """Raises where the item is sold out."""
+
+    name = "raises-for-the-second"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        receipt = super().buy(purchase)
+        if receipt.outcome is Outcome.SOLD_OUT:
+            raise RuntimeError("sold out")
+        return receipt
+
+
+class SaysSold(Strange):
+    """Says "sold" and sells nothing."""
+
+    name = "says-sold"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with purchase.critical_section():
+            return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=0)
+
+
+class RetriesThenEnters(Strange):
+    """Goes in after ten tries, with the lock or without it."""
+
+    name = "retries-then-enters"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        for _ in range(10):
+            if self.redis.set(self.key, purchase.order, nx=True, px=LIFE_MS):
+                break
+            self.pause()
+        yield
+        self.redis.eval(RELEASE, 1, self.key, purchase.order)
+
+
+class SellsTwo(Strange):
+    """Makes the purchase twice."""
+
+    name = "sells-two"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with self.held(purchase):
+            self.sell(purchase)
+            return self.sell(purchase)
+
+
+class TwoKeysCrossed(Strange):
+    """Two locks, which the instances take in different orders."""
+
+    name = "two-keys-crossed"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        keys = [f"{self.key}:{name}" for name in sorted("ab", reverse=purchase.buyer == "B")]
+        for key in keys:
+            while not self.redis.set(key, purchase.order, nx=True):
+                self.pause()
+        receipt = self.sell(purchase)
+        self.redis.delete(*keys)
+        return receipt
+
+
+class ReadsOutside(Strange):
+    """Reads before it has the lock."""
+
+    name = "reads-outside"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        stock = self.stock(purchase.item)
+        with purchase.critical_section() as section:
+            reading = stock.read(section)
+            if reading.receipt:
+                return reading.receipt
+            with self.held(purchase):
+                return stock.write(section, reading)
+
+
+# What chance and time make, and right it is
+
+
+class UrlSafe(Strange):
+    name = "urlsafe"
+    value = staticmethod(lambda: secrets.token_urlsafe(16))
+
+
+class FourBytes(Strange):
+    name = "four-bytes"
+    value = staticmethod(lambda: secrets.token_hex(4))
+
+
+class Number(Strange):
+    name = "number"
+    value = staticmethod(lambda: str(random.randint(1, 10**12)))
+
+
+class SmallNumber(Strange):
+    name = "small-number"
+    value = staticmethod(lambda: str(random.randrange(1000, 2000)))
+
+
+class Fraction(Strange):
+    name = "fraction"
+    value = staticmethod(lambda: str(random.random()))
+
+
+class Letters(Strange):
+    name = "letters"
+    value = staticmethod(lambda: "".join(random.choices(string.ascii_letters, k=8)))
+
+
+class Uuid1(Strange):
+    name = "uuid1"
+    value = staticmethod(lambda: str(uuid.uuid1()))
+
+
+class ThreadAndTime(Strange):
+    name = "thread-and-time"
+    value = staticmethod(
+        lambda: f"{threading.get_ident()} {threading.get_native_id()} {time.time()} {time.time_ns()} {datetime.now()}"
+    )
+
+
+class OwnGenerator(Strange):
+    """Each try has another value, of a generator of its own."""
+
+    name = "own-generator"
+
+    def __init__(self, shop: Parts) -> None:
+        super().__init__(shop)
+        self.random = random.Random()
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        while not self.redis.set(self.key, value := f"{self.random.random()}{secrets.token_urlsafe(4)}", nx=True, px=9):
+            time.sleep(self.random.uniform(0.001, 0.01))
+        try:
+            yield
+        finally:
+            self.redis.eval(RELEASE, 1, self.key, value)
+
+
+class OwnConnection(Strange):
+    """A client of its own, with the protocol of now."""
+
+    name = "own-connection"
+
+    def __init__(self, shop: Parts) -> None:
+        super().__init__(shop)
+        self.redis = redis.Redis.from_url(shop.settings.redis_url, protocol=3, decode_responses=True)
+
+
+class OwnLock(Strange):
+    """redis-py's lock, by a client of its own for each purchase."""
+
+    name = "own-lock"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with (
+            redis.Redis.from_url(self.shop.settings.redis_url) as client,
+            client.lock(self.key, timeout=60, sleep=0.01),
+        ):
+            yield
+
+
+class FlockPolled(Strange):
+    """A file at a fixed path."""
+
+    name = "flock-polled"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with open("/tmp/strange-guard.lock", "w") as file:  # noqa: PTH123
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(0.01)
+            yield
+
+
+class FlockBlocking(Strange):
+    """A file in the temporary folder; the system wakes the next."""
+
+    name = "flock-blocking"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with (Path(tempfile.gettempdir()) / "strange-guard.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+class FolderLock(Strange):
+    """A folder in the working folder."""
+
+    name = "folder"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        while True:
+            try:
+                Path("strange-guard").mkdir()
+                break
+            except FileExistsError:
+                threading.Event().wait(0.01)
+        try:
+            yield
+        finally:
+            Path("strange-guard").rmdir()
+
+
+class FileLooked(Strange):
+    """Wrong: a file, after a look."""
+
+    name = "file-looked"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        path = Path("/tmp/strange-guard.pid")
+        while path.exists():
+            time.sleep(0.01)
+        path.write_text(purchase.order)
+        try:
+            yield
+        finally:
+            path.unlink()
+
+
+class NeverSleeps(Strange):
+    """Polls as fast as it can."""
+
+    name = "never-sleeps"
+
+    def pause(self) -> None:
+        pass
+
+
+class Waits(Strange):
+    """Polls by an event that is never set."""
+
+    name = "waits"
+
+    def pause(self) -> None:
+        threading.Event().wait(0.05)
+
+
+class EtcdLock(Strange):
+    """A key with a lease of its own."""
+
+    name = "etcd-own-lease"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        etcd = self.sessions.client
+        lease = etcd.grant(5)
+        while not etcd.put("strange", purchase.order, if_=Created(b"strange", 0), lease_id=lease.id):
+            time.sleep(0.01)
+        try:
+            yield
+        finally:
+            etcd.revoke(lease.id)
+
+
+class Remembers(Strange):
+    """Right with what its module remembers: the next run begins anew."""
+
+    name = "remembers"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        MEMORY.append(purchase.buyer)
+        if len(MEMORY) > 1:
+            self.redis.get(self.key)
+        return super().buy(purchase)
+
+
+MEMORY: list[str] = []
+GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(each, type) and issubclass(each, Strange)]
+_WRONG = (
+    Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, WritesLater, Halves, TokenBefore, SaysNothing, SaysText,
+    RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, ReadsOutside, FileLooked,
+)  # fmt: skip
+WRONG = {each.name: each for each in _WRONG}
+RIGHT = {each.name: each for each in GUARDS if each is not Strange and each.name not in WRONG}

@@ -83,9 +83,11 @@ def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: in
     its lease.
     """
     names = [name for each in names for name in groups().get(each, [each])] or list(summaries())
-    guards = guards or DEFAULT_GUARDS
     own = [(module, chosen) for module in own_sales() if (chosen := [name for name in names if name in module.FAULTS])]
     names = [name for name in names if name in scenarios()]
+    if guards and not names:
+        raise click.UsageError(f"{', '.join(name for _, each in own for name in each)}: not for guards; omit --guard")
+    guards = guards or DEFAULT_GUARDS
     if names and not any(scenarios()[name].suitable(guards) for name in names):
         raise click.UsageError(f"{', '.join(names)}: not for {', '.join(guards)}")
     seed = secrets.randbelow(10**6) if seed is None else seed

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.guards import guards as known_guards
-from labs.bench.locks import free
+from labs.bench.locks import free, sessions
 from labs.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from labs.bench.locks.bench import measure as measure_lock
 from labs.bench.locks.bench import table as lock_table
@@ -36,6 +37,8 @@ from loadtest.stack.stack import Stack
 RESULT = "bench.json"
 DOCUMENTS = [Path(__file__).with_name(name) for name in ("performance.md", "ceilings.md")]
 _NARROWEST = 150
+_LOCKS = (*CANDIDATES, *sessions.CANDIDATES)
+_OF_GO = (*OF_GO, *free.OF_GO, sessions.GO)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _KEPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -146,26 +149,40 @@ def write_performance(results: tuple[Path, ...], documents: tuple[Path, ...]) ->
 
 @click.command("bench-lock")
 @click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
-@click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
+@click.option(
+    "--sessions", "counts", multiple=True, type=click.IntRange(4), default=(4, 40, 160, 400), show_default=True
+)
+@click.option("--candidate", "candidates", multiple=True, type=click.Choice(_LOCKS), default=_LOCKS)
 @click.option("--seconds", default=4.0, type=SECONDS, show_default=True, help="To count, for each line.")
 @click.option("--output", type=_FILE, default=Path("reports/bench-lock.json"))
-def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
-    """Measure the locks: hand-overs per second, bursts, RPCs, CPU. Takes about three minutes."""
+def bench_lock(
+    waiters: tuple[int, ...], counts: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path
+) -> None:
+    """Measure the locks: hand-overs per second, bursts, RPCs, CPU, many sessions. Takes about five minutes."""
     console = wide_console()
     results: list[LockResult] = []
+    hand_overs: list[sessions.HandOverResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         programs = _programs(candidates, directory, console)
-        for count in waiters:
-            for candidate, program in programs.items():
-                console.print(f"{candidate}, {count} waiters ...", style="dim", end=" ")
-                try:
-                    results.append(measure_lock(candidate, count, etcd, redis, seconds, program=program))
-                    console.print(f"{results[-1].per_s:.0f} per s", style="dim")
-                except TurnsMissing as error:
-                    console.print(f"left out: {error}")
-    console.print(terminal_table(lock_table(results)))
-    write_text_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
+        for count, candidate in product(waiters, [each for each in programs if each in CANDIDATES]):
+            with _attempt(f"{candidate}, {count} waiters", console):
+                results.append(measure_lock(candidate, count, etcd, redis, seconds, program=programs[candidate]))
+        for count, candidate in product(counts, [each for each in programs if each in sessions.CANDIDATES]):
+            with _attempt(f"{candidate}, {count} sessions", console):
+                hand_overs.append(sessions.measure(candidate, count, etcd, program=programs[candidate]))
+    for table in [lock_table(results)] * bool(results) + [sessions.table(hand_overs)] * bool(hand_overs):
+        console.print(terminal_table(table))
+    write_text_file(output, json.dumps([*map(asdict, results), *map(asdict, hand_overs)], indent=2) + "\n")
     console.print(f"written to {output}")
+
+
+@contextmanager
+def _attempt(what: str, console: Console) -> Iterator[None]:
+    console.print(f"{what} ...", style="dim")
+    try:
+        yield
+    except TurnsMissing as error:
+        console.print(f"{what}: left out: {error}")
 
 
 @click.command("bench-free")
@@ -181,10 +198,8 @@ def bench_free(seconds: float) -> None:
 
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
     """The program of each candidate's workers, without those that this machine cannot run."""
-    programs: dict[str, Sequence[str]] = {
-        candidate: PYTHON for candidate in candidates if candidate not in (*OF_GO, *free.OF_GO)
-    }
-    if of_go := [candidate for candidate in candidates if candidate in (*OF_GO, *free.OF_GO)]:
+    programs: dict[str, Sequence[str]] = {candidate: PYTHON for candidate in candidates if candidate not in _OF_GO}
+    if of_go := [candidate for candidate in candidates if candidate in _OF_GO]:
         try:
             program = [str(compiled(directory))]
             programs |= dict.fromkeys(of_go, program)

@@ -79,18 +79,17 @@ def measure(
         _delete_many_keys(etcd, f"{name}/")
     before = serial_commits(etcd.endpoint)
     words = [*program, candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
-    with _workers(words, name, etcd) as workers:
+    with run_workers(words, name, etcd, PROCESSES) as workers:
         for worker in workers:
-            _read_line(worker)
+            read_line(worker)
         if candidate in _QUEUE_IN_ETCD:
             _await_turns(name, waiters, etcd)
         elif candidate not in _BURSTS:
             time.sleep(_WARM_UP_S)
         calls, events, _ = etcd_served(etcd)
         for worker in workers:
-            worker.stdin.write("count\n")  # type: ignore[union-attr]
-            worker.stdin.flush()  # type: ignore[union-attr]
-        counted = [json.loads(_read_line(worker)) for worker in workers]
+            say_count(worker)
+        counted = [json.loads(read_line(worker)) for worker in workers]
         calls_then, events_then, _ = etcd_served(etcd)
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
@@ -119,9 +118,10 @@ def _delete_many_keys(etcd: Etcd, prefix: str) -> None:
 
 
 @contextmanager
-def _workers(words: Sequence[str], name: str, etcd: Etcd) -> Iterator[list[subprocess.Popen[str]]]:
+def run_workers(words: Sequence[str], name: str, etcd: Etcd, number: int) -> Iterator[list[subprocess.Popen[str]]]:
+    """So many processes of a program, which are killed at the end, and whose keys are deleted."""
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    workers = [subprocess.Popen(words, **pipes) for _ in range(PROCESSES)]
+    workers = [subprocess.Popen(words, **pipes) for _ in range(number)]
     try:
         yield workers
     finally:
@@ -131,7 +131,15 @@ def _workers(words: Sequence[str], name: str, etcd: Etcd) -> Iterator[list[subpr
         _forget(etcd, name)
 
 
-def _read_line(worker: subprocess.Popen[str]) -> str:
+def say_count(worker: subprocess.Popen[str]) -> None:
+    """Have a worker begin to count."""
+    assert worker.stdin is not None
+    worker.stdin.write("count\n")
+    worker.stdin.flush()
+
+
+def read_line(worker: subprocess.Popen[str]) -> str:
+    """The next line that a worker prints."""
     assert worker.stdout is not None
     line = worker.stdout.readline()
     if not line:

@@ -24,43 +24,66 @@ from typing import Any
 import redis
 
 from labs.bench.locks.rpc import LockRpc
-from lock import Client, CohortMutex, LockError, MultiLock, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
+from lock import (
+    Client,
+    CohortMutex,
+    Election,
+    LockError,
+    MultiLock,
+    Mutex,
+    ReadWriteLock,
+    Semaphore,
+    Session,
+    aio,
+    connect,
+)
 
 from etcd3 import etcdrpc as rpc  # isort: skip
 
-_PATIENCE_S = 120.0
+PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
-BURST = "burst"  # one turn each
+SESSIONS = {"sessions": 1, "two tickets each": 2, "election": 1}  # how many tickets each session has
+BURSTS = ("burst", *SESSIONS)  # one turn each
 IN_MAIN = ("main thread", "linger in main")  # there each step keeps signal handlers off
 Enter = Callable[[], AbstractContextManager[Any]]
 
 
-def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter:
+def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, threads: int, stack: ExitStack) -> Enter:
     """What enters the lock that is measured; all that are not named here are our Mutex."""
     if candidate == "redis-lock":  # with its defaults: no queue, each waiter asks ten times a second
         client = stack.enter_context(redis.Redis.from_url(redis_url, max_connections=5000))
-        return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
+        return lambda: client.lock(name, timeout=PATIENCE_S, blocking_timeout=PATIENCE_S)
     etcd_client = stack.enter_context(connect(etcd))
     if candidate == "lock-rpc":
         return _lock_rpc(etcd_client, stack.enter_context(closing(LockRpc(etcd))), name)
+    if candidate in SESSIONS:
+        return _many_sessions(candidate, etcd_client, name, threads // SESSIONS[candidate], stack)
     session = stack.enter_context(Session(etcd_client, ttl=30))
     if candidate == "two transactions":
         return _two_transactions(etcd_client, session, name)
     if candidate == "new names":
         numbers = itertools.count()
-        return lambda: Mutex(session, f"{name}/{next(numbers)}").acquire(timeout=_PATIENCE_S)
+        return lambda: Mutex(session, f"{name}/{next(numbers)}").acquire(timeout=PATIENCE_S)
     if candidate == "read-write":  # nine of ten read
         lock, number = ReadWriteLock(session, name), itertools.count()
-        return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
+        return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=PATIENCE_S)
     if candidate == "semaphore":
-        return partial(Semaphore(session, name, 5).acquire, timeout=_PATIENCE_S)
+        return partial(Semaphore(session, name, 5).acquire, timeout=PATIENCE_S)
     if candidate == "ten names":
-        return partial(MultiLock(session, [f"{name}/{number}" for number in range(10)]).acquire, timeout=_PATIENCE_S)
+        return partial(MultiLock(session, [f"{name}/{number}" for number in range(10)]).acquire, timeout=PATIENCE_S)
     if candidate == "cohort":
-        return partial(CohortMutex(session, name).acquire, timeout=_PATIENCE_S)
+        return partial(CohortMutex(session, name).acquire, timeout=PATIENCE_S)
     if candidate.startswith("linger"):
-        return partial(CohortMutex(session, name, linger=0.1).acquire, timeout=_PATIENCE_S)
-    return partial(Mutex(session, name).acquire, timeout=_PATIENCE_S)
+        return partial(CohortMutex(session, name, linger=0.1).acquire, timeout=PATIENCE_S)
+    return partial(Mutex(session, name).acquire, timeout=PATIENCE_S)
+
+
+def _many_sessions(candidate: str, client: Client, name: str, number: int, stack: ExitStack) -> Enter:
+    """Each caller has the next session."""
+    sessions = itertools.cycle([stack.enter_context(Session(client, ttl=30)) for _ in range(number)])
+    if candidate == "election":
+        return lambda: Election(next(sessions), name).campaign("", timeout=PATIENCE_S)
+    return lambda: Mutex(next(sessions), name).acquire(timeout=PATIENCE_S)
 
 
 def _two_transactions(client: Client, session: Session, name: str) -> Enter:
@@ -73,9 +96,9 @@ def _two_transactions(client: Client, session: Session, name: str) -> Enter:
 
     @contextmanager
     def enter() -> Any:
-        kv.Txn(write, timeout=_PATIENCE_S)
+        kv.Txn(write, timeout=PATIENCE_S)
         yield
-        kv.Txn(delete, timeout=_PATIENCE_S)
+        kv.Txn(delete, timeout=PATIENCE_S)
 
     return enter
 
@@ -87,10 +110,10 @@ def _lock_rpc(client: Client, server: LockRpc, name: str) -> Enter:
     @contextmanager
     def enter() -> Any:
         if not hasattr(leases, "id"):
-            leases.id = client.grant(int(_PATIENCE_S), timeout=_PATIENCE_S).id
-        key = server.lock(name, leases.id, timeout=_PATIENCE_S)
+            leases.id = client.grant(int(PATIENCE_S), timeout=PATIENCE_S).id
+        key = server.lock(name, leases.id, timeout=PATIENCE_S)
         yield
-        server.unlock(key, timeout=_PATIENCE_S)
+        server.unlock(key, timeout=PATIENCE_S)
 
     return enter
 
@@ -130,7 +153,7 @@ class Contest:
         with suppress(LockError):
             while not self._over.is_set():
                 began = time.monotonic()
-                async with mutex.acquire(timeout=_PATIENCE_S):
+                async with mutex.acquire(timeout=PATIENCE_S):
                     self._note(began)
 
     def _note(self, began: float) -> None:
@@ -159,16 +182,16 @@ def main() -> None:
     """Compete, count, and say what was counted."""
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
     with ExitStack() as stack:
-        contest = Contest(candidate_lock(candidate, etcd, redis_url, name, stack))
+        contest = Contest(candidate_lock(candidate, etcd, redis_url, name, int(threads), stack))
         if candidate == TASKS:
             tasks = contest.compete_in_tasks(etcd, name, int(threads))
             contestants = [threading.Thread(target=asyncio.run, args=(tasks,), daemon=True)]
         else:
-            turns = contest.take_one if candidate == BURST else contest.compete
+            turns = contest.take_one if candidate in BURSTS else contest.compete
             count = 0 if candidate in IN_MAIN else int(threads)
             contestants = [threading.Thread(target=turns, daemon=True) for _ in range(count)]
         with ThreadPoolExecutor(1) as counter:
-            counted = counter.submit(_count, contest, contestants, None if candidate == BURST else float(seconds))
+            counted = counter.submit(_count, contest, contestants, None if candidate in BURSTS else float(seconds))
             if candidate in IN_MAIN:
                 contest.compete()
             print(json.dumps(counted.result()), flush=True)

@@ -25,19 +25,23 @@ def test_without_a_toolchain_it_is_skipped(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(bench, "repeat", lambda step, seconds: meters.repeat(step, 0.1))
     output = tmp_path / "results.json"
-    locks = [f"--candidate={lock}" for lock in ("go", "strict", "go-burst", "burst")]
-    done = CliRunner().invoke(cli, ["bench-lock", *locks, "--waiters=2", "--seconds=0.1", f"--output={output}"])
+    locks = [f"--candidate={lock}" for lock in ("go", "strict", "go-sessions", "election")]
+    few = ["--waiters=2", "--sessions=4", "--seconds=0.1", f"--output={output}"]
+    done = CliRunner().invoke(cli, ["bench-lock", *locks, *few])
     assert done.exit_code == 0, done.output
-    assert done.output.count("go, go-burst: skipped, for there is no Go toolchain on PATH (apt install golang-go ") == 1
-    assert re.findall(r'"candidate": "(.*)"', output.read_text()) == ["strict", "burst"]
+    assert (
+        done.output.count("go, go-sessions: skipped, for there is no Go toolchain on PATH (apt install golang-go ") == 1
+    )
+    assert re.findall(r'"candidate": "(.*)"', output.read_text()) == ["strict", "election"]
 
 
-def test_in_a_burst_each_waiter_takes_one_turn(etcd: Etcd) -> None:
+@pytest.mark.parametrize("candidate", ["burst", "two tickets each"])
+def test_in_a_burst_each_waiter_takes_one_turn(etcd: Etcd, candidate: str) -> None:
     """All turns are counted, however short the time that other locks are given."""
-    worker = [*PYTHON, "burst", etcd.endpoint, "", "bench/burst", "5", "0.001"]
+    worker = [*PYTHON, candidate, etcd.endpoint, "", "bench/burst", "6", "0.001"]
     done = subprocess.run(worker, input="count\n", capture_output=True, text=True, timeout=60, check=True)
     queued, counted = done.stdout.splitlines()
-    assert (queued, json.loads(counted)["turns"]) == ("queued", 5)
+    assert (queued, json.loads(counted)["turns"]) == ("queued", 6)
 
 
 @pytest.mark.parametrize(

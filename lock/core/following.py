@@ -11,8 +11,7 @@ from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
 from lock.model import Event, Snapshot
 
-AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters,
-AUDIT_KEYS = 50  # if it has up to so many keys; a longer one more rarely, so that all lists together cost no more
+AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters
 IDLE_QUEUES = 64  # how many such queues are followed at most
 _TICK_S = 1.0  # between two looks at the queues that are followed
 _LISTS = 32  # in one step
@@ -88,8 +87,7 @@ class Following:
         for queue in self.followed.values():
             if queue.waits():
                 queue.used_at = now
-                assert queue.view is not None
-                if queue.is_listed and now - queue.audited_at >= AUDIT_S * max(1.0, queue.view.count() / AUDIT_KEYS):
+                if queue.is_listed and now - queue.audited_at >= AUDIT_S:
                     queue.audit(now)
             else:
                 idle.append(queue)

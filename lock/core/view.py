@@ -32,9 +32,6 @@ class QueueView:
         self._discarded = dict(discarded)  # the create revisions of keys whose DELETE is still to be told
         self._frontiers: dict[Admission, Frontier] = {}
 
-    def count(self) -> int:
-        return len(self._keys)
-
     def follow(self, rule: Admission) -> None:
         """Tell from now on whom this rule admits."""
         if rule not in self._frontiers:

@@ -8,7 +8,7 @@ import pytest
 
 from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
-from lock.core.following import AUDIT_KEYS, AUDIT_S, IDLE_QUEUES
+from lock.core.following import AUDIT_S, IDLE_QUEUES
 from lock.core.messages import Follow, ListQueues, Unfollow
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
@@ -153,19 +153,6 @@ def test_a_watch_that_breaks_is_told_and_listed_again(error: Any, is_denied: boo
     core.answered(late, free, 0.0)
     assert (ticket.stage is Stage.QUEUED, queue.view is not None) == (not is_denied, not is_denied)
     assert asked(core, 0.0) == [("m/",)] * (not is_denied)
-
-
-def test_a_long_queue_is_audited_more_rarely() -> None:
-    """In proportion to its length, for each session that waits lists all of it."""
-    core = core_of()
-    core.deadline = 100.0
-    ticket = written(core, "m/", number=None)
-    others = [key(f"m/b-{number}", number, 0xB) for number in range(1, 2 * AUDIT_KEYS)]
-    listed(core, "m/", 900, *others, key(ticket.key, ticket.created or 0))
-    assert [asked(core, now) for now in (AUDIT_S, 2 * AUDIT_S - 0.1)] == [[], []]
-    core.following.due = 2 * AUDIT_S
-    (audit,) = commands_of(core, ListQueues, 2 * AUDIT_S)
-    assert audit.prefixes == ("m/",)
 
 
 def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -> None:

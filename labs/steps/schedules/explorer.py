@@ -19,6 +19,7 @@ from app.contract.outcomes import Outcome, Promise
 from app.guards.base import Guard
 from labs.steps.guard_files import GuardFile
 from labs.steps.schedules.graph import Graph, State
+from labs.steps.schedules.instances import InstanceLost
 from labs.steps.schedules.purchases import PURCHASE, Stepped
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
@@ -136,6 +137,12 @@ class Explorer:
 
     def explore(self) -> Iterator[Graph]:
         """The graph, after each run; complete at the end, or cut. Raises ServerError, BrokenGuard or SaleError."""
+        try:
+            yield from self._explore()
+        except InstanceLost as lost:
+            raise NoVerdict(f"an instance is lost, by its guard or on a machine that is too busy: {lost}") from lost
+
+    def _explore(self) -> Iterator[Graph]:
         until, world = time.monotonic() + self._seconds, self._world
         with world.with_spare() if KILL.kinds[0] in self.budget.kinds else ExitStack():
             world.forgets_attempts = self._forgets_attempts

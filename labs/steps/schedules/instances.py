@@ -19,9 +19,13 @@ from loadtest.stack.apps import App
 from loadtest.stack.process import ServerError
 
 TTL_S = 120  # of leases and of the Redis lock: none ends by itself while a schedule is tried
-ANSWER_S = 20.0
+ANSWER_S = 30.0
 IDLE_S = 0.02  # behind which a thread that is not executed waits
 NOW, SINCE_BOOT = float(int(time.time())), float(int(time.monotonic()))  # as all purchases of a command see them
+
+
+class InstanceLost(ServerError):
+    """An instance has ended, or does not answer: nothing more can be asked of it."""
 
 
 class ForkServer(App):
@@ -53,7 +57,7 @@ class SteppedInstance:
 
     def __init__(self, server: ForkServer, name: str, environment: Mapping[str, str]) -> None:
         self.name = name
-        self.frozen = False
+        self.frozen = self.is_lost = False
         self._server = server
         self.pid = 0
         counts = server.directory / f"{name}.counts"
@@ -101,23 +105,34 @@ class SteppedInstance:
             self._stream.write(json.dumps([name, arguments]).encode() + b"\n")
             self._stream.flush()
         except (OSError, ValueError) as error:
-            raise ServerError(f"{self.name} has ended: {error}") from error
+            raise self._lost(f"has ended: {error}") from error
 
     def _receive(self) -> Any:
         try:
             line = self._stream.readline()
         except OSError as error:
-            raise ServerError(f"{self.name} does not answer: {error}") from error
-        answer = json.loads(line) if line else {"error": f"it ended; {self._server.reason()}"}
+            raise self._lost(f"does not answer: {error}") from error
+        if not line:
+            raise self._lost(f"has ended; {self._server.reason()}")
+        answer = json.loads(line)
         if "error" in answer:
             raise ServerError(f"{self.name}: {answer['error']}")
         return answer["result"]
 
+    def _lost(self, why: str) -> InstanceLost:
+        self.is_lost = True
+        return InstanceLost(f"{self.name} {why}")
+
 
 def ask_together(questions: Iterable[tuple[Any, ...]]) -> list[Any]:
     """The answers to questions ``(instance, name, *arguments)``, which the instances answer at the same time."""
-    asked = []
-    for instance, name, *arguments in questions:
-        instance._send(name, arguments)
-        asked.append(instance)
-    return [instance._receive() for instance in asked]
+    asked: list[SteppedInstance] = []
+    try:
+        for instance, name, *arguments in questions:
+            instance._send(name, arguments)
+            asked.append(instance)
+        return [instance._receive() for instance in asked]
+    except InstanceLost:
+        for instance in asked:
+            instance.is_lost = True  # an answer of it may still be out
+        raise

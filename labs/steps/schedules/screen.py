@@ -30,6 +30,7 @@ class Screen:
         self.console = console
         self._language, self._texts = language, TEXTS[language]
         self._shown = time.monotonic()
+        self._states: dict[tuple[str, int, str], int] = {}  # as they were told last
         self._under_way: Callable[[], Sequence[Count]] = tuple
 
     def say(self, key: str, **values: object) -> str:
@@ -71,6 +72,9 @@ class Screen:
         if not self.console.is_terminal and time.monotonic() > self._shown + PROGRESS_S:
             self._shown = time.monotonic()
             for count in self._under_way():
+                if self._states.get(key := (count.guard, count.items, count.fault)) == count.states:
+                    continue  # it is done, or stands in the queue
+                self._states[key] = count.states
                 said = self.say("progress", **{**vars(count), "fault": self.say(f"fault.{count.fault}")})
                 self.console.print(said, style="dim", markup=False)
 

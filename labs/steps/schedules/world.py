@@ -155,8 +155,9 @@ class World(Resource):
 
     def _renew_instances(self) -> None:
         dead = [each.instance for each in self.purchases if each.is_dead]
+        dead += [each for each in self._instances if each.is_lost]
         for instance in self._instances:
-            if instance.frozen:
+            if instance.frozen and not instance.is_lost:
                 instance.thaw()
         living = [each for each in self._instances if each not in dead]
         forgot = dict(zip(living, ask_together((each, "forget") for each in living), strict=True))

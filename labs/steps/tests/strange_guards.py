@@ -10,6 +10,7 @@ import asyncio
 import base64
 import fcntl
 import json
+import os
 import random
 import secrets
 import socket
@@ -261,6 +262,15 @@ class AnotherProgram(Strange):
             f"import redis; print(redis.Redis.from_url({self.shop.settings.redis_url!r}).execute_command(*{words!r}))"
         )
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+class EndsItsProcess(Strange):
+    """With the second attempt."""
+
+    name = "ends-its-process"
+
+    def pause(self) -> None:
+        os._exit(0)
 
 
 class WritesLater(Strange):
@@ -640,8 +650,8 @@ class Remembers(Strange):
 MEMORY: list[str] = []
 GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(each, type) and issubclass(each, Strange)]
 _WRONG = (
-    Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, WritesLater, Halves, TokenBefore, SaysNothing, SaysText,
-    RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, ReadsOutside, FileLooked,
+    Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, EndsItsProcess, WritesLater, Halves, TokenBefore, SaysNothing,
+    SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, ReadsOutside, FileLooked,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}
 RIGHT = {each.name: each for each in GUARDS if each is not Strange and each.name not in WRONG}

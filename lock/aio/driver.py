@@ -13,29 +13,28 @@ import contextlib
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 from weakref import WeakMethod
 
 from lock.core.acquisition import Acquisition, Send, Sleep
-from lock.core.cohort import CohortTurn
 from lock.core.messages import TimeToLive
 from lock.core.queue import Ticket
-from lock.core.together import Together, release_together
-from lock.errors import EtcdUnavailable, LockError
-from lock.recipes.attempt import Attempt
-from lock.recipes.hold import HeldKey, Releasable
-from lock.recipes.multi import MultiHold, end_all
+from lock.core.together import Together
+from lock.errors import EtcdUnavailable
+from lock.recipes.attempt import Attempt, Steps
+from lock.recipes.hold import Releasable
 from lock.recipes.queued_lock import Acquirable
 from lock.runtime.clock import now
 from lock.runtime.interrupts import start_apart
+from lock.session.engine import Engine, Work
 
 T = TypeVar("T")
 HeldT = TypeVar("HeldT", bound=Releasable)
 _calls: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 _threads = threading.Semaphore(16)
-Wait = Acquisition | CohortTurn | Together
 
 
 def call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> bool:
@@ -63,7 +62,7 @@ class Operation(ABC, Generic[T]):
         self._end: asyncio.Future[None] = self.loop.create_future()
         self._results: list[T] = []
         self._error: BaseException | None = None
-        self._is_left = self._is_over = False
+        self._is_left = False
 
     async def result(self) -> T:
         """What it comes to; a task that is cancelled leaves it, and it goes on or is undone."""
@@ -97,7 +96,7 @@ class Operation(ABC, Generic[T]):
 
     def _settle(self, result: T | None = None, error: BaseException | None = None) -> None:
         """It is over; by the thread that does it."""
-        self._error, self._is_over = error, True
+        self._error = error
         if error is None:
             self._results.append(result)  # type: ignore[arg-type]
         if not call_in(self.loop, self._wake):
@@ -140,98 +139,56 @@ async def call(blocking: Callable[[], T]) -> T:
     return await _Blocking(blocking).result()
 
 
-class Acquire(Operation[HeldT | None]):
-    """What a recipe of `lock` comes to for a task."""
+class Drive(Operation[T]):
+    """The steps of a recipe, done for a task: by the worker, and by the thread of gRPC that receives an answer.
 
-    def __init__(self, lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> None:
+    While a request is on its way (`_sends`), this is that thread's alone.
+    """
+
+    def __init__(self, engine: Engine, steps: Steps[T]) -> None:
         super().__init__()
-        self._lock = lock
-        self._engine = lock.session._engine
-        self._attempt = attempt
-        self._steps = lock._steps(attempt, until, **options)
-        self._wait: Wait | None = None  # what is waited for
+        self._engine = engine
+        self._worker = engine.worker
+        self._steps = steps
+        self._wait: Work | None = None  # what is waited for
         self._sends: Send | None = None  # its request, which is in line or on its way
         self._is_in_line = False
 
     def _start(self) -> None:
-        self._lock.session.client.check_process()
-        self._engine.worker.do(partial(self._go_on, partial(next, self._steps)))
-
-    def _accept(self, held: HeldT | None) -> None:
-        self._lock._accept(self._attempt, held)
-
-    def _leave(self) -> None:
-        self._attempt.stop()
-        self._engine.worker.do(self._undo)
+        self._engine.client.check_process()
+        self._worker.do(partial(self._go_on, partial(next, self._steps)))
 
     # By the worker
-
-    def _undo(self) -> None:
-        if self._results:
-            self._attempt.give_up(self._results.pop())
-        if self._is_in_line:
-            self._fail_in_line()
-
-    def _go_on(self, following: Callable[[], Wait]) -> None:
-        """Begin with what is waited for next, or end."""
-        if self._wait is not None and not isinstance(self._wait, Together):
-            self._wait.wakes.wake = None
-        self._wait = None
-        try:
-            wait = self._wait = following()
-        except StopIteration as done:
-            self._settle(done.value)
-        except BaseException as error:
-            self._settle(error=error)
-        else:
-            if not isinstance(wait, Together):
-                wait.wakes.wake = self._woken
-            for ticket in _tickets_of(wait):
-                ticket.waiter = partial(_unless_closed, self.loop)
-            self._take(partial(self._engine.apply, wait.next))
-
-    def _woken(self) -> None:
-        self._engine.worker.do(self._look)
 
     def _look(self) -> None:
         if self._wait is not None and self._sends is None:
             if self.loop.is_closed():
-                self._attempt.stop()
+                self._leave()
             self._take(partial(self._engine.apply, self._wait.next))
 
-    def _take(self, next_step: Callable[[], Send | Sleep | None]) -> None:
-        """Do the next step of what is waited for."""
-        try:
-            step = next_step()
-        except Exception as error:
-            self._go_on(partial(self._steps.throw, error))
-            return
-        if step is None:
-            self._go_on(partial(next, self._steps))
-        elif isinstance(step, Sleep):
-            self._engine.worker.do_at(step.until, self._look)
+    def _begin(self, step: Send | Sleep) -> None:
+        self._sends = None if isinstance(step, Sleep) else step
+        if isinstance(step, Sleep):
+            self._worker.do_at(step.until, self._look)
+        elif isinstance(step.request, TimeToLive):
+            self._ask(step, step.request.lease_id)
         else:
-            self._sends = step
-            if isinstance(step.request, TimeToLive):
-                self._ask(step)
-            else:
-                self._is_in_line, self._until = True, now() + step.timeout
-                self._engine.worker.line.enter(self._send)
+            self._is_in_line, self._until = True, now() + step.timeout
+            self._worker.line.enter(self._send)
 
     def _send(self) -> bool:
         """Send the request that was in line, if there is time left; whether it was."""
+        step, wait, left = self._sends, self._wait, self._until - now()
         if not self._is_in_line:
             return False
-        left = self._until - now()
         if left <= 0.0:
             self._fail_in_line()
             return False
         self._is_in_line = False
-        step, wait, worker = self._sends, self._wait, self._engine.worker
         assert step is not None
         assert wait is not None
         sent = self._engine.send(wait, step.request, left)
-        sent.add_done_callback(lambda _: worker.do(partial(self._answered, step, sent.result)))
+        sent.add_done_callback(partial(self._answered, step))
         return True
 
     def _fail_in_line(self) -> None:
@@ -239,13 +196,9 @@ class Acquire(Operation[HeldT | None]):
         error = EtcdUnavailable("not sent in time: earlier requests were not answered")
         self._told(self._sends, partial(_fail, error))
 
-    def _answered(self, step: Send, answer_of: Callable[[], Any]) -> None:
-        self._told(step, answer_of)
-        self._engine.worker.line.leave()
-
-    def _ask(self, step: Send) -> None:
+    def _ask(self, step: Send, lease_id: int) -> None:
         """Ask what a lease has left; others may ask the same, and wait longer."""
-        status, worker = self._engine.time_to_live(step.request.lease_id), self._engine.worker  # type: ignore[union-attr]
+        status, worker = self._engine.time_to_live(lease_id), self._worker
         self._until = now() + step.timeout
         told = WeakMethod(self._told)  # the session keeps the future for a while, and with it what it calls
         status.add_done_callback(lambda _: worker.do(lambda: (told() or _ignore)(step, lambda: status.result().ttl)))
@@ -256,11 +209,83 @@ class Acquire(Operation[HeldT | None]):
             self._told(self._sends, partial(_fail, EtcdUnavailable("did not tell in time")))
 
     def _told(self, step: Send | None, answer_of: Callable[[], Any]) -> None:
-        if step is None or self._sends is not step:
-            return  # told before
-        self._sends, wait = None, self._wait
+        if step is not None and self._sends is step:  # else it was told before
+            self._sends = None
+            self._take(self._receive(step, answer_of))
+
+    # By any thread
+
+    def _answered(self, step: Send, sent: Future[Any]) -> None:
+        self._take(self._receive(step, sent.result))
+        self._worker.line.leave()
+
+    def _receive(self, step: Send, answer_of: Callable[[], Any]) -> Callable[[], Send | Sleep | None]:
+        wait = self._wait
         assert wait is not None
-        self._take(partial(self._engine.exchange, wait, step.request, answer_of=answer_of, then=wait.next))
+        return partial(self._engine.exchange, wait, step.request, answer_of=answer_of, then=wait.next)
+
+    def _take(self, next_step: Callable[[], Send | Sleep | None]) -> None:
+        """Do the next step of what is waited for."""
+        try:
+            step = next_step()
+        except Exception as error:
+            self._go_on(partial(self._steps.throw, error))
+            return
+        if step is None:
+            self._go_on(partial(next, self._steps))
+        elif self._worker is threading.current_thread():
+            self._begin(step)
+        else:
+            self._worker.do(partial(self._resume, step))
+
+    def _resume(self, step: Send | Sleep) -> None:
+        """By the worker: begin a step that another thread was given."""
+        self._sends = None
+        if isinstance(step, Sleep):
+            self._look()  # its turn may have come meanwhile
+        else:
+            self._begin(step)
+
+    def _go_on(self, following: Callable[[], Work]) -> None:
+        """Begin with what is waited for next, or end."""
+        if self._wait is not None:
+            self._wait.wake_by(None)
+        try:
+            wait = following()
+        except BaseException as error:
+            self._wait = None
+            if isinstance(error, StopIteration):
+                self._settle(error.value)
+            else:
+                self._settle(error=error)
+            return
+        self._wait = wait
+        wait.wake_by(lambda: self._worker.do(self._look))
+        for ticket in _tickets_of(wait):
+            ticket.waiter = partial(_unless_closed, self.loop)
+        self._take(partial(self._engine.apply, wait.next))
+
+
+class Acquire(Drive[HeldT | None]):
+    """What a recipe of `lock` comes to for a task."""
+
+    def __init__(self, lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> None:
+        super().__init__(lock.session._engine, lock._steps(attempt, until, **options))
+        self._lock = lock
+        self._attempt = attempt
+
+    def _accept(self, held: HeldT | None) -> None:
+        self._lock._accept(self._attempt, held)
+
+    def _leave(self) -> None:
+        self._attempt.stop()
+        self._worker.do(self._undo)
+
+    def _undo(self) -> None:
+        if self._results:
+            self._attempt.give_up(self._results.pop())
+        if self._is_in_line:
+            self._fail_in_line()
 
 
 async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> HeldT | None:
@@ -268,76 +293,18 @@ async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **opt
     return await Acquire(lock, attempt, until, **options).result()
 
 
-class Release(Operation[None]):
-    """The end of what a task holds, on behalf of a task."""
-
-    def __init__(self, held: HeldKey | MultiHold, owner: object, *, wait: bool) -> None:
-        super().__init__()
-        self._held = held
-        self._engine = held._session._engine
-        self._owner = owner
-        self._waits = wait
-        self._until = now() + self._engine.client.timeout
-        self._attended: Sequence[Ticket] = ()
-        self._failures: list[LockError] = []
-        self._is_watching = False
-
-    def _start(self) -> None:
-        self._engine.client.check_process()
-        self._engine.worker.do(partial(self._do, self._begin))
-
-    def _do(self, step: Callable[[], object]) -> None:
-        if not self._is_over:
-            try:
-                step()
-            except Exception as error:
-                self._settle(error=error)
-
-    def _begin(self) -> None:
-        held, core, worker = self._held, self._engine.core, self._engine.worker
-        ended = end_all(held._end(), self._owner) if isinstance(held, MultiHold) else [held._end(self._owner)]
-        tickets = [ticket for ticket in ended if ticket is not None]  # None: it is held on
-        groups, self._attended, self._failures = self._engine.apply(
-            partial(release_together, core, tickets, waits=self._waits)
-        )
-        if len(groups) == 1:
-            sent = self._engine.send(core.deletions, groups[0])
-            sent.add_done_callback(lambda _: self._do(partial(self._answered, groups[0], sent.result)))
-            return
-        for request in groups:
-            worker.send(core.deletions, request).add_done_callback(lambda _: worker.do(self._look))
-        if not groups:
-            self._look()
-
-    def _answered(self, request: Any, answer_of: Callable[[], Any]) -> None:
-        """By the thread that gets the only answer; what is left to do then is the worker's."""
-        self._engine.exchange(self._engine.core.deletions, request, answer_of=answer_of)
-        if self._engine.is_over(self._attended, self._until):
-            self._check()
-        else:
-            self._engine.worker.do(self._look)
-
-    def _look(self) -> None:
-        self._do(self._check)
-
-    def _check(self) -> None:
-        if self._engine.is_over(self._attended, self._until):
-            failures = [*self._failures, *self._engine.failures_of(self._attended)]
-            self._settle(error=failures[0] if failures else None)
-        elif not self._is_watching:
-            self._is_watching = True
-            for ticket in self._attended:
-                ticket.wake = partial(self._engine.worker.do, self._look)
-            self._engine.worker.do_at(self._until, self._look)
-            self._check()  # it may have been deleted meanwhile
-
-
-async def release(held: HeldKey | MultiHold, owner: object, *, wait: bool = True) -> None:
+async def release(held: Releasable, owner: object, *, wait: bool = True) -> None:
     """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
-    await Release(held, owner or calling_task(), wait=wait).result()
+    await Drive(held._engine, _end(held, owner or calling_task(), wait)).result()
 
 
-def _tickets_of(wait: Wait) -> list[Ticket]:
+def _end(held: Releasable, owner: object, wait: bool) -> Steps[None]:
+    tickets = held._end(owner)
+    if tickets:
+        yield held._engine.release(tickets, wait=wait)
+
+
+def _tickets_of(wait: Work) -> list[Ticket]:
     if isinstance(wait, Together):
         return [acquisition.ticket for acquisition in wait.acquisitions]
     return [wait.ticket] if isinstance(wait, Acquisition) else []

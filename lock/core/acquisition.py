@@ -7,13 +7,14 @@ the same key, for as long as there is time.
 """
 
 import weakref
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 from lock.core.admission import EXCLUSIVE, Admission, Frontier
 from lock.core.core import Core
-from lock.core.messages import Create, CreateAll, ListQueues, TimeToLive, Written
-from lock.core.queue import Stage, Ticket
+from lock.core.messages import Create, CreateAll, Delete, ListQueues, TimeToLive, Written
+from lock.core.queue import Stage
 from lock.errors import (
     AdmissionConflict,
     EtcdError,
@@ -43,7 +44,7 @@ class Terms:
 class Send(NamedTuple):
     """A request to send, whose answer goes to `answered` or `failed`; it may take `timeout` seconds."""
 
-    request: Create | CreateAll | ListQueues | TimeToLive
+    request: Create | CreateAll | ListQueues | TimeToLive | Delete
     timeout: float
 
 
@@ -84,9 +85,12 @@ class Acquisition:
         self.ticket.waiter = weakref.ref(self)
 
     @property
-    def wakes(self) -> Ticket:
-        """What has the `wake` that its driver sets."""
-        return self.ticket
+    def where(self) -> str:
+        return self.ticket.where
+
+    def wake_by(self, wake: Callable[[], object] | None) -> None:
+        """Have this called, without any lock, when it may go on."""
+        self.ticket.wake = wake
 
     def waits_for_itself(self) -> str | None:
         """Where its thread or task has acquired the lock that it waits for and alone can release; None: it has not.

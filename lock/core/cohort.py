@@ -299,9 +299,8 @@ class CohortTurn:
         """Whether it is its turn, or was."""
         return self.ticket is not None
 
-    @property
-    def wakes(self) -> CohortTurn:
-        return self
+    def wake_by(self, wake: Callable[[], object] | None) -> None:
+        self.wake = wake
 
     def waits_for_itself(self) -> str | None:
         turn = self.cohort.turn

@@ -5,7 +5,7 @@ locked one after the other. What is created together has one create revision, so
 keys stand at one place; a view takes whole revisions, so it never has one without the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lock.core.acquisition import Acquisition, Send
 from lock.core.core import Core
@@ -39,6 +39,9 @@ class Together:
             if len(creates) < len(self.acquisitions):
                 self._all_failed(creates, EtcdUnavailable("was not sent"), now)
         return Send(CreateAll(tuple(creates)), min(timeouts))
+
+    def wake_by(self, wake: Callable[[], object] | None) -> None:
+        """It never sleeps."""
 
     def is_held(self) -> bool:
         """Whether all of them hold; raises where one was cancelled."""

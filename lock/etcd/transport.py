@@ -199,17 +199,19 @@ class Transport:
             try:
                 step = _advance(attempts, outcome)
             except StopIteration as done:
-                answer.set_result(done.value)
+                end = partial(answer.set_result, done.value)
             except EtcdError as error:
-                answer.set_exception(error)
+                end = partial(answer.set_exception, error)
             except BaseException as error:  # of a machine that is out of threads
                 logger.exception("a call of etcd has failed")
-                answer.set_exception(EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
+                end = partial(answer.set_exception, EtcdUnavailable(f"a call of etcd has failed: {error!r}"))
             else:
                 try:
                     step.send().add_done_callback(lambda done: resume(done.result))
                 except Exception as error:  # of a channel that is closed
                     resume(partial(_fail, error))
+                return
+            end()  # here, where no exception is being handled: callbacks may look for one
 
         resume(lambda: None)
         return answer

@@ -11,6 +11,7 @@ else wants is what lock managers of cluster file systems do. `lock.core.cohort` 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -71,13 +72,13 @@ class Turn(HeldKey):
             self._loss = Loss() if self.released else super()._find_loss()
         return self._loss
 
-    def _end(self, owner: object) -> Ticket | None:
+    def _end(self, owner: object) -> Sequence[Ticket]:
         self._client.check_process()
         if self.released:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
         self._forget()
         ticket: Ticket | None = self._engine.apply(self._turn.end)
-        return ticket
+        return () if ticket is None else (ticket,)
 
     def _give_up(self) -> None:
         if not self.released:

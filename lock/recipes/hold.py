@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -66,6 +66,7 @@ class Releasable(Leaving):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._session = session
+        self._engine = session._engine
 
     def __enter__(self: ReleasableT) -> ReleasableT:
         try:
@@ -92,9 +93,20 @@ class Releasable(Leaving):
     def _leave(self, owner: object) -> None:
         self._release(owner)
 
-    @abstractmethod
     def _release(self, owner: object, *, wait: bool = True) -> None:
         """Give it back on behalf of this thread."""
+        tickets = self._end(owner)
+        if tickets:
+            self._engine.drive(self._engine.release(tickets, wait=wait))
+        else:
+            self._go_on()
+
+    @abstractmethod
+    def _end(self, owner: object) -> Sequence[Ticket]:
+        """It counts as released from now on; the tickets to release, none where it is held on."""
+
+    def _go_on(self) -> None:
+        """It is held on, by another turn or for another entry."""
 
     @abstractmethod
     def _give_up(self) -> None:
@@ -113,7 +125,7 @@ class Releasable(Leaving):
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
-        self._client.apart(self._session._engine.callbacks.call_when, self._add_listener, callback)
+        self._client.apart(self._engine.callbacks.call_when, self._add_listener, callback)
 
     def _on_loss(self, listener: Callable[[], object]) -> None:
         """As `on_lost`, for a listener that is quick and does not raise."""
@@ -153,7 +165,6 @@ class HeldKey(Releasable):
         super().__init__(session)
         self.name = name
         self.key = ticket.key
-        self._engine = session._engine
         self._ticket = ticket
         assert ticket.created is not None
         self._create_revision = self._written_at = ticket.created  # its mod revision
@@ -233,13 +244,12 @@ class HeldKey(Releasable):
         """
         return bool(self._client.apart(self._engine.apply, self._engine.core.contended, self._ticket))
 
-    def _end(self, owner: object) -> Ticket | None:
-        """It counts as released from now on; the ticket to release, None where it is held on."""
+    def _end(self, owner: object) -> Sequence[Ticket]:
         self._client.check_process()
         if self.released:
             raise self._not_held()
         self._forget()
-        return self._ticket
+        return (self._ticket,)
 
     def _give_up(self) -> None:
         if not self.released:
@@ -264,16 +274,6 @@ class HeldKey(Releasable):
 
     def _fence(self, now: float) -> None:
         self._engine.core.fence(self._ticket, now)
-
-    def _release(self, owner: object, *, wait: bool = True) -> None:
-        ticket = self._end(owner)
-        if ticket is None:
-            self._go_on()
-            return
-        self._engine.release(ticket, wait=wait)
-
-    def _go_on(self) -> None:
-        """The key is held on, by another turn or for another entry."""
 
     def _pass_on(self, kind: type[HeldT]) -> HeldT:
         """The same key as another hold, while this one counts as released."""

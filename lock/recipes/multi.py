@@ -11,15 +11,15 @@ Error handling: whatever goes wrong on the way, the locks taken so far are relea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from lock.core.messages import MOST
 from lock.core.names import queue_prefix
 from lock.core.queue import Ticket
-from lock.core.together import Together, release_together
-from lock.errors import InvalidName, LockError, NotHeld
+from lock.core.together import Together
+from lock.errors import InvalidName, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.recipes.attempt import Attempt, Steps
@@ -143,41 +143,17 @@ class MultiHold(Releasable):
         for hold in self._holds_of_all:
             hold._accept()
 
-    def _end(self) -> list[Hold]:
+    def _end(self, owner: object) -> Sequence[Ticket]:
         self._client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
         self._forget()
-        return self._holds_of_all
+        return [ticket for hold in self._holds_of_all[::-1] if not hold.released for ticket in hold._end(owner)]
 
     def _give_up(self) -> None:
         if not self.released:
             self._forget()
             give_up_all(self._holds_of_all)
-
-    def _release(self, owner: object, *, wait: bool = True) -> None:
-        failures = release_holds(self._end(), owner, wait=wait)
-        if failures:
-            raise failures[0]
-
-
-def release_holds(holds: list[Hold], owner: object, *, wait: bool = True) -> list[LockError]:
-    """Release all, in one step of etcd; what went wrong. It waits as `Releasable.release`."""
-    if not holds:
-        return []
-    engine, tickets = holds[0]._engine, end_all(holds, owner)
-    until = now() + engine.client.timeout
-    groups, attended, failures = engine.apply(partial(release_together, engine.core, tickets, waits=wait))
-    for request in groups:
-        engine.exchange(engine.core.deletions, request)
-    engine.wait_until_released(attended, until)
-    return [*failures, *engine.failures_of(attended)]
-
-
-def end_all(holds: list[Hold], owner: object) -> list[Ticket]:
-    """All of them count as released from now on; the tickets to release, the last first."""
-    tickets = (hold._end(owner) for hold in holds[::-1] if not hold.released)
-    return [ticket for ticket in tickets if ticket is not None]
 
 
 def give_up_all(holds: list[Hold]) -> None:

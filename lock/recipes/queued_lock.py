@@ -94,7 +94,7 @@ class Acquirable(Leaving, Generic[HeldT]):
         return self._client.apart(self._wait, attempt, until, options, accept=accept, undo=attempt.give_up)
 
     def _wait(self, attempt: Attempt, until: float, options: dict[str, Any]) -> HeldT | None:
-        return finish(self._steps(attempt, until, **options), self._engine.acquire)
+        return finish(self._steps(attempt, until, **options), self._engine.drive)
 
     @abstractmethod
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HeldT | None]:

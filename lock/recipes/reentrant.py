@@ -5,6 +5,7 @@ outer scope, as in Redisson.) A thread whose hold is lost gets `LockLost` where 
 """
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
@@ -25,7 +26,7 @@ class ReentrantHold(Hold):
     entries = 1
     owner: ref[Any]  # the thread or task that alone may release it
 
-    def _end(self, owner: object) -> Ticket | None:
+    def _end(self, owner: object) -> Sequence[Ticket]:
         self._client.check_process()
         if owner is not self.owner():
             raise NotHeld(
@@ -34,10 +35,10 @@ class ReentrantHold(Hold):
             )
         if self.entries > 1:
             self.entries -= 1
-            return None
-        ticket = super()._end(owner)
+            return ()
+        tickets = super()._end(owner)
         self.entries = 0
-        return ticket
+        return tickets
 
     def _give_up(self) -> None:
         if self.entries > 1:

@@ -34,10 +34,10 @@ from lock.core.core import Core
 from lock.core.expiry import Expiry
 from lock.core.notices import Trouble
 from lock.core.queue import Ticket
+from lock.core.release import Release
 from lock.core.together import Together
-from lock.errors import EtcdError, EtcdUnavailable, LockError, LockLost
+from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
-from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.transport import Call
 from lock.model import Declaration, LeaseStatus
 from lock.runtime.callbacks import CallbackThread, Loss
@@ -48,6 +48,7 @@ from lock.session.worker import Worker
 
 logger = logging.getLogger(__name__)
 
+Work = Acquisition | CohortTurn | Together | Release
 _TTL_S = 1.0  # for how long the answer about a holder's lease serves all that time out
 
 
@@ -102,31 +103,33 @@ class Engine:
         with self.lock:
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
 
-    def acquire(self, acquisition: Acquisition | CohortTurn | Together) -> None:
-        """Do the acquisition's steps in this thread, to its end. Raises what they raise, and leaves nothing."""
+    def drive(self, work: Work) -> None:
+        """Do the steps of an acquisition or a release in this thread, to its end. Raises what they raise."""
         woken: InterruptSafeEvent | None = None
         while True:
-            step: Send | Sleep | None = self.apply(acquisition.next)
+            step: Send | Sleep | None = self.apply(work.next)
             while isinstance(step, Send):
-                step = self.exchange(acquisition, step.request, step.timeout, then=acquisition.next)
+                step = self.exchange(work, step.request, step.timeout, then=work.next)
             if step is None:
                 return
             if woken is None:
                 woken = InterruptSafeEvent()
-                assert not isinstance(acquisition, Together)  # which never sleeps
-                acquisition.wakes.wake = woken.set
-                self.warn_of_itself(acquisition)
+                work.wake_by(woken.set)
+                self.warn_of_itself(work)
                 continue  # its turn may have come before there was something to wake
             woken.wait(step.until - now())
             woken.clear()
 
-    def warn_of_itself(self, acquisition: Acquisition | CohortTurn) -> None:
+    def warn_of_itself(self, work: Work) -> None:
+        """Log that a thread waits for a lock that it holds itself."""
+        if not isinstance(work, Acquisition | CohortTurn):
+            return
         with self.lock:
-            held_at = acquisition.waits_for_itself()
+            held_at = work.waits_for_itself()
         if held_at is not None:
             logger.warning(
                 "lock %r: a thread that holds it, acquired at %s, acquires it again at %s and waits for itself",
-                acquisition.name, held_at, acquisition.wakes.where,
+                work.name, held_at, work.where,
             )  # fmt: skip
 
     def exchange(
@@ -208,58 +211,10 @@ class Engine:
         except futures.TimeoutError:
             raise EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left") from None
 
-    def release(self, ticket: Ticket, *, wait: bool) -> None:
-        """Free a lock; returns when its key is deleted, or the client's timeout is over.
-
-        At once where it is not to `wait`, or where the next holder is of this session. Raises as `Core.release`, or
-        what `failures_of` returns.
-        """
+    def release(self, tickets: Sequence[Ticket], *, wait: bool) -> Release:
+        """The end of holds, to `drive`; within the client's timeout."""
         until = now() + self.client.timeout
-        request = self.apply(partial(self.core.release, waits=wait), ticket)
-        if request is None:
-            return
-        self.exchange(self.core.deletions, request)
-        if not (ticket.is_released and ticket.was_there and ticket.failure is None and now() < self.core.deadline):
-            self.wait_until_released([ticket], until)
-            for failure in self.failures_of([ticket]):
-                raise failure
-
-    def wait_until_released(self, tickets: Sequence[Ticket], until: float) -> None:
-        """Wait until then for deletions that were sent and have not freed the lock."""
-        gone = InterruptSafeEvent()
-        for ticket in tickets:
-            ticket.wake = gone.set
-        while not self.is_over(tickets, until):
-            gone.wait(until - now())
-            gone.clear()
-
-    def is_over(self, tickets: Sequence[Ticket], until: float) -> bool:
-        """Whether there is nothing to wait for: the keys are deleted, or will not be in time."""
-        return all(ticket.is_released for ticket in tickets) or now() >= until or self.client.closed
-
-    def failures_of(self, tickets: Sequence[Ticket]) -> list[LockError]:
-        """Of tickets that were released, which were lost, or will not be deleted; that may still be on its way."""
-        failures: list[LockError] = []
-        core = self.core
-        for ticket in tickets:
-            try:
-                if not self.is_sure(ticket, now()):
-                    self.check(ticket)
-            except LockError as failure:
-                failures.append(failure)
-                continue
-            if ticket.is_released:
-                if not ticket.was_there:
-                    failures.append(LockLost(f"key {ticket.key!r} was gone before it was released"))
-            elif self.client.closed:
-                end = f"it goes with its lease, within {core.ttl} s"
-                failures.append(EtcdUnavailable(f"{CLOSED} before key {ticket.key!r} was released: {end}"))
-            elif not core.deletions.is_reported:  # once, for all keys that are deleted later
-                core.deletions.is_reported = True
-                logger.warning(
-                    "key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key
-                )
-        return failures
+        return Release(self.core, tickets, until, waits=wait, is_closed=lambda: self.client.closed)
 
     def is_sure(self, ticket: Ticket, moment: float) -> bool:
         """Whether nothing is known here against a hold."""

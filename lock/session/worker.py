@@ -46,7 +46,7 @@ class Worker(threading.Thread):
         self._timers: list[tuple[float, int, WeakMethod[Callable[[], object]]]] = []
         self._numbers = itertools.count()
         self._has_ended = False
-        self.line = Line()
+        self.line = Line(self)
 
     def wake(self) -> None:
         """There is something to do; never waits, and takes no lock."""
@@ -130,9 +130,11 @@ class Worker(threading.Thread):
 
 
 class Line:
-    """Requests that are sent one after the other, so many at once; of one thread."""
+    """Requests that are sent one after the other by the worker, so many at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._lock = threading.Lock()
         self._free = _MOST
         self._waiting: deque[Callable[[], bool]] = deque()
 
@@ -142,11 +144,14 @@ class Line:
         self._let_in()
 
     def leave(self) -> None:
-        """A request is over."""
-        self._free += 1
-        self._let_in()
+        """A request is over; for any thread."""
+        with self._lock:
+            self._free += 1
+        if self._waiting:
+            self._worker.do(self._let_in)
 
     def _let_in(self) -> None:
         while self._free and self._waiting:
             is_sent = self._waiting.popleft()()
-            self._free -= is_sent
+            with self._lock:
+                self._free -= is_sent

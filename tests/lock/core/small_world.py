@@ -423,7 +423,7 @@ class Process:
             self.send(step.request, current, actor)
         elif isinstance(step, Sleep):
             actor.state, actor.until = "waits", step.until
-            current.wakes.wake = actor.wake
+            current.wake_by(actor.wake)
             if actor.until <= self.world.now:
                 actor.state = "woken"
         elif current.is_held:

@@ -342,8 +342,9 @@ def test_changes_of_the_key_wake_the_first_in_line(turns: Turns) -> None:
     assert acquisition is not None
     wake: Any = acquisition.ticket.wake
     wake()
-    first.wake, second.wake = lambda: woken.append("first"), lambda: woken.append("second")
-    assert (first.wakes, turns.cohort.is_settled()) == (first, False)
+    first.wake_by(lambda: woken.append("first"))
+    second.wake_by(lambda: woken.append("second"))
+    assert not turns.cohort.is_settled()
     turns.work(0.0)
     assert turns.cohort.is_settled()
     wake()

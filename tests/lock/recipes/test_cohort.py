@@ -134,7 +134,7 @@ def test_an_interrupt_passes_the_first_turn_on(
     client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch, step: str
 ) -> None:
     """A thread that got the lock for all and is interrupted at once leaves it to the next one: turn and key."""
-    acquire = mutex._engine.acquire
+    acquire = mutex._engine.drive
 
     def interrupted(turn: Any) -> bool:
         monkeypatch.undo()
@@ -143,7 +143,7 @@ def test_an_interrupt_passes_the_first_turn_on(
         raise KeyboardInterrupt
 
     hold = theirs.acquire(timeout=WAIT_S)
-    monkeypatch.setattr(mutex._engine, "acquire", interrupted)
+    monkeypatch.setattr(mutex._engine, "drive", interrupted)
     victim = in_thread(mutex.acquire, timeout=WAIT_S if step == "after" else 1.0)
     wait_until(lambda: len(keys(client, mutex.name)) == 2)
     [other] = queue_inside(mutex)

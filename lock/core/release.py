@@ -1,0 +1,76 @@
+"""The way from holds to nothing, step by step: which deletions to send, and what to wait for.
+
+A driver does its steps as those of an `Acquisition`.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from lock.core.acquisition import FAREWELL_S, Send, Sleep
+from lock.core.core import Core
+from lock.core.messages import Delete
+from lock.core.queue import Ticket
+from lock.core.together import release_together
+from lock.errors import EtcdUnavailable, LockError, LockLost
+
+logger = logging.getLogger(__name__)
+
+
+class Release:
+    """The end of one hold, or of several in one step; it raises the first reason why one of them was lost.
+
+    It is over when the keys are deleted, and at `until` at the latest; where it does not wait (`waits`), at once.
+    """
+
+    def __init__(
+        self, core: Core, tickets: Sequence[Ticket], until: float, *, waits: bool, is_closed: Callable[[], bool]
+    ) -> None:
+        self._core = core
+        self._tickets = tickets
+        self._until = until
+        self._waits = waits
+        self._is_closed = is_closed  # whether no deletion will ever be answered
+        self._requests: list[Delete] | None = None  # to be sent; None until it has begun
+        self._failures: list[LockError] = []
+        self.answered = core.deletions.answered
+        self.failed = core.deletions.failed
+        self.unanswered = core.deletions.unanswered
+
+    def wake_by(self, wake: Callable[[], object] | None) -> None:
+        """Have this called, without any lock, when it may go on."""
+        for ticket in self._tickets:
+            ticket.wake = wake
+
+    def next(self, now: float) -> Send | Sleep | None:
+        """What to do now; None once it is over. Raises why a hold was lost."""
+        if self._requests is None:
+            released = release_together(self._core, self._tickets, now, waits=self._waits)
+            self._requests, self._tickets, self._failures = released
+        if self._requests:
+            return Send(self._requests.pop(0), max(self._until - now, FAREWELL_S))
+        for ticket in self._tickets:
+            if not ticket.is_released and now < self._until and not self._is_closed():
+                return Sleep(self._until)
+        for ticket in self._tickets:
+            if ticket.failure is not None or not (ticket.is_released and ticket.was_there):
+                self._judge(ticket)
+        if self._tickets:
+            self._core.ensure(now)
+        if self._failures:
+            raise self._failures[0]
+        return None
+
+    def _judge(self, ticket: Ticket) -> None:
+        """Its key was gone before, or is not deleted in time; that may still be on its way."""
+        core = self._core
+        failure = ticket.again()
+        if failure is None and ticket.is_released:
+            failure = LockLost(f"key {ticket.key!r} was gone before it was released")
+        elif failure is None and self._is_closed():
+            end = f"it goes with its lease, within {core.ttl} s"
+            failure = EtcdUnavailable(f"the etcd client was closed before key {ticket.key!r} was released: {end}")
+        if failure is not None:
+            self._failures.append(failure)
+        elif not core.deletions.is_reported:  # once, for all keys that are deleted later
+            core.deletions.is_reported = True
+            logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)

@@ -120,7 +120,7 @@ class Deletions:
 
     def _take(self) -> Delete:
         keys = tuple(self._waiting)[: self._group]
-        tickets = tuple(self._waiting.pop(key) for key in keys)
+        tickets = tuple(map(self._waiting.pop, keys))
         if not self._waiting:
             self._due = math.inf
         return Delete(keys, tickets, self._revisions.highest)

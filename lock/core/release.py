@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 
 from lock.core.acquisition import FAREWELL_S, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import Delete
-from lock.core.queue import Ticket
-from lock.core.together import release_together
+from lock.core.messages import MOST, Delete
+from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdUnavailable, LockError, LockLost
 
 logger = logging.getLogger(__name__)
@@ -48,12 +47,11 @@ class Release:
             self._requests, self._tickets, self._failures = released
         if self._requests:
             return Send(self._requests.pop(0), max(self._until - now, FAREWELL_S))
-        for ticket in self._tickets:
-            if not ticket.is_released and now < self._until and not self._is_closed():
-                return Sleep(self._until)
-        for ticket in self._tickets:
-            if ticket.failure is not None or not (ticket.is_released and ticket.was_there):
-                self._judge(ticket)
+        wrong = [t for t in self._tickets if t.stage is not Stage.RELEASED or t.failure is not None or not t.was_there]
+        if now < self._until and any(not each.is_released for each in wrong) and not self._is_closed():
+            return Sleep(self._until)
+        for ticket in wrong:
+            self._judge(ticket)
         if self._tickets:
             self._core.ensure(now)
         if self._failures:
@@ -74,3 +72,29 @@ class Release:
         elif not core.deletions.is_reported:  # once, for all keys that are deleted later
             core.deletions.is_reported = True
             logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)
+
+
+def release_together(
+    core: Core, tickets: Sequence[Ticket], now: float, *, waits: bool
+) -> tuple[list[Delete], list[Ticket], list[LockError]]:
+    """All holds are over: the deletions to send now, the tickets that their driver waits for, and which were lost.
+
+    As `Core.release` for each.
+    """
+    failures: list[LockError] = []
+    attended: list[Ticket] = []
+    groups: list[Delete] = []
+    for ticket in tickets:
+        try:
+            request = core.release(ticket, now, waits=waits)
+        except LockError as error:
+            failures.append(error)
+            continue
+        if request is None:
+            continue
+        attended.append(ticket)
+        if groups and len(groups[-1].keys) + len(request.keys) <= MOST:
+            last = groups.pop()
+            request = Delete(last.keys + request.keys, last.tickets + request.tickets, last.known)
+        groups.append(request)
+    return groups, attended, failures

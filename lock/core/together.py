@@ -1,4 +1,4 @@
-"""Several locks in one step: all of their keys are created if all of their queues are free, or none is; and deleted.
+"""Several locks in one step: all of their keys are created if all of their queues are free, or none is.
 
 To create them is an attempt: one request, whose answer tells. Where it fails, its tickets are left, and their names are
 locked one after the other. What is created together has one create revision, so in the queue of a name above them both
@@ -8,10 +8,9 @@ keys stand at one place; a view takes whole revisions, so it never has one witho
 from collections.abc import Callable, Sequence
 
 from lock.core.acquisition import Acquisition, Send
-from lock.core.core import Core
-from lock.core.messages import MOST, Create, CreateAll, Delete, Written
-from lock.core.queue import Stage, Ticket
-from lock.errors import EtcdError, EtcdUnavailable, LockCancelled, LockError
+from lock.core.messages import Create, CreateAll, Written
+from lock.core.queue import Stage
+from lock.errors import EtcdError, EtcdUnavailable, LockCancelled
 
 
 class Together:
@@ -66,29 +65,3 @@ class Together:
     def _all_failed(self, creates: Sequence[Create], error: EtcdError, now: float) -> None:
         for acquisition, create in zip(self.acquisitions, creates, strict=False):
             acquisition.failed(create, error, now)
-
-
-def release_together(
-    core: Core, tickets: Sequence[Ticket], now: float, *, waits: bool
-) -> tuple[list[Delete], list[Ticket], list[LockError]]:
-    """All holds are over: the deletions to send now, the tickets that their driver waits for, and which were lost.
-
-    As `Core.release` for each.
-    """
-    failures: list[LockError] = []
-    attended: list[Ticket] = []
-    groups: list[Delete] = []
-    for ticket in tickets:
-        try:
-            request = core.release(ticket, now, waits=waits)
-        except LockError as error:
-            failures.append(error)
-            continue
-        if request is None:
-            continue
-        attended.append(ticket)
-        if groups and len(groups[-1].keys) + len(request.keys) <= MOST:
-            last = groups.pop()
-            request = Delete(last.keys + request.keys, last.tickets + request.tickets, last.known)
-        groups.append(request)
-    return groups, attended, failures

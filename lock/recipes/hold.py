@@ -36,12 +36,16 @@ class Leaving(ABC):
         self._client = session.client
 
     def __exit__(self, *exc_info: object) -> None:
-        turn = [self]
+        turn, thread = [self], threading.current_thread()
         try:
-            self._client.apart(self._leave_once, turn, threading.current_thread())
+            if thread is threading.main_thread():
+                self._client.apart(self._leave_once, turn, thread)
+            else:
+                turn.clear()
+                self._leave(thread)
         except BaseException as error:
             if turn:  # an interrupt has come first
-                start_apart(partial(self._leave_once, turn, threading.current_thread()))
+                start_apart(partial(self._leave_once, turn, thread))
             if exc_info[0] is None or not isinstance(error, LockError):  # else the error of the body matters more
                 raise
 
@@ -88,7 +92,11 @@ class Releasable(Leaving):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        self._client.apart(self._release, threading.current_thread(), wait=wait)
+        thread = threading.current_thread()
+        if thread is threading.main_thread():
+            self._client.apart(self._release, thread, wait=wait)
+        else:
+            self._release(thread, wait=wait)
 
     def _leave(self, owner: object) -> None:
         self._release(owner)

@@ -90,6 +90,11 @@ class Acquirable(Leaving, Generic[HeldT]):
 
     def _take(self, attempt: Attempt, until: float, **options: Any) -> HeldT | None:
         """Acquire it for this thread; `options` are those of `Acquisition`. None where a try finds it taken."""
+        if attempt.owner is not threading.main_thread():  # no signal handler comes in between
+            self._client.check_process()
+            held = self._wait(attempt, until, options)
+            self._accept(attempt, held)
+            return held
         accept = partial(self._accept, attempt)
         return self._client.apart(self._wait, attempt, until, options, accept=accept, undo=attempt.give_up)
 

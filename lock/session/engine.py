@@ -262,10 +262,9 @@ class Engine:
             for each in changes:
                 if each.wake is not None:
                     each.wake()
-                loss = each.loss if isinstance(each, Ticket) and each.is_lost else None
-                if loss is not None:
-                    loss.event.set()
-                    losses.append(loss)
+                if isinstance(each, Ticket) and each.loss is not None and each.is_lost:
+                    each.loss.event.set()
+                    losses.append(each.loss)
             for loss in losses:  # whose listeners are called when all are awake
                 loss.tell()
         if core.failure is not None and not self.loss.event.is_set():

@@ -22,7 +22,8 @@ from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
 from lock.core.queue import KeyNames, Queue, Stage, Ticket
-from lock.core.together import Together, release_together
+from lock.core.release import release_together
+from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
 from lock.model import Event, KeyValue, Snapshot
 from lock.testing.simulated_etcd import SimulatedEtcd

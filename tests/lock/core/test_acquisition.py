@@ -11,7 +11,8 @@ import pytest
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep
 from lock.core.messages import Create, CreateAll, ListLease, ListQueues, TimeToLive
 from lock.core.queue import Stage
-from lock.core.together import Together, release_together
+from lock.core.release import release_together
+from lock.core.together import Together
 from lock.errors import (
     EtcdDenied,
     EtcdError,
@@ -459,7 +460,7 @@ def test_names_are_not_asked_for_where_one_is_not_wanted_any_more(sessions: Sess
 @pytest.mark.parametrize(("most", "groups"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3])])
 def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, most: int, groups: list[int]) -> None:
     """As many as one transaction takes; what is handed over within the session, or not waited for, goes by itself."""
-    monkeypatch.setattr("lock.core.together.MOST", most)
+    monkeypatch.setattr("lock.core.release.MOST", most)
     session, other = sessions
     holds = [session.acquisition(Want((name,))) for name in ("a/", "b/", "c/")]
     for hold in holds:

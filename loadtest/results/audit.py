@@ -19,6 +19,7 @@ from loadtest.results.fence import PastFence, past_fence, rank
 from loadtest.results.history import History, OutOfOrder, Premature
 from loadtest.results.losses import Losses
 from loadtest.results.overlaps import Overlaps
+from loadtest.results.receipts import Receipts
 from loadtest.results.record import CriticalSection, Record
 
 UNANSWERED = "{n} buyer without an answer|{n} buyers without an answer"
@@ -89,10 +90,7 @@ def audit(record: Record) -> Audit:
     """Judge a record."""
     last = {answer.buyer: answer for answer in last_answers(record.answers)}
     history = History(record.answers, slack_ms=record.slack_ms)
-    acknowledged = {(answer.order, answer.buyer) for answer in record.answers if answer.outcome is Outcome.SOLD}
-    entries = {(row.order, row.buyer) for row in record.ledger}
-    silent = [row for row in record.ledger if (row.order, row.buyer) not in acknowledged]
-    denied = [row for row in silent if row.buyer in last and not last[row.buyer].in_doubt]
+    receipts = Receipts.of(record.ledger, record.answers)
     return Audit(
         stock=record.stock,
         sold=len(record.ledger),
@@ -106,13 +104,9 @@ def audit(record: Record) -> Audit:
         out_of_order=history.out_of_order(record.ledger),
         premature=history.premature(record.ledger, record.stock),
         past_fence=past_fence(record.sections),
-        missing=[
-            answer
-            for answer in record.answers
-            if answer.outcome is Outcome.SOLD and (answer.order, answer.buyer) not in entries
-        ],
-        denied=denied,
-        unacknowledged=[row for row in silent if row not in denied],
+        missing=receipts.missing,
+        denied=receipts.denied,
+        unacknowledged=receipts.unacknowledged,
         duplicates=list(_duplicates(record.ledger, set(last))),
         unanswered=[buyer for buyer, answer in last.items() if answer.status == 0],
         longest_stall_ms=longest_stall(record.answers),

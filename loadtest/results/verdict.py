@@ -9,6 +9,7 @@ from app.contract.verdict import Verdict, judge
 from loadtest.results.answer import Answer, last_answers
 from loadtest.results.entry import Entry
 from loadtest.results.history import SLACK_MS, History
+from loadtest.results.receipts import Receipts
 
 
 def judge_rush(
@@ -34,13 +35,9 @@ def judge_rush(
     """
     errors = sum(answer.is_error for answer in answers)
     history = History(answers, slack_ms=slack_ms)
+    receipts = Receipts.of(ledger, answers)
     answers = last_answers(answers)
-    acknowledged = {(answer.order, answer.buyer) for answer in answers if answer.outcome is Outcome.SOLD}
-    entries = {(entry.order, entry.buyer) for entry in ledger}
     buyers = {answer.buyer for answer in answers}
-    uncertain = {answer.buyer for answer in answers if answer.in_doubt}
-    certain = buyers - uncertain
-    unacknowledged = [buyer for _, buyer in entries - acknowledged]
     return judge(
         stock=stock,
         stock_left=stock_left,
@@ -52,13 +49,13 @@ def judge_rush(
         unanswered=sum(answer.is_missing for answer in answers),
         errors=errors,
         duplicates=_duplicates(ledger),
-        missing=len(acknowledged - entries),
-        contradicted=sum(buyer in certain for buyer in unacknowledged),
+        missing=len(receipts.missing),
+        contradicted=len(receipts.denied),
         out_of_order=len(history.out_of_order(ledger)),
         premature=len(history.premature(ledger, stock)),
         past_fence=past_fence,
         went=went,
-        in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
+        in_doubt=sum(entry.buyer in buyers for entry in receipts.unacknowledged),
         foreign=sum(entry.buyer not in buyers for entry in ledger),
     )
 

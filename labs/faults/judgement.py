@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 
 from app.contract.outcomes import Promise
 from app.contract.verdict import FINDINGS, Verdict
@@ -67,4 +66,4 @@ def flaws_of(verdict: Verdict, audit: Audit) -> list[Message]:
     """What an exact sale must not show, however slow the machine was."""
     blameless = verdict.exact or verdict.too_few_answered
     flaws = [] if blameless else [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]
-    return [*flaws, *replace(audit, unanswered=[]).findings()]
+    return [*flaws, *audit.findings()]

@@ -245,3 +245,12 @@ def test_an_answer_that_is_no_receipt_breaks_every_promise(promise: str, status:
     """An internal error, a None and a sale without an order are named, whatever the guard promises."""
     run = run_of(1, 1, promise, replace(read(status, body), buyer="buyer-9"))
     assert (run.verdict, run.promise_result) == ("1 answered with an error", "BROKEN")
+
+
+def test_a_receipt_counts_although_the_answer_to_a_later_click_differs() -> None:
+    """Sold, then sold out to the same buyer: with its order in the ledger all is well, without it a sale is missing."""
+    answers = [replace(sold(0), sent_ms=1.0), replace(refused(0), sent_ms=2.0)]
+    there = judge_rush(stock=1, stock_left=0, ledger=[entry(0)], answers=answers)
+    gone = judge_rush(stock=1, stock_left=0, ledger=[], answers=answers)
+    assert (there.contradicted, there.missing) == (0, 0)
+    assert (gone.contradicted, gone.missing) == (0, 1)

@@ -59,9 +59,11 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "kill": partial(run, "faults", "kill-holder", "--guard", "etcd"),
         "pause": partial(run, "scene", "pause"),
         "token": partial(run, "faults", "pause-holder", "--guard", "redis-lock", "--guard", "redis-fenced"),
-        "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
+        "atomic": partial(
+            run, "demo", *("--guard", "etcd", "--guard", "redis-lua", "--guard", "etcd-batch", "--hold-ms", "5")
+        ),
         "payment": partial(run, "payment"),
-        "opening": partial(run, "faults", "opening-late", "opening-twice", "--guard", "etcd"),
+        "opening": partial(run, "faults", "opening-late", "opening-unfenced", "--guard", "etcd"),
     },
 }
 

@@ -56,7 +56,7 @@ class NoResult(click.ClickException):
 def _scenario_list() -> str:
     """The scenarios for --help; click keeps the lines of such a paragraph."""
     lines = (
-        textwrap.fill(summary, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
+        textwrap.fill(summary, 76, initial_indent=f"  {name:<17}", subsequent_indent=" " * 19)
         for name, summary in summaries().items()
     )
     return "\b\nScenarios:\n" + "\n".join([*lines, f"  {', '.join(groups())}: all that begin with this word"])

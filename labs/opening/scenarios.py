@@ -144,7 +144,7 @@ class OpenedTwice(LateOpening):
     As one would write it first: the leader opens whatever it finds. What was sold is for sale once more.
     """
 
-    name = "opening-twice"
+    name = "opening-unfenced"
     order = 160
     setup = Setup(settings={"FLASHSALE_OPENER": "unfenced"})
     fenced = unfenced = Expected.BREAKS

@@ -68,9 +68,9 @@ class Answer:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the shop could not serve the purchase: a 503 for another reason than a timeout."""
-        is_plain = self.outcome is Outcome.ERROR and self.status == HTTPStatus.SERVICE_UNAVAILABLE
-        return is_plain or self.outcome in (Outcome.LOCK_LOST, Outcome.UNAVAILABLE)
+        """Whether the shop did not serve the purchase, and said so: a 503 for another reason than a timeout, or a 4xx."""
+        says_so = self.status == HTTPStatus.SERVICE_UNAVAILABLE or 400 <= self.status < 500
+        return (self.outcome is Outcome.ERROR and says_so) or self.outcome in (Outcome.LOCK_LOST, Outcome.UNAVAILABLE)
 
     @property
     def is_missing(self) -> bool:

@@ -325,7 +325,7 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
     listed = [shown.index(f" {name} {scenario.summary}") for name, scenario in scenarios().items()]
     assert listed == sorted(listed)
     for name, scenario in scenarios().items():
-        assert (scenario.fenced is Expected.EXACT) == (name != "opening-twice")
+        assert (scenario.fenced is Expected.EXACT) == (name != "opening-unfenced")
     breaking = {name for name, each in scenarios().items() if each.unfenced is Expected.BREAKS is not each.fenced}
     assert breaking == {"pause-holder", "delayed-write"}
     checked = {name for name in breaking if scenarios()[name].expected("etcd-checked") is Expected.BREAKS}

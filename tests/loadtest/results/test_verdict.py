@@ -227,7 +227,7 @@ def run_of(stock: int, orders: int, promise: str, *more: Answer) -> GuardRun:
 @pytest.mark.parametrize("promise", ["exact", "none"])
 def test_buyers_who_were_not_answered_leave_no_verdict(promise: str) -> None:
     """Refused or unanswered, they are counted and named; neither "kept" nor "BROKEN" where too few were served."""
-    failed = [replace(read(status, None), buyer=f"buyer-{9 + n}") for n, status in enumerate((0, 502, 503, 503))]
+    failed = [replace(read(status, None), buyer=f"buyer-{9 + n}") for n, status in enumerate((0, 502, 503, 409))]
     run = run_of(300, 1, promise, *failed)
     assert (run.kept_promise, run.promise_result) == (None, "too few answers")
     assert run.verdict == "UNDERSOLD by 4, 2 refused, 2 without an answer"

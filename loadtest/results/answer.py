@@ -68,7 +68,7 @@ class Answer:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the shop did not serve the purchase, and said so: a 503 for another reason than a timeout, or a 4xx."""
+        """Whether the shop said that it did not serve the purchase: a 503, but for a time-out, or a 4xx."""
         says_so = self.status == HTTPStatus.SERVICE_UNAVAILABLE or 400 <= self.status < 500
         return (self.outcome is Outcome.ERROR and says_so) or self.outcome in (Outcome.LOCK_LOST, Outcome.UNAVAILABLE)
 

@@ -3,7 +3,7 @@
 
 RUN := .venv/bin/python
 
-TESTS := $(RUN) -m pytest
+TESTS := $(RUN) -m pytest -p rerunfailures
 PYTEST = $(TESTS) -n 4 --dist loadfile --no-loadscope-reorder  # they mostly wait; long files are not the last
 
 .DEFAULT_GOAL := help

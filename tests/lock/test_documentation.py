@@ -12,18 +12,20 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import prometheus_client
 import pytest
 import redis
 
 import lock
 from loadtest.ports import free_port
 from loadtest.stack.servers import Etcd, Redis
-from lock import Client, EtcdDenied, Mutex, Session, connect
+from lock import Client, EtcdDenied, LockLost, Mutex, Session, connect
 from tests.support.lock import ROOT, WAIT_S, delete, keys, shell
 from tests.support.secured import Certificates, SecuredEtcd
 from tests.support.waiting import in_thread, wait_until
@@ -31,6 +33,7 @@ from tests.support.waiting import in_thread, wait_until
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
 QUICKSTART = ROOT / "docs" / "quickstart.md"
+MARKERS = "quickstart/reports"  # of nights that are reported
 SECURED = "https://db1:2379"  # in the example that needs an etcd with certificates and users
 DJANGO = "from django"  # in the example that needs a project
 
@@ -200,8 +203,9 @@ def answer_of(url: str) -> tuple[int | None, str]:
         return None, ""
 
 
-def test_the_quickstart_runs(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its examples run as they stand, with `locks.py` from the recipes, and leave no key."""
+@pytest.fixture
+def quickstart(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """What the page has defined when its examples have run as they stand, with `locks.py` from the recipes."""
     [helper] = [code for code in blocks("python", RECIPES) if "def live_session" in code]
     locks = ModuleType("locks")
     exec(helper.replace("127.0.0.1:2379", etcd.endpoint), vars(locks))
@@ -209,12 +213,60 @@ def test_the_quickstart_runs(etcd: Etcd, client: Client, monkeypatch: pytest.Mon
     page: dict[str, Any] = {"__name__": "quickstart"}
     for code in blocks("python", QUICKSTART):
         exec(compile(code.replace("127.0.0.1:2379", etcd.endpoint), "quickstart", "exec", dont_inherit=True), page)
-    assert page["nightly_report"]() == "done"
-    assert asyncio.run(page["work"]()) > 0
+    yield page
     page["worker_exit"](None, None)
     page["session"].close()
     page["client"].close()
+    prometheus_client.REGISTRY.unregister(page["etcd_seconds"])
+    for key in keys(client, MARKERS):
+        delete(client, key)
     assert client.get_prefix("quickstart/").keys == []
+
+
+def test_the_quickstart_runs(quickstart: dict[str, Any], client: Client) -> None:
+    """Its examples run as they stand, and leave no key but the marker of the night that was reported."""
+    assert asyncio.run(quickstart["work"]()) > 0
+    assert keys(client, "quickstart") == [f"{MARKERS}/2026-11-29"]
+
+
+def test_the_report_is_made_once_a_night(
+    quickstart: dict[str, Any], client: Client, session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Turned away while another worker runs it, and whenever the marker of that night is there; made the next night."""
+    with Mutex(session, "quickstart/nightly").acquire(timeout=5):
+        assert quickstart["nightly_report"]("11-30") == "another worker runs it"
+    assert keys(client, f"{MARKERS}/11-30") == []
+    capsys.readouterr()
+    calls = [quickstart["nightly_report"](night) for night in ("11-30", "11-30", "12-01")]
+    assert calls == ["done", "was done before", "done"]
+    assert capsys.readouterr().out.splitlines() == ["report of 11-30", "report of 12-01"]
+
+
+def test_a_night_without_its_marker_is_reported_again(quickstart: dict[str, Any], client: Client) -> None:
+    """A worker that dies, or loses its lock, after the report and before the marker leaves none."""
+    report = quickstart["write_report"]
+
+    def die(night: str) -> None:
+        raise MemoryError(night)
+
+    def lose(_: str) -> None:
+        [key] = keys(client, "quickstart/nightly")
+        delete(client, key)
+
+    for quickstart["write_report"], error in ((die, MemoryError), (lose, LockLost)):
+        with pytest.raises(error):
+            quickstart["nightly_report"]("11-30")
+        assert keys(client, f"{MARKERS}/11-30") == []
+    quickstart["write_report"] = report
+    assert quickstart["nightly_report"]("11-30") == "done"
+
+
+def test_the_command_for_one_daemon_runs(etcdctl_env: dict[str, str]) -> None:
+    """As the page has it, around another program than Celery."""
+    [script] = [script for script in blocks("sh", QUICKSTART) if "celery" in script]
+    path = os.pathsep.join([str(Path(sys.executable).parent), etcdctl_env["PATH"]])
+    done = shell(script.replace("celery -A shop beat", "echo ticks"), {**etcdctl_env, "PATH": path})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ticks\n", "")
 
 
 def test_the_quickstart_names_the_loggers_as_they_are() -> None:

@@ -34,6 +34,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> None:
         text = re.sub(r"\]\((?!https?:|#)", "](../", text).replace("](../docs/", "](")
         for document, its_page in PAGES.items():
             text = text.replace(f"](../{document})", f"]({its_page})")
+        text = re.sub("<(table|tr|td)", r'<\1 markdown="block"', text)  # GitHub reads Markdown in cells without asking
         files.append(File.generated(config, page, content=text.replace('"docs/images/', '"images/')))
 
 

@@ -149,6 +149,13 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert ("- offline" in settings, "font: false" in settings) == (True, True), "it needs neither server nor network"
 
 
+@pytest.mark.slow
+def test_the_site_shows_what_github_shows(site: Path) -> None:
+    """Pitfalls have one numbering over all chapters, and Markdown in the cells of an HTML table is read."""
+    assert '<ol start="11">' in (site / "pitfalls.html").read_text(encoding="utf-8")
+    assert "<code>workshop</code>" in (site / "readme.html").read_text(encoding="utf-8")
+
+
 FOUND = {  # words, and a page on which each of them is
     "fencing": "lock.html",
     "non-blocking": "lock.html",

@@ -238,10 +238,7 @@ class ReentrantMutex(AsyncLock[sync.ReentrantHold, Hold[sync.ReentrantHold]]):
 
 
 class CohortMutex(AsyncLock[sync.Turn, Turn]):
-    """`lock.CohortMutex` for tasks, which take turns; one object per name and process.
-
-    Its arguments are those of `lock.CohortMutex`, but for `together`: a task that waits takes no interpreter.
-    """
+    """`lock.CohortMutex` for tasks, which take turns; one object per name and process."""
 
     def __init__(
         self, session: sync.Session, name: str, *, batch: int = 64, slice: float = 0.05, linger: float = 0.0

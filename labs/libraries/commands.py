@@ -7,12 +7,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.markup import escape
 
-from labs.libraries.cases import CASES, COLUMNS
+from labs.libraries.cases import CASES
 from labs.libraries.catalogue import LIBRARIES, ORDER
-from labs.libraries.page import DOCUMENTS, HERE, Words, cell_text, markdown
+from labs.libraries.page import DOCUMENTS, HERE, markdown
 from labs.libraries.result import LibraryRow, LibraryTable
 from labs.libraries.runner import LibraryRunner
 from loadtest.cli.options import language
@@ -24,19 +22,15 @@ from loadtest.terminal import console
 
 RESULT = "libraries.json"
 NAMES = tuple(dict.fromkeys(LibraryRow(name).library for name in ORDER))
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="Libraries; default: all.")
 @click.option("--cases", type=click.Choice([case.name for case in CASES]), multiple=True, help="Default: all.")
-@click.option("--side-by-side", default=4, type=click.IntRange(1, 16), show_default=True, help="Libraries at once.")
-@click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report. What it has already is kept.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Add to this JSON; default: a new one.")
 @language
-def libraries(
-    only: tuple[str, ...], cases: tuple[str, ...], side_by_side: int, output: Path | None, language: str
-) -> None:
-    """Try each library in each case, and show what was seen.
+def libraries(only: tuple[str, ...], cases: tuple[str, ...], output: Path | None, language: str) -> None:
+    """Try each library in each case, and tell what was seen.
 
     Servers and libraries are installed by hash into build/libraries at the first run. A library whose server is not on
     this machine has that as its row.
@@ -56,10 +50,10 @@ def libraries(
                 table.merge(row, ORDER)
                 table.write(file)
 
-        LibraryRunner(directory, tell, keep, side_by_side=side_by_side).run(chosen, wanted)
+        LibraryRunner(directory, tell, keep).run(chosen, wanted)
         if not output:
             point_latest(report)
-    show(table, file, screen, language)
+    write_page(table, file, language)
 
 
 @click.command("libraries-page")
@@ -67,25 +61,17 @@ def libraries(
 @click.option("--write", is_flag=True, help="Write it into labs/libraries, in both languages.")
 @language
 def libraries_page(file: Path, write: bool, language: str) -> None:
-    """Show a result again, and write its page anew."""
+    """Write the page of a result anew."""
     table = LibraryTable.read(file)
     if write:
         for each, name in DOCUMENTS.items():
             write_text_file(HERE / name, markdown(table, each))
-    show(table, file, console(), language)
+    else:
+        write_page(table, file, language)
 
 
-def show(table: LibraryTable, file: Path, screen: Console, language: str) -> None:
-    """Print each row, its columns by what stands in them, and write the page beside the file."""
-    words = Words(language)
-    for row in table.rows:
-        about = f"{row.version} {row.server} {escape(row.missing)}".rstrip()
-        screen.print(f"\n[bold]{row.name}[/] {about}", soft_wrap=True)
-        columns: dict[str, list[str]] = {}
-        for column in (column for column in COLUMNS if column in row.cells):
-            columns.setdefault(cell_text(words, row, column), []).append(words.column(column))
-        for text, headings in columns.items():
-            screen.print(f"  {text}: {', '.join(headings)}", soft_wrap=True)
+def write_page(table: LibraryTable, file: Path, language: str) -> None:
+    """Write the page beside the file, and say where."""
     page = file.with_suffix(".md")
     write_text_file(page, markdown(table, language))
-    screen.print(f"\nPage: {page}", soft_wrap=True)
+    console().print(f"Page: {page}", soft_wrap=True)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from labs.libraries.program import NotTried, last_error
 from loadtest import REPOSITORY
 
 REQUIREMENTS = Path(__file__).with_name("requirements")
@@ -26,12 +27,8 @@ _DEBIAN = Path("/var/lib/dpkg/status")
 _TIMEOUT_S = 900.0
 
 
-class CannotInstall(Exception):
-    """The requirements of a library cannot be installed here; says why."""
-
-
 def python_of(requirements: str) -> str:
-    """The interpreter of an environment that has them, made now if need be; raises CannotInstall."""
+    """The interpreter of an environment that has them, made now if need be; raises NotTried."""
     wanted, directory = REQUIREMENTS / f"{requirements}.txt", BUILD / requirements
     python, stamp = directory / "bin" / "python", directory / "installed"
     fingerprint = hashlib.sha256(wanted.read_bytes() + sys.version.encode() + str(directory).encode()).hexdigest()
@@ -47,11 +44,11 @@ def python_of(requirements: str) -> str:
 
 
 def compiled_go(adapters: Path) -> str:
-    """The program made of the adapter in Go, compiled now if need be; raises CannotInstall."""
+    """The program made of the adapter in Go, compiled now if need be; raises NotTried."""
     go = shutil.which("go")
     client = next((each for each in _GO_CLIENTS if (_GO_SOURCES / "src" / each / "concurrency").is_dir()), None)
     if go is None or client is None:
-        raise CannotInstall("Go or etcd's client for Go is not here (apt install golang-go golang-etcd-server-dev)")
+        raise NotTried("Go or etcd's client for Go is not here (apt install golang-go golang-etcd-server-dev)")
     packages = _DEBIAN.read_text() if _DEBIAN.exists() else ""
     version = re.search(r"^Package: golang-etcd-server-dev\n(?:.+\n)*?Version: (\S+)", packages, re.MULTILINE)
     texts = {path.name: path.read_text().replace("CLIENT", client) for path in sorted(adapters.glob("*.go"))}
@@ -67,9 +64,7 @@ def compiled_go(adapters: Path) -> str:
 
 
 def run(command: list[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
-    """Run a command to its end; raises CannotInstall with the last line that tells of an error."""
+    """Run a command to its end; raises NotTried."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, cwd=cwd, env=env)
     if done.returncode:
-        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        errors = [line for line in lines if "error" in line.lower()] or lines
-        raise CannotInstall(errors[-1] if errors else f"{command[0]} failed")
+        raise NotTried(last_error(done.stdout + done.stderr) or f"{command[0]} failed")

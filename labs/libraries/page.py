@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from labs.libraries.cases import CASES, COLUMNS
 from labs.libraries.cases.case import CellAnswer
 from labs.libraries.catalogue import LIBRARIES
-from labs.libraries.result import VARIES, CaseRun, LibraryRow, LibraryTable
+from labs.libraries.result import VARIES, CaseRun, Cell, LibraryRow, LibraryTable
 
 HERE = Path(__file__).parent
 WORDS = json.loads((HERE / "words.json").read_text(encoding="utf-8"))
@@ -76,22 +76,18 @@ def is_explained(row: LibraryRow, column: str) -> bool:
 
 def answers(table: LibraryTable, words: Words) -> dict[str, str]:
     """The rows that answer each question of one who chooses, by the name of its place in the document."""
-    tried = [row for row in table.rows if not row.missing]
+    libraries = _by_library([row for row in table.rows if not row.missing])
 
     def those(*columns: str, among: Sequence[str] = (YES,)) -> str:
         found = []
-        for name, ways in _by_library(tried):
-            fit = [
-                way.name
-                for way in ways
-                if all(column in way.cells for column in columns)
-                and {way.cells[column].observed for column in columns} <= {*among}
-            ]
+        for name, ways in libraries:
+            seen = {way.name: {way.cells.get(column, Cell()).observed for column in columns} for way in ways}
+            fit = [way for way, cells in seen.items() if cells <= {*among}]
             found += [name] if len(fit) == len(ways) else fit
         return words.listed(found)
 
     servers: dict[str, list[str]] = {}
-    for name, ways in _by_library(tried):
+    for name, ways in libraries:
         server = re.sub(r"^\d+ x | [\d.]+$", "", ways[0].server).replace("Valkey", "Redis")
         servers.setdefault(server, []).append(name)
     listed = [f"{server}{words.say('page', 'colon')}{words.listed(names)}" for server, names in servers.items()]

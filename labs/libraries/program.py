@@ -23,8 +23,8 @@ from loadtest.stack import reaper
 START_S = 60.0  # an interpreter and a client, on a machine with much else to do
 
 
-class ProgramError(Exception):
-    """An adapter did not start; says why."""
+class NotTried(Exception):
+    """Something cannot be tried here; says why."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Response:
 
     @property
     def acquired(self) -> bool:
-        return isinstance(self.result, dict) and bool(self.result.get("acquired"))
+        return self.result is True
 
     @property
     def refused(self) -> bool:
@@ -49,16 +49,7 @@ Then = Callable[[Response], None]
 
 
 class Program:
-    """An adapter that runs; each of its contenders is a thread or a task.
-
-    Args:
-        command: the adapter with the server's address.
-        log: where its standard error goes.
-
-    Attributes:
-        version: of its library, as installed.
-        tasks: whether its contenders are tasks, whose waits can be cancelled.
-    """
+    """An adapter that runs, with the version of its library; its errors go into `log`."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], directory: Path, log: Path) -> None:
         self._numbers = itertools.count()
@@ -76,9 +67,8 @@ class Program:
             ready.result(START_S)
         if not ready.done() or ready.result().error:
             self.kill()
-            raise ProgramError(last_error(log.read_text(errors="replace")) or f"no answer within {START_S:g} s")
-        about = ready.result().result
-        self.version, self.tasks = str(about["version"]), bool(about["tasks"])
+            raise NotTried(last_error(log.read_text(errors="replace")) or f"no answer within {START_S:g} s")
+        self.version = str(ready.result().result)
 
     def send(self, do: str, contender: str, then: Then | None = None, **arguments: Any) -> Future[Response]:
         """Ask; `then` is called when the response arrives. A process that ended answers with an error."""
@@ -135,7 +125,7 @@ class Program:
 
 
 def last_error(text: str) -> str:
-    """The last line that names an exception, or the last one."""
+    """The last line that names an error, or the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    named = [line for line in lines if re.match(r"[\w.]*(error|exception)\b", line, re.IGNORECASE)]
     return (named or lines or [""])[-1]

@@ -83,8 +83,6 @@ class LibraryTable:
 
     def merge(self, row: LibraryRow, order: Sequence[str]) -> None:
         """Take over a row, in an order of names; a cell that was tried anew replaces the one before."""
-        known = next((each for each in self.rows if each.name == row.name), None)
-        if known is not None:
-            self.rows.remove(known)
-            row.cells = {**known.cells, **row.cells}
-        self.rows = sorted([*self.rows, row], key=lambda each: order.index(each.name))
+        known = {each.name: each for each in self.rows}
+        row.cells = known.get(row.name, row).cells | row.cells
+        self.rows = sorted((known | {row.name: row}).values(), key=lambda each: order.index(each.name))

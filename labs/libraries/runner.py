@@ -11,13 +11,13 @@ from pathlib import Path
 
 from labs.libraries.cases.case import NOT_OFFERED, CellAnswer, LockCase
 from labs.libraries.catalogue import Library
-from labs.libraries.environments import CannotInstall
-from labs.libraries.program import ProgramError
+from labs.libraries.program import NotTried
 from labs.libraries.result import CaseRun, Cell, LibraryRow
-from labs.libraries.stores.store import NeedsServer, Store, StoreMissing
-from labs.libraries.trial import CaseFailed, LockTrial
+from labs.libraries.stores.store import NeedsServer, Store
+from labs.libraries.trial import LockTrial
 from loadtest.stack.process import ServerError
 
+SIDE_BY_SIDE = 4
 TIMES = 3  # for a *no*, and for what chance decides
 MOST_LAG_S = 1.0  # a run in which this process was later than that is not judged ...
 MOST_TRIES = 3  # ... unless it is late each time
@@ -26,23 +26,16 @@ Keep = Callable[[LibraryRow], None]
 
 
 class LibraryRunner:
-    """Fills rows.
+    """Fills rows; `report` is told of each cell, and `keep` of each row as soon as it is whole."""
 
-    Args:
-        directory: for servers' data and adapters' logs.
-        report: is told of each cell.
-        keep: is given each row as soon as it is whole.
-    """
-
-    def __init__(self, directory: Path, report: Report, keep: Keep, *, side_by_side: int = 4) -> None:
-        self._directory, self._report, self._keep, self._side_by_side = directory, report, keep, side_by_side
-        self._installing = threading.Lock()
+    def __init__(self, directory: Path, report: Report, keep: Keep) -> None:
+        self._directory, self._report, self._keep, self._installing = directory, report, keep, threading.Lock()
 
     def run(self, libraries: Sequence[Library], cases: Sequence[LockCase]) -> None:
         """Make a row for each library with the cells of these cases; those that measure alone come last."""
         together, alone = [case for case in cases if not case.alone], [case for case in cases if case.alone]
         if together:
-            with ThreadPoolExecutor(self._side_by_side) as pool:
+            with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
                 for _ in pool.map(partial(self._try, cases=together), libraries):
                     pass  # raises what a thread raised
         if alone:
@@ -62,7 +55,7 @@ class LibraryRunner:
                 row.server, row.version = store.version(), library.version or program.version
                 for case in cases:
                     row.cells |= self._cells(library, case, store, directory)
-        except (CannotInstall, ProgramError, ServerError, StoreMissing, OSError) as error:
+        except (NotTried, ServerError, OSError) as error:
             row.missing = str(error)
             self._report(library.name, "", row.missing)
         self._keep(row)
@@ -75,7 +68,7 @@ class LibraryRunner:
                 runs = try_once(library, case, store, directory)
             except NeedsServer:
                 runs = [CaseRun(NOT_OFFERED) for _ in cells]
-            except (CaseFailed, ProgramError, ServerError) as error:
+            except (NotTried, ServerError) as error:
                 for cell in cells.values():
                     cell.failed = str(error)
                 break
@@ -89,7 +82,7 @@ class LibraryRunner:
 
 
 def try_once(library: Library, case: LockCase, store: Store, directory: Path) -> list[CaseRun]:
-    """One run of a case, and another one where this machine was too slow to judge; raises CaseFailed."""
+    """One run of a case, and another one where this machine was too slow to judge; raises NotTried."""
     launch = partial(library.launch, directory=directory)
     for _ in range(MOST_TRIES):
         with LockTrial(case.name, store, directory, launch, library.waiters) as trial:

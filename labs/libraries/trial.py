@@ -6,13 +6,13 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labs.libraries.program import Program, Response, Then
+from labs.libraries.program import NotTried, Program, Response, Then
 from labs.libraries.stores.store import Store
 
 SERVER = "server"
@@ -21,23 +21,12 @@ POLL_S = 0.02
 Launch = Callable[[str], Program]  # with the server's address
 
 
-class CaseFailed(Exception):
-    """A case could not be tried; says why."""
-
-
 @dataclass(frozen=True)
 class HistoryEvent:
-    """Something that a contender or the server did.
-
-    Attributes:
-        at_s: seconds since the case began.
-        actor: a contender, `SERVER`, or "network".
-        what: a key of ``words.json``, under "events".
-        about: the values of its sentence.
-    """
+    """Something that happened, in seconds since the case began: a sentence of ``words.json``, and its values."""
 
     at_s: float
-    actor: str
+    actor: str  # a contender, `SERVER`, or "network"
     what: str
     about: dict[str, Any] = field(default_factory=dict)
 
@@ -45,12 +34,7 @@ class HistoryEvent:
 class LockTrial:
     """As a context manager: its processes are gone afterwards, and the proxies are clear.
 
-    Args:
-        launch: starts a process of the adapter that talks to this address.
-        waiters: how many wait at once in the case that counts what they cost.
-
-    Attributes:
-        lag_s: by how much this process was late at most, which is then no fault of a library.
+    `lag_s` is by how much this process was late at most, which is then no fault of a library.
     """
 
     _numbers = itertools.count(1)
@@ -91,8 +75,9 @@ class LockTrial:
         return self.store.keys(self.name)
 
     def lines(self) -> list[dict[str, Any]]:
-        """What the processes appended to the file."""
-        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+        """What the processes appended to the file, in order of time."""
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        return sorted(map(json.loads, lines), key=lambda line: line["at"])
 
     def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Whether it became true in that time."""
@@ -128,18 +113,12 @@ class LockTrial:
 
 @dataclass
 class TrialContender:
-    """One that wants the lock: a thread or a task of a process.
-
-    Attributes:
-        holds: whether it has been given the lock, and has not begun to release it.
-        token: of its hold.
-    """
+    """One that wants the lock: a thread or a task of a process."""
 
     name: str
     trial: LockTrial
     program: Program
-    holds: bool = False
-    token: int | None = None
+    holds: bool = False  # from the answer that it has the lock until it begins to release it
 
     def ask(self, ttl: int = TTL_S, timeout: int | None = None) -> Future[Response]:
         """Ask for the lock; the response comes when it has it, or not. A timeout of 0 is the call that tries once."""
@@ -151,10 +130,10 @@ class TrialContender:
         return answer(self.ask(ttl, timeout), within)
 
     def take(self, ttl: int = TTL_S) -> None:
-        """Acquire a lock that is free; raises CaseFailed."""
+        """Acquire a lock that is free; raises NotTried."""
         response = self.acquire(ttl)
         if response is None or not response.acquired:
-            raise CaseFailed(f"{self.name} did not get a free lock: {response and response.error}")
+            raise NotTried(f"{self.name} did not get a free lock: {response and response.error}")
 
     def release(self, within: float = 10.0) -> Response | None:
         """Release, and wait for the response at most this long."""
@@ -172,12 +151,11 @@ class TrialContender:
 
     def _asked(self, response: Response) -> None:
         if response.acquired:
-            self.token = response.result["token"]
             self.holds = True
             self.trial.note("holds", self.name)
         elif not response.error:
             self.trial.note("gives_up" if response.offered else "not_offered", self.name)
-        elif response.error != "cancelled":  # which was noted when it was done
+        else:
             self.trial.note("fails", self.name, error=brief(response.error))
 
     def _released(self, response: Response) -> None:
@@ -188,9 +166,9 @@ class TrialContender:
 
 
 def require_waiting(waiter: TrialContender, wait: Future[Response]) -> None:
-    """Raise CaseFailed where a wait ended with an error."""
+    """Raise NotTried where a wait ended with an error."""
     if wait.done() and not waiter.holds:
-        raise CaseFailed(f"{waiter.name} does not wait: {brief(str(wait.result().error))}")
+        raise NotTried(f"{waiter.name} does not wait: {brief(str(wait.result().error))}")
 
 
 def answer(future: Future[Response], within: float) -> Response | None:
@@ -205,16 +183,3 @@ def brief(error: str) -> str:
     """The first line of an error, cut."""
     line = error.splitlines()[0] if error.splitlines() else error
     return line if len(line) <= 90 else f"{line[:89]}…"
-
-
-def first_overlap(lines: Sequence[dict[str, Any]]) -> tuple[str, str, float] | None:
-    """Who was inside when another one entered, that other, and when; None if all were alone."""
-    inside: list[str] = []
-    for line in sorted(lines, key=lambda line: line["at"]):
-        if line["event"] == "enter":
-            if inside:
-                return inside[0], line["who"], line["at"]
-            inside.append(line["who"])
-        elif line["event"] == "leave":
-            inside.remove(line["who"])
-    return None

@@ -4,10 +4,10 @@ https://python-etcd3.readthedocs.io/en/latest/usage.html#etcd3.Lock, https://git
 """
 
 import etcd3
-from harness import LockAdapter, serve
+from harness import LockAdapter
 
 
-class Etcd3(LockAdapter):
+class Adapter(LockAdapter):
     packages = ("etcd3", "grpcio", "protobuf")
 
     def __init__(self, address):
@@ -25,6 +25,3 @@ class Etcd3(LockAdapter):
 
     def renew(self, lock):
         lock.refresh()
-
-
-serve(Etcd3)

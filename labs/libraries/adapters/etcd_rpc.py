@@ -8,10 +8,10 @@ import base64
 import json
 import urllib.request
 
-from harness import LockAdapter, serve
+from harness import LockAdapter
 
 
-class EtcdRpc(LockAdapter):
+class Adapter(LockAdapter):
     def __init__(self, address):
         self.url = f"http://{address}/v3/"
 
@@ -40,6 +40,3 @@ class EtcdRpc(LockAdapter):
 
     def token(self, hold):
         return hold[2]
-
-
-serve(EtcdRpc)

@@ -4,17 +4,16 @@ https://github.com/etcd-io/etcd/blob/v3.6.14/etcdctl/README.md#lock-options-lock
 """
 
 import os
-import signal
 import subprocess
 
-from harness import LockAdapter, NotOffered, serve
+from harness import LockAdapter, NotOffered
 
-ETCDCTL = os.environ["ETCDCTL"]
+from loadtest.stack import binaries
 
 
-class Etcdctl(LockAdapter):
+class Adapter(LockAdapter):
     def __init__(self, address):
-        self.command = [ETCDCTL, "--endpoints", address, "lock"]
+        self.command = [str(binaries.etcdctl()), "--endpoints", address, "lock"]
 
     def acquire(self, name, ttl, timeout):
         if timeout is not None:
@@ -41,8 +40,3 @@ class Etcdctl(LockAdapter):
 
     def token(self, process):
         return int(process.token)
-
-
-os.environ["ETCDCTL_API"] = "3"
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-serve(Etcdctl)

@@ -3,14 +3,13 @@
 https://py-filelock.readthedocs.io/en/latest/ (timeouts and non-blocking), https://pypi.org/project/filelock/4.3.1/
 """
 
-from contextlib import suppress
-
 from filelock import FileLock, Timeout
-from harness import LockAdapter, serve
+from harness import LockAdapter
 
 
-class FileLockAdapter(LockAdapter):
+class Adapter(LockAdapter):
     packages = ("filelock",)
+    gives_up = Timeout
 
     def __init__(self, address):
         self.directory = address
@@ -19,19 +18,10 @@ class FileLockAdapter(LockAdapter):
         return FileLock(f"{self.directory}/{name}.lock")
 
     def acquire(self, name, ttl, timeout):
-        with suppress(Timeout):
-            return super().acquire(name, ttl, -1 if timeout is None else timeout)
-
-    def attempt(self, name, ttl):
-        with suppress(Timeout):
-            return super().attempt(name, ttl)
+        return super().acquire(name, ttl, -1 if timeout is None else timeout)
 
     def held(self, lock):
         return lock.is_locked
 
-    def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl).acquire(timeout=timeout):
-            body()
-
-
-serve(FileLockAdapter)
+    def section(self, name, ttl, timeout):
+        return self.lock(name, ttl).acquire(timeout=timeout)

@@ -47,11 +47,11 @@ func (h *holder) acquire(client *clientv3.Client, r request) (any, error) {
 	if err = lock(ctx); err != nil {
 		session.Close()
 		if ctx.Err() != nil || strings.Contains(err.Error(), "Locked by another session") {
-			return map[string]any{"acquired": false}, nil
+			return false, nil
 		}
 		return nil, err
 	}
-	return map[string]any{"acquired": true, "token": h.mutex.Header().Revision}, nil
+	return true, nil
 }
 
 func (h *holder) release() (any, error) {

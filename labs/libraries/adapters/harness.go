@@ -29,7 +29,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(`{"id": 0, "result": {"version": "VERSION", "tasks": false}}`)
+	fmt.Println(`{"id": 0, "result": "VERSION"}`)
 	contenders := map[string]chan request{}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -80,7 +80,7 @@ func (h *holder) do(r request, client *clientv3.Client) (any, error) {
 			return nil, err
 		}
 		if held {
-			note(r, "write")
+			note(r, "write", 0)
 		}
 		return map[string]any{"wrote": held}, nil
 	case "turn":
@@ -88,9 +88,9 @@ func (h *holder) do(r request, client *clientv3.Client) (any, error) {
 			if _, err := h.acquire(client, r); err != nil {
 				return nil, err
 			}
-			note(r, "enter")
+			note(r, "enter", h.mutex.Header().Revision)
 			time.Sleep(time.Duration(r.Seconds * float64(time.Second)))
-			note(r, "leave")
+			note(r, "leave", 0)
 			if _, err := h.release(); err != nil {
 				return nil, err
 			}
@@ -120,11 +120,11 @@ func (h *holder) repeat(r request, client *clientv3.Client) (any, error) {
 }
 
 // note appends a line to the file with the monotonic clock that all processes share.
-func note(r request, event string) {
+func note(r request, event string, token int64) {
 	var now syscall.Timespec
 	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&now)), 0)
 	at := float64(now.Sec) + float64(now.Nsec)/1e9
-	line, _ := json.Marshal(map[string]any{"at": at, "who": r.Contender, "event": event})
+	line, _ := json.Marshal(map[string]any{"at": at, "who": r.Contender, "event": event, "token": token})
 	file, err := os.OpenFile(r.File, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
 		file.Write(append(line, '\n'))

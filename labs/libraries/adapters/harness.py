@@ -1,7 +1,7 @@
 """The common half of the adapters: JSON lines on standard input and output, a thread or a task for each contender.
 
-Runs in the environment of the library under test, so it needs the standard library alone. An adapter is a subclass of
-`LockAdapter`, and ends with `serve(ITS_CLASS)`. The server's address is the first argument.
+Runs in the environment of the library under test, so it needs the standard library alone: ``harness.py NAME ADDRESS``
+serves the class `Adapter` of the module NAME beside it.
 
 A request is ``{"id": 1, "do": "acquire", "contender": "A", "name": "x", "ttl": 3, "timeout": null}``, its response
 ``{"id": 1, "result": ...}``, ``{"id": 1, "error": "TYPE: text"}``, or ``{"id": 1, "offered": false}`` where the library
@@ -14,10 +14,12 @@ import importlib.metadata
 import inspect
 import json
 import os
-import queue
 import sys
 import threading
 import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 CONNECTIONS = 250  # of a pool: one for each waiter of the largest trial
 
@@ -30,17 +32,15 @@ class LockAdapter:
     """A library whose locks have the calls of `threading.Lock`; an adapter overrides what its library has otherwise.
 
     A class with `tasks` has coroutines instead. `name` is a lock's name, `ttl` and `timeout` are seconds, None waits
-    for ever. A hold is what `acquire` returns: the lock, or None where the library answers that it was not acquired.
+    for ever. A hold is what `acquire` returns: the lock, or None where it was not acquired.
     """
 
     packages = ()  # whose versions are reported
     tasks = False
+    gives_up = ()  # the error that ends a wait whose time is over
 
     def __init__(self, address):
         """Connect; `address` is HOST:PORT, or several with commas between."""
-
-    async def connect(self):
-        """Connect in the event loop, where contenders are tasks."""
 
     def lock(self, name, ttl):
         """A lock that is not acquired yet."""
@@ -71,10 +71,9 @@ class LockAdapter:
         """The number that a resource can compare."""
         return
 
-    def block(self, name, ttl, timeout, body):
-        """Run `body` in the library's own ``with`` statement."""
-        with self.lock(name, ttl):
-            body()
+    def section(self, name, ttl, timeout):
+        """What stands in the library's ``with`` statement; where that takes no timeout, it waits as it does."""
+        return self.lock(name, ttl)
 
 
 class AdapterService:
@@ -90,7 +89,7 @@ class AdapterService:
     def greet(self):
         """Say that the adapter is ready."""
         version = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in self.lock.packages)
-        self.answer(0, result={"version": version, "tasks": self.lock.tasks})
+        self.answer(0, result=version)
 
     async def serve(self, request):
         """Do what is asked; the methods of an adapter for threads block, and each contender has its own thread."""
@@ -99,17 +98,17 @@ class AdapterService:
             self.answer(number, result=await do(**request))
         except NotOffered:
             self.answer(number, offered=False)
-        except BaseException as error:
-            is_cancelled = isinstance(error, asyncio.CancelledError)
-            self.answer(number, error="cancelled" if is_cancelled else f"{type(error).__name__}: {error}".strip())
+        except Exception as error:
+            self.answer(number, error=f"{type(error).__name__}: {error}".strip())
 
     async def acquire(self, contender, name, ttl, timeout):
-        wait = self.lock.attempt(name, ttl) if timeout == 0 else self.lock.acquire(name, ttl, timeout)
-        hold = await settled(wait)
-        if hold is None:
-            return {"acquired": False}
-        self.holds[contender] = hold
-        return {"acquired": True, "token": await settled(self.lock.token(hold))}
+        hold = None
+        with contextlib.suppress(self.lock.gives_up):
+            wait = self.lock.attempt(name, ttl) if timeout == 0 else self.lock.acquire(name, ttl, timeout)
+            hold = await settled(wait)
+        if hold is not None:
+            self.holds[contender] = hold
+        return hold is not None
 
     async def release(self, contender):
         return await settled(self.lock.release(self.holds.pop(contender)))
@@ -133,13 +132,19 @@ class AdapterService:
         """Take the lock several times, and append to the file when the section begins and ends."""
         for _ in range(turns):
             await self.acquire(contender, name, ttl, None)
-            append(file, contender, "enter")
-            await (asyncio.sleep(seconds) if self.lock.tasks else settled(time.sleep(seconds)))
+            append(file, contender, "enter", self.lock.token(self.holds[contender]))
+            await asyncio.sleep(seconds)
             append(file, contender, "leave")
             await self.release(contender)
 
     async def block(self, contender, name, ttl, timeout, file):
-        await settled(self.lock.block(name, ttl, timeout, lambda: append(file, contender, "enter")))
+        section = self.lock.section(name, ttl, timeout)
+        if self.lock.tasks:
+            async with section:
+                append(file, contender, "enter")
+        else:
+            with section:
+                append(file, contender, "enter")
 
     async def repeat(self, contender, name, ttl, seconds):
         """How often a second it locks and unlocks a free name."""
@@ -156,50 +161,34 @@ async def settled(value):
     return await value if inspect.isawaitable(value) else value
 
 
-def append(file, contender, event):
+def append(file, contender, event, token=None):
     """One write to the end of a file, with the monotonic clock that all processes share."""
-    line = json.dumps({"at": time.monotonic(), "who": contender, "event": event}) + "\n"
+    line = json.dumps({"at": time.monotonic(), "who": contender, "event": event, "token": token}) + "\n"
     number = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(number, line.encode())
     os.close(number)
 
 
-def serve(kind):
+def serve(name, address):
     """Serve standard input until it ends."""
-    service = AdapterService(kind(sys.argv[1]))
+    service = AdapterService(importlib.import_module(name).Adapter(address))
+    service.greet()
     if service.lock.tasks:
         asyncio.run(serve_with_tasks(service))
-    else:
-        serve_with_threads(service)
+    contenders = defaultdict(partial(ThreadPoolExecutor, 1))
+    for line in sys.stdin:
+        request = json.loads(line)
+        contenders[request["contender"]].submit(asyncio.run, service.serve(request))
     os._exit(0)  # a library's own threads would keep the process alive
 
 
-def serve_with_threads(service):
-    service.greet()
-    contenders = {}
-    for line in sys.stdin:
-        request = json.loads(line)
-        if request["contender"] not in contenders:
-            contenders[request["contender"]] = requests = queue.Queue()
-            threading.Thread(target=serve_contender, args=(service, requests), daemon=True).start()
-        contenders[request["contender"]].put(request)
-
-
-def serve_contender(service, requests):
-    for request in iter(requests.get, None):
-        with contextlib.suppress(StopIteration):
-            service.serve(request).send(None)  # it never waits: everything in it blocks
-
-
 async def serve_with_tasks(service):
-    await service.lock.connect()
-    service.greet()
-    loop, last = asyncio.get_running_loop(), {}
+    loop, tasks = asyncio.get_running_loop(), []
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        request = json.loads(line)
-        contender = request["contender"]
-        if request["do"] == "cancel":  # what this contender waits for
-            last[contender].cancel()
-            service.answer(request["id"], result=None)
-        else:
-            last[contender] = asyncio.create_task(service.serve(request))
+        tasks.append(asyncio.create_task(service.serve(json.loads(line))))
+
+
+if __name__ == "__main__":
+    from harness import serve  # adapters know the module by this name
+
+    serve(*sys.argv[1:])

@@ -5,13 +5,14 @@ https://kazoo.readthedocs.io/en/latest/api/recipe/lock.html, .../basic_usage.htm
 
 import threading
 
-import kazoo.client
-from harness import LockAdapter, serve
+from harness import LockAdapter
+from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import LockTimeout
 
 
-class Kazoo(LockAdapter):
+class Adapter(LockAdapter):
     packages = ("kazoo",)
+    gives_up = LockTimeout
 
     def __init__(self, address):
         self.address, self.client, self.connected = address, None, True
@@ -20,25 +21,16 @@ class Kazoo(LockAdapter):
     def lock(self, name, ttl):
         with self.starting:
             if self.client is None:
-                self.client = kazoo.client.KazooClient(hosts=self.address, timeout=ttl)
+                self.client = KazooClient(hosts=self.address, timeout=ttl)
                 self.client.add_listener(self.listen)
                 self.client.start(timeout=60)
         self.lost = False
         return self.client.Lock(f"/{name}")
 
     def listen(self, state):
-        self.connected = state == kazoo.client.KazooState.CONNECTED
-        if state == kazoo.client.KazooState.LOST:
+        self.connected = state == KazooState.CONNECTED
+        if state == KazooState.LOST:
             self.lost = True
-
-    def acquire(self, name, ttl, timeout):
-        try:
-            return super().acquire(name, ttl, timeout)
-        except LockTimeout:
-            return None
 
     def held(self, lock):
         return self.connected and not self.lost
-
-
-serve(Kazoo)

@@ -2,15 +2,16 @@
 
 import threading
 
-from harness import LockAdapter, serve
+from harness import LockAdapter
 
 from lock import LockLost, LockTimeout, Mutex, Session, connect
 
 
-class Ours(LockAdapter):
+class Adapter(LockAdapter):
+    gives_up = LockTimeout
+
     def __init__(self, address):
-        self.client, self.session = connect(address), None
-        self.starting = threading.Lock()
+        self.client, self.session, self.starting = connect(address), None, threading.Lock()
 
     def lock(self, name, ttl):
         with self.starting:
@@ -18,10 +19,7 @@ class Ours(LockAdapter):
         return Mutex(self.session, name)
 
     def acquire(self, name, ttl, timeout):
-        try:
-            return self.lock(name, ttl).acquire(timeout=timeout)
-        except LockTimeout:
-            return None
+        return self.lock(name, ttl).acquire(timeout=timeout)
 
     def attempt(self, name, ttl):
         return self.lock(name, ttl).try_acquire()
@@ -36,9 +34,4 @@ class Ours(LockAdapter):
     def token(self, hold):
         return hold.token
 
-    def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl).acquire(timeout=timeout):
-            body()
-
-
-serve(Ours)
+    section = acquire

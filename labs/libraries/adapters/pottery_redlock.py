@@ -3,12 +3,12 @@
 https://github.com/brainix/pottery/blob/v3.0.1/README.md#redlock, .../pottery/redlock.py (`Redlock`)
 """
 
-from harness import CONNECTIONS, LockAdapter, serve
+from harness import CONNECTIONS, LockAdapter
 from pottery import Redlock
 from redis import Redis
 
 
-class Pottery(LockAdapter):
+class Adapter(LockAdapter):
     packages = ("pottery", "redis")
 
     def __init__(self, address):
@@ -27,9 +27,5 @@ class Pottery(LockAdapter):
     def renew(self, lock):
         lock.extend()
 
-    def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl, context_manager_timeout=-1 if timeout is None else timeout):
-            body()
-
-
-serve(Pottery)
+    def section(self, name, ttl, timeout):
+        return self.lock(name, ttl, context_manager_timeout=timeout)

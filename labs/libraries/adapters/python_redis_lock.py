@@ -4,11 +4,11 @@ https://python-redis-lock.readthedocs.io/en/latest/readme.html#usage, .../readme
 """
 
 import redis_lock
-from harness import CONNECTIONS, LockAdapter, serve
+from harness import CONNECTIONS, LockAdapter
 from redis import Redis
 
 
-class PythonRedisLock(LockAdapter):
+class Adapter(LockAdapter):
     packages = ("python-redis-lock", "redis")
 
     def __init__(self, address):
@@ -20,6 +20,3 @@ class PythonRedisLock(LockAdapter):
 
     def held(self, lock):
         return lock.get_owner_id() == lock.id
-
-
-serve(PythonRedisLock)

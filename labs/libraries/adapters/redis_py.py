@@ -3,16 +3,16 @@
 https://redis.readthedocs.io/en/stable/lock.html, https://redis.readthedocs.io/en/stable/connections.html
 """
 
-import redis
-from harness import CONNECTIONS, LockAdapter, serve
+from harness import CONNECTIONS, LockAdapter
+from redis import Redis
 
 
-class RedisPy(LockAdapter):
+class Adapter(LockAdapter):
     packages = ("redis",)
 
-    def __init__(self, address):
+    def __init__(self, address, client=Redis):
         host, port = address.split(":")
-        self.client = redis.Redis(host=host, port=int(port), max_connections=CONNECTIONS)
+        self.client = client(host=host, port=int(port), max_connections=CONNECTIONS)
 
     def lock(self, name, ttl, timeout=None):
         return self.client.lock(name, timeout=ttl, blocking_timeout=timeout)
@@ -25,11 +25,7 @@ class RedisPy(LockAdapter):
         return lock.owned()
 
     def renew(self, lock):
-        lock.reacquire()
+        return lock.reacquire()
 
-    def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl, timeout):
-            body()
-
-
-serve(RedisPy)
+    def section(self, name, ttl, timeout):
+        return self.lock(name, ttl, timeout)

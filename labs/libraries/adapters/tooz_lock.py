@@ -7,11 +7,11 @@ https://docs.openstack.org/tooz/latest/reference/index.html (`tooz.locking.Lock`
 import threading
 import uuid
 
-from harness import LockAdapter, serve
+from harness import LockAdapter
 from tooz import coordination
 
 
-class Tooz(LockAdapter):
+class Adapter(LockAdapter):
     packages = ("tooz", "redis")
 
     def __init__(self, address):
@@ -32,9 +32,5 @@ class Tooz(LockAdapter):
     def held(self, lock):
         return lock.is_still_owner()
 
-    def block(self, name, ttl, timeout, body):
-        with self.lock(name, ttl)(blocking=timeout is None or timeout):
-            body()
-
-
-serve(Tooz)
+    def section(self, name, ttl, timeout):
+        return self.lock(name, ttl)(blocking=timeout)

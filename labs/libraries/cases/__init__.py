@@ -3,19 +3,17 @@
 from labs.libraries.cases.case import LockCase
 from labs.libraries.cases.contention import arrival_order, exclusion, speed, waiters
 from labs.libraries.cases.faults import cut, lost_answer, restart
-from labs.libraries.cases.leases import key_deleted, killed, paused, renewal, token_rises
-from labs.libraries.cases.waiting import abandoned, body, timeout
+from labs.libraries.cases.leases import key_deleted, killed, paused, renewal
+from labs.libraries.cases.waiting import body, timeout
 
 CASES = (
-    LockCase("exclusion", ("exclusion",), exclusion, races=True),
+    LockCase("exclusion", ("exclusion", "token"), exclusion, races=True),
     LockCase("body", ("body",), body),
     LockCase("timeout", ("timeout",), timeout, races=True),  # one that polls may or may not be in time
-    LockCase("abandoned", ("abandoned",), abandoned),
     LockCase("order", ("order",), arrival_order, races=True),
     LockCase("renewal", ("renewal",), renewal),
     LockCase("killed", ("killed",), killed),
     LockCase("paused", ("woken", "late_release"), paused, races=True),  # the news of the loss, and the next write
-    LockCase("token", ("token",), token_rises),
     LockCase("deleted", ("deleted",), key_deleted),
     LockCase("restart", ("restart_held", "restart_waiting"), restart),
     LockCase("cut", ("cut",), cut),

@@ -27,12 +27,7 @@ class CellAnswer(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one run for one column.
-
-    Attributes:
-        seen: a key of ``words.json``, under "seen".
-        about: the values of its sentence.
-    """
+    """The outcome of one run for one column; `seen` names a sentence of ``words.json``, and `about` has its values."""
 
     answer: CellAnswer
     seen: str
@@ -51,18 +46,10 @@ NOT_OFFERED = Finding(CellAnswer.NOT_OFFERED, "not_offered")
 
 @dataclass(frozen=True)
 class LockCase:
-    """One situation.
-
-    Attributes:
-        name: for ``--cases``.
-        columns: of the table; each has its words in ``words.json``.
-        run: brings it about, and returns a finding for each column; raises CaseFailed.
-        races: whether chance decides, so that it always runs three times.
-        alone: whether nothing else may run at the same time.
-    """
+    """One situation: `run` brings it about, and returns a finding for each column; it raises NotTried."""
 
     name: str
     columns: tuple[str, ...]
     run: Callable[[LockTrial], tuple[Finding, ...]]
-    races: bool = False
-    alone: bool = False
+    races: bool = False  # chance decides, so it always runs three times
+    alone: bool = False  # nothing else may run at the same time

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
+from itertools import pairwise
 
 from labs.libraries.cases.case import NOT_OFFERED, Finding, figure, no, partly, yes
 from labs.libraries.program import Response
-from labs.libraries.trial import LockTrial, TrialContender, answer, brief, first_overlap
+from labs.libraries.trial import LockTrial, TrialContender, answer, brief
 
 LONG_TTL_S = 30  # expires in none of these cases
 WITHIN_S = 40.0
@@ -19,7 +21,7 @@ ARRIVED_S = 1.5  # at most, until the server has a key of the waiter; it is aske
 
 
 def exclusion(trial: LockTrial) -> tuple[Finding, ...]:
-    """Twenty contenders in two processes, three turns each."""
+    """Twenty contenders in two processes, three turns each, with the token of each turn where there is one."""
     contenders = []
     for process in "AB":
         contenders += trial.contenders(*(f"{process}{number}" for number in range(1, CONTENDERS // 2 + 1)))
@@ -27,16 +29,26 @@ def exclusion(trial: LockTrial) -> tuple[Finding, ...]:
     deadline = time.monotonic() + WITHIN_S
     futures = [turns(contender, TURNS, INSIDE_S) for contender in contenders]
     responses = [answer(future, max(deadline - time.monotonic(), 0.0)) for future in futures]
-    lines = sorted(trial.lines(), key=lambda line: line["at"])
-    if overlap := first_overlap(lines):
-        first, second, at = overlap
-        middle = next(place for place, line in enumerate(lines) if line["at"] == at)
-        for line in lines[max(middle - 3, 0) : middle + 4]:
-            trial.note(line["event"], line["who"], at=line["at"])
-        return (no("two_inside", first=first, second=second),)
+    lines = trial.lines()
+    tokens = judge_tokens([line["token"] for line in lines if line["event"] == "enter"])
+    for place, (one, other) in enumerate(pairwise(lines)):
+        if one["event"] == other["event"] == "enter":
+            for line in lines[max(place - 2, 0) : place + 5]:
+                trial.note(line["event"], line["who"], at=line["at"])
+            return no("two_inside", first=one["who"], second=other["who"]), tokens
     if errors := [response.error for response in responses if response is not None and response.error]:
-        return (partly("contenders_failed", n=len(errors), of=CONTENDERS, error=brief(errors[0])),)
-    return (yes("alone", n=sum(line["event"] == "enter" for line in lines)),)
+        return partly("contenders_failed", n=len(errors), of=CONTENDERS, error=brief(errors[0])), tokens
+    return yes("alone", n=len(lines) // 2), tokens
+
+
+def judge_tokens(tokens: Sequence[int | None]) -> Finding:
+    """The numbers of holds one after the other."""
+    for first, second in pairwise(tokens):
+        if first is None or second is None:
+            return NOT_OFFERED
+        if first >= second:
+            return no("does_not_rise", first=first, second=second)
+    return yes("rises", n=len(tokens))
 
 
 def arrival_order(trial: LockTrial) -> tuple[Finding, ...]:

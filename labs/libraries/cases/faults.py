@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from labs.libraries.cases.case import SLACK_S, CellAnswer, Finding, no, partly, yes
-from labs.libraries.program import Response
-from labs.libraries.trial import POLL_S, CaseFailed, LockTrial, TrialContender, answer, require_waiting
+from labs.libraries.program import NotTried, Response
+from labs.libraries.trial import POLL_S, SERVER, LockTrial, TrialContender, answer, require_waiting
 
 LONG_TTL_S = 15  # longer than all that happens before the release
 LOST_TTL_S = 6
@@ -16,39 +16,22 @@ AWAY_S = 0.7
 WATCHED_S = 3.0  # after it came back
 SERVED_S = 20.0
 AGAIN_S = 0.5
+Step = tuple[str, Callable[[], object]]  # an event, and what brings it about
 
 
 def restart(trial: LockTrial) -> tuple[Finding, ...]:
     """kill -9 of the server, and a start with what it has on disk."""
-
-    def fail() -> None:
-        trial.note("server_killed")
-        trial.store.kill()
-
-    def heal() -> None:
-        trial.store.restart()
-        trial.note("server_back")
-
-    return broken(trial, fail, heal)
+    return broken(trial, SERVER, ("server_killed", trial.store.kill), ("server_back", trial.store.restart))
 
 
 def cut(trial: LockTrial) -> tuple[Finding, ...]:
     """Connections are reset, new ones refused for a while; the graver of both findings counts."""
-
-    def fail() -> None:
-        trial.note("cut", "network")
-        trial.store.proxies.refuse()
-
-    def heal() -> None:
-        trial.store.proxies.start()
-        trial.note("healed", "network")
-
-    return (min(broken(trial, fail, heal, proxied=True), key=lambda finding: [*CellAnswer].index(finding.answer)),)
+    proxies = trial.store.proxies
+    found = broken(trial, "network", ("cut", proxies.refuse), ("healed", proxies.start), proxied=True)
+    return (min(found, key=lambda finding: [*CellAnswer].index(finding.answer)),)
 
 
-def broken(
-    trial: LockTrial, fail: Callable[[], None], heal: Callable[[], None], *, proxied: bool = False
-) -> tuple[Finding, Finding]:
+def broken(trial: LockTrial, actor: str, fail: Step, heal: Step, *, proxied: bool = False) -> tuple[Finding, Finding]:
     """One holds, one waits, something breaks and heals; then the lock is released."""
     (holder,) = trial.contenders("A", proxied=proxied)
     waiter, third = trial.contenders("B", "C", proxied=proxied)
@@ -57,9 +40,11 @@ def broken(
     wait = waiter.ask(LONG_TTL_S)
     time.sleep(0.5)
     require_waiting(waiter, wait)
-    fail()
+    trial.note(fail[0], actor)
+    fail[1]()
     time.sleep(AWAY_S)
-    heal()
+    heal[1]()
+    trial.note(heal[0], actor)
     trial.wait_until(lambda: waiter.holds or wait.done(), WATCHED_S)
     failed = wait.done() and not waiter.holds
     if failed:  # it is told, and tries again
@@ -115,7 +100,7 @@ def lost_answer(trial: LockTrial) -> tuple[Finding, ...]:
     answered_s, acquired = time.monotonic() - began, asker.holds
     response = other.acquire(LOST_TTL_S, within=1.5 if acquired else SERVED_S)
     if response is not None and response.error:
-        raise CaseFailed(f"{other.name} failed: {response.error}")
+        raise NotTried(f"{other.name} failed: {response.error}")
     if not written:
         return (partly("not_tried"),)
     if not wait.done():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
-from typing import Any
 
 from labs.libraries.cases.case import NOT_OFFERED, SLACK_S, CellAnswer, Finding, no, partly, yes
 from labs.libraries.trial import TTL_S, LockTrial, TrialContender, answer, brief, require_waiting
@@ -101,22 +99,6 @@ def paused(trial: LockTrial) -> tuple[Finding, ...]:
     refused = late is not None and late.refused
     told = yes("told_before") if not wrote else judge_told(partly("told_after", s=told_s), told_s, offered, refused)
     return told, no("robbed") if robbed else yes("not_robbed")
-
-
-def token_rises(trial: LockTrial) -> tuple[Finding, ...]:
-    """Three holds one after the other, in two processes."""
-    (first,), (second,) = trial.contenders("A"), trial.contenders("B")
-    trial.begin()
-    tokens: list[Any] = []
-    for contender in (first, second, first):
-        contender.take()
-        tokens.append(contender.token)
-        contender.release()
-    if None in tokens:
-        return (NOT_OFFERED,)
-    told = ", ".join(map(str, tokens))
-    rises = all(earlier < later for earlier, later in pairwise(tokens))
-    return (yes("rises", tokens=told) if rises else no("does_not_rise", tokens=told),)
 
 
 def key_deleted(trial: LockTrial) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""Waits that end: by a timeout, by being cancelled, and in a ``with`` whose lock another one has."""
+"""Waits that end: by a timeout, and in a ``with`` whose lock another one has."""
 
 from __future__ import annotations
 
@@ -52,37 +52,6 @@ def judge_timeout(*, took_s: float | None, offered: bool, takes_free: bool, wait
     if not takes_free:
         return partly("attempt_misses")
     return partly("attempt_waits") if waits else yes("kept", s=took_s)
-
-
-def abandoned(trial: LockTrial) -> tuple[Finding, ...]:
-    """A wait times out, another one is cancelled where tasks wait; then the lock is released."""
-    (holder,) = trial.contenders("A")
-    waiter, cancelled, last = trial.contenders("B", "C", "D")
-    trial.begin()
-    holder.take(HELD_S)
-    before = set(trial.keys())
-    response = waiter.acquire(timeout=TIMEOUT_S)
-    if cancelled.program.tasks:
-        wait = cancelled.ask(HELD_S)
-        time.sleep(TIMEOUT_S)
-        trial.note("cancelled", cancelled.name)
-        answer(cancelled.send("cancel"), TIMEOUT_S)
-        answer(wait, TIMEOUT_S)
-    elif response is not None and not response.offered:
-        return (NOT_OFFERED,)
-    trial.wait_until(lambda: set(trial.keys()) <= before, 1.0)
-    left = len(set(trial.keys()) - before)
-    holder.release()
-    began = time.monotonic()
-    last.acquire(HELD_S, within=HELD_S + 5)
-    return (judge_abandoned(left, last.holds, time.monotonic() - began, trial.lag_s),)
-
-
-def judge_abandoned(left: int, next_holds: bool, took_s: float, lag_s: float) -> Finding:
-    """What was left on the server, and when the next one got the lock."""
-    if not next_holds or took_s > SLACK_S + lag_s:
-        return no("blocks_next", s=took_s)
-    return partly("key_left", n=left) if left else yes("nothing_left")
 
 
 def body(trial: LockTrial) -> tuple[Finding, ...]:

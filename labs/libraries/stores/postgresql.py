@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from labs.libraries.stores.store import Store, StoreMissing
+from labs.libraries.program import NotTried
+from labs.libraries.stores.store import Store
 from loadtest.stack import reaper
 from loadtest.stack.process import ManagedProcess
 
@@ -24,7 +25,7 @@ LOCKS = """SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory'
 
 
 class PostgreSQLServer(ManagedProcess):
-    """A cluster of its own in a directory that its owner can reach; raises StoreMissing."""
+    """A cluster of its own in a directory that its owner can reach; raises NotTried."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__("postgresql", directory, port=0)
@@ -32,7 +33,7 @@ class PostgreSQLServer(ManagedProcess):
         found = [Path(on_path).resolve().parent] if on_path else sorted(DEBIAN.glob("*/bin"))
         users = {user.pw_name for user in pwd.getpwall()}
         if not found or (os.geteuid() == 0 and OWNER not in users):
-            raise StoreMissing(f"PostgreSQL or its user {OWNER} is not on this machine (apt install postgresql)")
+            raise NotTried(f"PostgreSQL or its user {OWNER} is not on this machine (apt install postgresql)")
         self.programs = found[-1]
         self.data = Path(tempfile.mkdtemp(prefix="stock-flash-sale-postgresql-"))
         reaper.watch("directory", self.data)

@@ -16,10 +16,8 @@ TIMEOUT_S = 10.0
 class RedisStore(Store):
     """Independent nodes; a Redlock takes five, as pottery's README advises."""
 
-    nodes = 1
-
-    def __init__(self, directory: Path) -> None:
-        names = [f"redis-{number}" for number in range(1, self.nodes + 1)]
+    def __init__(self, directory: Path, nodes: int = 1) -> None:
+        names = [f"redis-{number}" for number in range(1, nodes + 1)]
         super().__init__([Redis(directory, appendonly=True, name=name) for name in names])
 
     @property
@@ -30,7 +28,7 @@ class RedisStore(Store):
     def version(self) -> str:
         about = self._clients[0].info("server")
         name = about.get("server_name", "redis").capitalize()
-        many = f"{self.nodes} x " if self.nodes > 1 else ""
+        many = f"{len(self.processes)} x " if len(self.processes) > 1 else ""
         return f"{many}{name} {about.get('valkey_version', about['redis_version'])}"
 
     def keys(self, name: str) -> list[str]:
@@ -43,9 +41,3 @@ class RedisStore(Store):
 
     def requests(self) -> int:
         return sum(int(client.info("stats")["total_commands_processed"]) for client in self._clients)
-
-
-class RedisNodes(RedisStore):
-    """Five of them."""
-
-    nodes = 5

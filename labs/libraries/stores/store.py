@@ -10,21 +10,12 @@ from loadtest.stack.process import ManagedProcess, Resource
 from loadtest.stack.proxy import Lines, Proxy
 
 
-class StoreMissing(Exception):
-    """The server of a library is not on this machine; says what to install."""
-
-
 class NeedsServer(Exception):
     """A case that breaks a server, or the way to it, cannot be tried: there is none."""
 
 
 class Store(Resource):
-    """A server, or several that stand for one.
-
-    Attributes:
-        processes: what is killed and started again.
-        proxies: one before each process.
-    """
+    """A server, or several that stand for one, with a proxy before each process."""
 
     def __init__(self, processes: Sequence[ManagedProcess]) -> None:
         self.processes = processes

@@ -9,7 +9,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from labs.libraries.stores.store import Store, StoreMissing
+from labs.libraries.program import NotTried
+from labs.libraries.stores.store import Store
 from loadtest.stack.process import ManagedProcess
 
 JAR = Path("/usr/share/java/zookeeper.jar")
@@ -28,12 +29,12 @@ admin.enableServer=false
 
 
 class ZooKeeperServer(ManagedProcess):
-    """One server; raises StoreMissing."""
+    """One server; raises NotTried."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__("zookeeper", directory, port=0)
         if shutil.which("java") is None or not JAR.exists():
-            raise StoreMissing("ZooKeeper is not on this machine (apt install zookeeper)")
+            raise NotTried("ZooKeeper is not on this machine (apt install zookeeper)")
 
     def command(self) -> list[str]:
         data = self.directory / self.name

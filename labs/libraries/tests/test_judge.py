@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from labs.libraries.cases import COLUMNS
-from labs.libraries.cases.case import CellAnswer, Finding, partly, yes
+from labs.libraries.cases.case import CellAnswer, Finding, no, partly, yes
+from labs.libraries.cases.contention import judge_tokens
 from labs.libraries.cases.faults import judge_broken, judge_lost
 from labs.libraries.cases.leases import judge_told
-from labs.libraries.cases.waiting import judge_abandoned, judge_timeout
+from labs.libraries.cases.waiting import judge_timeout
 from labs.libraries.page import PROMISES, WORDS
 from labs.libraries.result import VARIES, CaseRun, Cell, LibraryRow
-from labs.libraries.trial import first_overlap
 from loadtest import REPOSITORY
 
 YES, PARTLY, NO, NOT_OFFERED = CellAnswer.YES, CellAnswer.PARTLY, CellAnswer.NO, CellAnswer.NOT_OFFERED
@@ -35,10 +35,6 @@ told = partial(judge_told, yes("told", s=0.1))
         (judge_timeout(**{**KEPT, "takes_free": False}), PARTLY),
         (judge_timeout(**{**KEPT, "takes_free": False, "offered": False}), PARTLY),
         (judge_timeout(**{**KEPT, "waits": True}), PARTLY),
-        (judge_abandoned(0, True, 0.1, 0.0), YES),
-        (judge_abandoned(1, True, 0.1, 0.0), PARTLY),
-        (judge_abandoned(0, True, 5.0, 0.0), NO),
-        (judge_abandoned(0, False, 0.1, 0.0), NO),
         (told(0.1, True, False), YES),
         (told(None, True, True), PARTLY),
         (told(None, True, False), NO),
@@ -76,21 +72,15 @@ def test_a_cell_varies_unless_its_runs_agree(answers: list[CellAnswer], observed
 
 def test_the_gravest_run_is_shown() -> None:
     """A cell is explained by the worst of what happened."""
-    cell = Cell([CaseRun(yes("alone")), CaseRun(partly("key_left"))])
+    cell = Cell([CaseRun(yes("alone")), CaseRun(partly("attempt_waits"))])
     assert cell.shown is cell.runs[1]
 
 
-@pytest.mark.parametrize(
-    ("events", "overlap"),
-    [
-        (["A enter", "A leave", "B enter", "B leave"], None),
-        (["A enter", "B enter", "A leave", "B leave"], ("A", "B", 1)),
-    ],
-)
-def test_an_overlap_names_who_was_inside(events: list[str], overlap: tuple[str, str, float] | None) -> None:
-    """One that enters while another is inside is found, with the time."""
-    lines = [{"at": at, "who": event.split()[0], "event": event.split()[1]} for at, event in enumerate(events)]
-    assert first_overlap(lines) == overlap
+def test_tokens_rise_with_every_turn() -> None:
+    """One that does not is named with the one before; without a number there is nothing to compare."""
+    assert judge_tokens([3, 7, 9]) == yes("rises", n=3)
+    assert judge_tokens([3, 7, 7]) == no("does_not_rise", first=7, second=7)
+    assert judge_tokens([None, None]).answer is NOT_OFFERED
 
 
 def test_each_word_stands_in_both_languages() -> None:

@@ -14,7 +14,7 @@ from labs.steps.mistakes import diff_of, mended, mistakes
 from labs.steps.schedules.endings import sentence_of
 from labs.steps.schedules.explorer import Explorer, budget_of
 from labs.steps.schedules.quiescence import NoVerdict
-from labs.steps.schedules.screen import LINK, PROGRESS_S
+from labs.steps.schedules.screen import LINK, PROGRESS_S, in_lines
 from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
 from loadtest.results.comparison import NO_RESULT
@@ -22,6 +22,7 @@ from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import console
 
 NOT_AS_EXPECTED = 1  # exit code
+WIDTH = 80
 SHOW_S = 0.5  # how often a world tells of its way, which is printed each `PROGRESS_S`
 
 Line = tuple[str, str]  # with its style
@@ -135,7 +136,7 @@ def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found | int]:
         link = LINK.format(guard=kind.name, grain=world.granularity, path=schedule.path)
         lines += [
             (f"  {sentence_of(schedule.ending, world.items)}:", ""),
-            (f"  {schedule.line}", ""),
+            *((line, "") for line in in_lines(schedule.words, WIDTH)),
             (f"  {link}", "dim"),
         ]
     yield _Found(judgement, lines)

@@ -18,6 +18,7 @@ from typing import Any
 from app.contract.outcomes import Outcome, Promise
 from app.guards.base import Guard
 from labs.steps.guard_files import GuardFile
+from labs.steps.schedules.fingerprint import difference
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.instances import InstanceLost
 from labs.steps.schedules.purchases import PURCHASE, Stepped
@@ -30,7 +31,7 @@ from loadtest.results.verdict import judge_rush
 MOST_MOVES = 200  # of one order
 MOST_S = 600.0  # of one guard with one kind of fault
 TRIES = 120  # in vain, behind which it is believed that a purchase goes on so
-CHECK_S = 1.0  # how often it is looked up whether all that was sent was seen
+CHECK_S = 5.0  # how often it is looked up whether all that was sent was seen
 
 
 class Nondeterministic(NoVerdict):
@@ -188,11 +189,7 @@ class Explorer:
         self._begin()
         for move in state.path:
             self._make(move)
-        purchase, tries = self._world.purchase(buyer), 0
-        while purchase.stands and purchase.in_vain and tries < TRIES:
-            self._world.step(buyer)
-            tries += 1
-        return tries < TRIES
+        return not self._world.tries_in_vain(buyer, TRIES)
 
     def replay(self, moves: list[Move]) -> Schedule:
         """One order as it is given, to its end or as far as it goes."""
@@ -260,13 +257,9 @@ class Explorer:
 
     def _nondeterministic(self, state: State) -> Nondeterministic:
         one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
-        mine, theirs = state.fingerprint, self._fingerprint()
-        alike = next((place for place, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), len(mine))
-        begins = max(alike - 60, 0)
-        apart = f"{mine[begins:][:160]!r} and {theirs[begins:][:160]!r}"
         return Nondeterministic(
-            f"{self._guard.name} depends on something that nobody sees, such as a clock or a random number: "
-            f"{one} and {other} lead from one state to two: {apart}"
+            f"{self._guard.name} has one state with two futures, {one} and {other}: "
+            f"{difference(state.fingerprint, self._fingerprint())}"
         )
 
     def _state(self) -> State:

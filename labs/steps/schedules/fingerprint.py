@@ -14,6 +14,8 @@ from labs.steps.schedules.instances import NOW
 
 Part = str | Set[str]  # a text, or texts whose order is chance
 SMALLEST = 100  # a smaller number is neither a token nor the id of a process
+_PARTS = ("\\n", "'", '"')  # between the commands and answers of a purchase
+LONGEST = 120  # of what is shown of a difference
 _DAY_S = 86400.0
 _VARIES = re.compile(  # a number that begins with 0 is a fence, and no time
     r"(?<![0-9A-Za-z])(?P<name>shop-\d+|[0-9a-f]{3,})(?![0-9A-Za-z.])"
@@ -75,3 +77,35 @@ def _is_now(text: str) -> bool:
 def rank(numbers: Iterable[int]) -> dict[int, int]:
     """The place of each in their order, from 1."""
     return {number: place for place, number in enumerate(sorted(set(numbers)), 1)}
+
+
+INSTEAD = (
+    "Draw chance from random, secrets, uuid or os.urandom, and take times from time or datetime: those repeat "
+    "themselves. Threads of a purchase have to wait for each other before one of them sends its next command."
+)
+
+
+def difference(one: str, other: str) -> str:
+    """In what two fingerprints differ first, and what a guard should use instead."""
+    lines = [each.splitlines() for each in (one, other)]
+    place = next((place for place, pair in enumerate(zip(*lines, strict=False)) if pair[0] != pair[1]), -1)
+    mine, theirs = (each[place] for each in lines)
+    at = next((at for at, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), min(len(mine), len(theirs)))
+    parts = [_around(line, at) for line in (mine, theirs)]
+    differs = "it stands or waits elsewhere" if parts[0].startswith(", ") else "{!r} in one, {!r} in the other"
+    return f"{_whose([theirs, *lines[0][place::-1]])}: {differs.format(*parts)}. {INSTEAD}"
+
+
+def _whose(lines: Sequence[str]) -> str:
+    """The purchase, key or file that is told of first in these lines."""
+    if buyer := re.match(r"\('(\w)', ", lines[0]):
+        return f"purchase {buyer[1]}"
+    heads = (line for line in lines if line.startswith(("redis ", "etcd ", "file ")))
+    return next((head.partition(", ")[0].partition(": ")[0] for head in heads), "the order of the purchases")
+
+
+def _around(line: str, at: int) -> str:
+    """The part of a line in which this place is: a command, an answer or a value."""
+    begin = max((line.rfind(mark, 0, at) + len(mark) for mark in _PARTS if mark in line[:at]), default=0)
+    ends = [end for mark in _PARTS if (end := line.find(mark, at)) >= 0]
+    return line[begin : min(ends, default=len(line))][:LONGEST]

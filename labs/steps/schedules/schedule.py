@@ -176,9 +176,9 @@ class Schedule:
         return ".".join(str(done.move) for done in self.moves)
 
     @property
-    def line(self) -> str:
+    def words(self) -> list[str]:
         """All moves in words."""
-        return " · ".join(done.words for done in self.moves)
+        return [done.words for done in self.moves]
 
 
 def moves_of(path: str) -> list[Move]:

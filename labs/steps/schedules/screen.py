@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -19,8 +20,9 @@ from loadtest.terminal import DASHES
 
 LINK = "http://127.0.0.1:8070/steps#guard={guard}&grain={grain}&schedule={path}"
 PROGRESS_S = 10.0  # how often a log gets a line
-COLUMNS = ("guard", "items", "fault", "states", "orders", "wrong", "promised", "complete", "seconds")
-_LEFT = ("guard", "fault", "promised")
+COLUMNS = ("items", "fault", "states", "orders", "wrong", "promised", "complete", "seconds")
+INDENT = "  "
+_LEFT = ("fault", "promised")
 
 
 class Screen:
@@ -31,7 +33,7 @@ class Screen:
         self._language, self._texts = language, TEXTS[language]
         self._shown = time.monotonic()
         self._states: dict[tuple[str, int, str], int] = {}  # as they were told last
-        self._under_way: Callable[[], Sequence[Count]] = tuple
+        self._under_way: Callable[[], Iterable[Count]] = tuple
 
     def say(self, key: str, **values: object) -> str:
         one, *many = self._texts[key].split("|")
@@ -57,14 +59,15 @@ class Screen:
             done.extend(found.counts)
             self.result(found, path)
 
-        def left() -> Table:
-            return self.table([count for count in under_way() if count.states and count not in done])
+        def left() -> Iterator[Count]:
+            return (count for count in under_way() if count.states and count not in done)
 
         if self.console.is_terminal:
-            with Live(get_renderable=left, console=self.console, refresh_per_second=2, transient=True):
+            shown = lambda: Text("\n".join(map(self._progress, left())))  # noqa: E731
+            with Live(get_renderable=shown, console=self.console, refresh_per_second=2, transient=True):
                 yield show
         else:
-            self._under_way = lambda: [count for count in under_way() if count.states and count not in done]
+            self._under_way = left
             yield show
 
     def tick(self) -> None:
@@ -75,20 +78,22 @@ class Screen:
                 if self._states.get(key := (count.guard, count.items, count.fault)) == count.states:
                     continue  # it is done, or stands in the queue
                 self._states[key] = count.states
-                said = self.say("progress", **{**vars(count), "fault": self.say(f"fault.{count.fault}")})
-                self.console.print(said, style="dim", markup=False)
+                self.console.print(self._progress(count), style="dim", markup=False)
+
+    def _progress(self, count: Count) -> str:
+        return self.say("progress", **{**vars(count), "fault": self.say(f"fault.{count.fault}")})
 
     def result(self, found: Exploration, path: Path) -> None:
         """What came of a guard."""
+        self.console.print(found.guard, style="bold", markup=False)
         self.console.print(self.table(found.counts))
         for count in found.counts:
-            name = f"{self.say('items', n=count.items)}, {self.say(f'fault.{count.fault}')}"
             if count.no_verdict:
+                name = f"{self.say('items', n=count.items)}, {self.say(f'fault.{count.fault}')}"
                 said = f"{self.say('no_verdict')}, {name}: {count.no_verdict}"
                 self.console.print(said, style="yellow", markup=False)
-            if count.bounded:
-                bound = self.say("bounded_by", guard=found.guard, fault=name, n=count.bounded)
-                self.console.print(bound, style="dim", markup=False)
+        if bounded := sum(count.bounded for count in found.counts):
+            self.console.print(self.say("bounded_by", guard=found.guard, n=bounded), style="dim", markup=False)
         self._orders(found)
         self.console.print(self.say("kept_in", path=path), style="dim", markup=False, soft_wrap=True)
 
@@ -100,17 +105,21 @@ class Screen:
                 under = seen.setdefault((count.items, schedule.path), (schedule, []))[1]
                 under.append(self.say(f"fault.{count.fault}"))
         if seen and (alone := found.alone):
-            moves = " · ".join(alone)
-            self.console.print(self.say("alone", guard=found.guard, n=len(alone), moves=moves), markup=False)
+            self.console.print(self.say("alone", guard=found.guard, n=len(alone)), markup=False)
+            self._moves(alone)
         for (items, path), (schedule, faults) in seen.items():
             ends = sentence_of(schedule.ending, items, self._language)
             said = self.say("ends_so", guard=found.guard, items=self.say("items", n=items), ends=ends)
             self.console.print(f"{said} ({', '.join(faults)})", style="bold", markup=False)
-            self.console.print(f"  {schedule.line}", markup=False)
+            self._moves(schedule.words)
             if hides_behind_lost_answer(schedule):
                 self.console.print(f"  {self.say('finally')}", style="yellow", markup=False)
             link = LINK.format(guard=found.guard, grain=found.grain, path=path)
             self.console.print(f"  {link}", style="dim", markup=False, soft_wrap=True)
+
+    def _moves(self, moves: Sequence[str]) -> None:
+        for line in in_lines(moves, self.console.width):
+            self.console.print(line, markup=False)
 
     def table(self, counts: Sequence[Count]) -> Table:
         table = Table(box=DASHES if not self.console.is_terminal else None, pad_edge=False, padding=(0, 1, 0, 0))
@@ -118,7 +127,6 @@ class Screen:
             table.add_column(self.say(f"column.{column}"), justify="left" if column in _LEFT else "right")
         for count in counts:
             table.add_row(
-                count.guard,
                 str(count.items),
                 self.say(f"fault.{count.fault}"),
                 f"{count.states:,}",
@@ -147,6 +155,17 @@ class Screen:
         if count.kept and (count.cut or count.no_verdict):
             return Text("")
         return Text(self.say("yes"), "green") if count.kept else Text(self.say("no"), "bold red")
+
+
+def in_lines(moves: Sequence[str], width: int) -> list[str]:
+    """Moves with a dot between them, in lines of at most so many cells that end between two of them."""
+    lines = [INDENT]
+    for place, move in enumerate(moves, 1):
+        following = f"{move} ·" if place < len(moves) else move
+        if lines[-1] != INDENT and cell_len(f"{lines[-1]} {following}") > width:
+            lines.append(INDENT)
+        lines[-1] += following if lines[-1] == INDENT else f" {following}"
+    return lines
 
 
 def hides_behind_lost_answer(schedule: Schedule) -> bool:

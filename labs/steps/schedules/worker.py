@@ -50,6 +50,7 @@ from lock import LockError
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
 START_S = 15.0
 END_S = 2.0
+ATTEMPT_S, MOST_IN_AN_ATTEMPT = 5.0, 200  # until a command of it, and how many there are at most
 CHECKS = 4  # that a purchase may make without having tried in vain: acquiring makes two, and two more after a cancel
 SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
 
@@ -80,6 +81,7 @@ class SteppedWorker:
             run_on(settings.cpu)
         self._shop = services.of(create_app(settings))
         self._shop.sessions.check_open = self._counted_check(self._shop.sessions.check_open)  # type: ignore[method-assign]
+        self._shop.background.clear()  # what labs send from time to time is no purchase's
         self._shop.warm_up()
         self._await_session(still.real_monotonic() + START_S)  # on a busy machine etcd may not have answered
 
@@ -178,6 +180,20 @@ class SteppedWorker:
         self._purchases[buyer].fate = Fate(fate)
         self._purchases[buyer].go()
         return self.look(wait_s)
+
+    def tries_in_vain(self, buyer: str, times: int) -> bool:
+        """Whether so many more attempts of a purchase, of however many commands, go as the last one."""
+        purchase = self._purchases[buyer]
+        before = self._sent(purchase)
+        return all(self._tries_in_vain(purchase) and self._sent(purchase) == before for _ in range(times))
+
+    def _tries_in_vain(self, purchase: SteppedPurchase) -> bool:
+        for _ in range(MOST_IN_AN_ATTEMPT):
+            purchase.go()
+            purchase.wait_settled(ATTEMPT_S)
+            if purchase.in_vain or not purchase.stands:
+                break
+        return purchase.in_vain and purchase.stands
 
     def lease(self) -> int:
         """That of its session, 0 if it has none."""

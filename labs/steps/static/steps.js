@@ -14,6 +14,7 @@ const GUARDS = ["none", "thread", "etcd-unfenced", "etcd-checked", "etcd", "redi
 const SELLS_TWICE = GUARDS.slice(0, 4);
 const [POINTS, COMMANDS] = ["points", "commands"];
 const ENDS = ["oversold", "lost_updates", "told_wrong", "unsold_item", "deadlock", "errors"]; // the ways in which an order is wrong
+const WORST_FIRST = ["oversold", "deadlock", "errors", "unsold_item", "told_wrong", "lost_updates"];
 const OFFERS = ["step", "freeze", "kill", "kill-sent", "lost"];
 const POLL_MS = 400;
 const FENCED = /token ([\d.]+) is fenced off, ([\d.]+) was here/;
@@ -260,7 +261,7 @@ function showResult(all, sale, running, ends) {
 function wrongWords(all, { stock, orders, items }, ends, list) {
   const waiting = all.filter((each) => !isOver(each));
   if (ends) {
-    const kind = ENDS.find((_, index) => ends[index]);
+    const kind = WORST_FIRST.find((way) => ends[ENDS.indexOf(way)]);
     return kind && kind !== "oversold" ? t(kind, { buyers: list(waiting), stock, orders }) : "";
   }
   if (waiting.length || !all.length) return "";

@@ -12,6 +12,8 @@ import pytest
 
 from app.guards import guards
 from labs.steps.mistakes import mistakes
+from labs.steps.schedules.explorer import NO_FAULT, budget_of
+from labs.steps.schedules.files import recorded
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
 
@@ -190,15 +192,15 @@ def test_a_purchase_is_stepped_by_its_commands(open_page: Any) -> None:
     wait_result(page, SOLD_TWICE, "none")
 
 
-@pytest.mark.skipif("check-then-set" not in mistakes(), reason="labs/mistakes is not there")
-def test_a_mistake_is_a_level_and_its_schedule_ends_as_the_command_said(open_page: Any) -> None:
-    """The link has the grain; step by step, the lock that looks before it is taken sells the item twice."""
-    path = "A.A.B.B.B.B.A.A.A.A.B.B"
-    page = open_page(link=f"#guard=check-then-set&grain=commands&schedule={path}")
-    page.wait_for_selector("#mistakes button[value=check-then-set][aria-current=true]")
-    page.wait_for_selector("#task:has-text('EXISTS, then SET.') a[href^='https:']")
-    follow(page, path)
-    wait_result(page, SOLD_TWICE, "check-then-set")
+@pytest.mark.parametrize("guard", [name for name, kind in mistakes().items() if budget_of(kind) == NO_FAULT])
+def test_a_mistake_is_a_level_and_its_schedule_ends_as_the_command_said(open_page: Any, guard: str) -> None:
+    """The link has the grain; step by step, on real servers, the shortest order that breaks it sells the item twice."""
+    (count,) = json.loads(recorded()[guard].read_text(encoding="utf-8"))["counts"]
+    page = open_page(link=f"#guard={guard}&grain=commands&schedule={count['shortest']}")
+    page.wait_for_selector(f"#mistakes button[value={guard}][aria-current=true]")
+    page.wait_for_selector("#task a[href^='https:']")
+    follow(page, count["shortest"])
+    wait_result(page, "Sold twice: A and B both have the one item", guard)
     page.click("#next-level")
     page.wait_for_function("document.querySelector('#grain').value === 'commands'")
 

@@ -19,10 +19,13 @@ import pytest
 
 from app.guards import guards
 from app.telemetry.guard_lines import GuardLines
+from labs.steps.mistakes import mistakes
 from labs.steps.schedules.explorer import A_PAUSE_OR_A_DEATH, Explorer
 from labs.steps.schedules.files import recorded as came_with_the_repository
 from labs.steps.schedules.recording import record
+from labs.steps.schedules.results import WRONG as WRONG_WAYS
 from labs.steps.schedules.results import Exploration, packed
+from labs.steps.schedules.schedule import WORST_FIRST
 from labs.steps.schedules.world import World
 from labs.steps.stepped import COMMANDS
 from tests.support.looking import PATIENCE_MS
@@ -36,12 +39,18 @@ ROOT = Path(__file__).parents[3]
 FAULTS = {"freeze": "-pause", "kill": "-kill", "kill-sent": "-kill-sent"}
 FLAWED = "labs.steps.tests.flawed_guards"  # not imported above: it would add them for the tests of other files as well
 WRONG = "fence-at-the-write"
+SENTENCES = {  # of the page, by the worst way in which an order ends
+    "oversold": r"Sold t(wice|oo often):",
+    "deadlock": "[AB] waits for ever: nobody is left to release the lock",
+    "unsold": r"An item is lost: the counter says \d+",
+    "told_wrong": "A buyer was told something that is not true",
+}
 FROZEN = ["A", "A", "A", "A", "B"]  # A is about to write, and B waits for its lock
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """`etcd-unfenced` as it came, a wrong guard with a pause, `redis-lua` by commands with a pause or death."""
+    """`etcd-unfenced` and the mistakes as they came; anew a wrong guard, and `redis-lua` by its commands."""
     folder = tmp_path_factory.mktemp("recordings")
     with patch.dict(guards()), World(tmp_path_factory.mktemp("w")) as world:
         guards().update(import_module(FLAWED).FLAWED)
@@ -55,7 +64,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         found.source = GuardLines(guards()["redis-lua"].buy).source
         found.write(folder)
     paths = {name: folder / f"schedules-{name}.json" for name in ("redis-lua", WRONG)}
-    paths["etcd-unfenced"] = came_with_the_repository()["etcd-unfenced"]
+    paths |= {name: path for name, path in came_with_the_repository().items() if name in ("etcd-unfenced", *mistakes())}
     return {name: path.read_text() for name, path in paths.items()}
 
 
@@ -219,3 +228,18 @@ def test_a_schedule_in_the_address_is_played_with_its_death(open_page: Any) -> N
     page.click("#next-move:enabled:has-text('kill A behind its command')")
     page.click("#next-move:enabled:has-text('step B')")
     page.wait_for_selector(".purchase:has-text('B is about to send')")
+
+
+@pytest.mark.parametrize("guard", mistakes())
+def test_the_printed_order_of_each_mistake_ends_as_it_says(open_page: Any, files: dict[str, str], guard: str) -> None:
+    """Pressed move by move, the shortest order that breaks it shows the worst that the command tells of it."""
+    file = json.loads(files[guard])
+    (count,), (graph,) = file["counts"], file["graphs"]
+    page, state = open_page(f"#guard={guard}&grain=commands&schedule={count['shortest']}", reduced_motion="reduce"), 0
+    for move in count["shortest"].split("."):
+        page.click("#next-move:enabled")
+        state = graph["moves"][state][move]
+    page.wait_for_selector("#next-move:has-text('The schedule is over.')")
+    numbers = dict(zip(WRONG_WAYS, graph["ends"][str(state)][2], strict=True))
+    way = next(way for way in WORST_FIRST if numbers[way])
+    assert re.match(f"Aim reached. {SENTENCES[way]}", page.inner_text("#result[data-tone=good]"))

@@ -3,45 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from labs.steps.schedules.trials import Trial, TrialResult, Trials
+from labs.steps.guard_files import GuardFile
+from labs.steps.schedules.explorer import Explorer
+from labs.steps.schedules.quiescence import NoVerdict
+from labs.steps.schedules.world import World
+from labs.steps.schedules.worlds import Worlds
 from labs.steps.tests import strange_guards
 from labs.steps.tests.strange_guards import RIGHT, WRONG
 
-FILE = Path(strange_guards.__file__)
+FILE = strange_guards.__file__
 SIZES = (1, 2)
+MOST_S = 120.0
 NO_VERDICT = {"another-program": "not every order was tried", "ends-its-process": "an instance is lost"}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
+class Tried(NamedTuple):
+    """What came of a guard with so many items for sale."""
+
+    items: int
+    wrong: list[str]
+    cut: int
+    no_verdict: str
+
+
 @pytest.fixture(scope="module")
-def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
     """Two worlds, for all guards."""
-    with Trials(tmp_path_factory.mktemp("worlds"), most=2) as trials:
-        yield trials
+    with Worlds(tmp_path_factory.mktemp("worlds"), most=2) as worlds:
+        yield worlds
 
 
-def tried(trials: Trials, guard: str) -> list[TrialResult]:
-    """Every order without a fault, with one item and with two."""
-    return list(trials.run([Trial(FILE, guard, items=items) for items in SIZES]))
+def explored(world: World, task: tuple[str, int]) -> Iterator[Tried]:
+    """Every order without a fault."""
+    guard, world.items = task
+    explorer, no_verdict = Explorer(world, GuardFile(FILE, guard).load(), seconds=MOST_S), ""
+    try:
+        for _ in explorer.explore():
+            pass
+    except NoVerdict as error:
+        no_verdict = error.message
+    yield Tried(world.items, [each.path for each in explorer.shortest], explorer.graph.cut, no_verdict)
+
+
+def tried(worlds: Worlds, guard: str) -> list[Tried]:
+    """With one item and with two."""
+    return [result for _, result in worlds.each(explored, [(guard, items) for items in SIZES])]
 
 
 @pytest.mark.parametrize("guard", WRONG)
-def test_no_wrong_guard_is_acquitted(trials: Trials, guard: str) -> None:
+def test_no_wrong_guard_is_acquitted(worlds: Worlds, guard: str) -> None:
     """An order ends wrongly, or there is no verdict: on the commands of another program, and a process that ends."""
-    results = tried(trials, guard)
+    results = tried(worlds, guard)
     if said := NO_VERDICT.get(guard):
         assert all(said in each.no_verdict for each in results), results
     else:
-        assert any(each.wrong_orders for each in results), results
+        assert any(each.wrong for each in results), results
 
 
 @pytest.mark.parametrize("guard", RIGHT)
-def test_right_guards_are_cleared(trials: Trials, guard: str) -> None:
+def test_right_guards_are_cleared(worlds: Worlds, guard: str) -> None:
     """Whatever chance, connections, files and clocks they use."""
-    results = tried(trials, guard)
-    assert all(each.is_right for each in results), results
+    results = tried(worlds, guard)
+    assert all(not each.wrong and not each.cut and not each.no_verdict for each in results), results

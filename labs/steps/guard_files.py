@@ -6,9 +6,12 @@ import inspect
 import linecache
 import sys
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.abc import ExecutionLoader
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from app.guards.base import Guard, Promise
@@ -66,23 +69,38 @@ class GuardFile(NamedTuple):
         return found
 
     def _module(self) -> ModuleType:
-        code, module = _compiled(self, Path(self.path).stat().st_mtime_ns), ModuleType(_module_name(self.path))
-        module.__file__, module.__package__ = self.path, module.__name__.rpartition(".")[0]
+        loader = _loader_of(self, Path(self.path).stat().st_mtime_ns)
+        spec = ModuleSpec(_module_name(self.path), loader, origin=self.path)
+        spec.has_location = True
+        module = module_from_spec(spec)
         if not module.__package__:  # dataclasses look for the module of a class
             sys.modules[module.__name__] = module
-        exec(code, vars(module))
+        loader.exec_module(module)
         return module
 
 
+class _Loader(ExecutionLoader):
+    """Imports a text, as if it stood in the file with this path."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path, self._text = path, text
+        self.get_code = cache(super().get_code)  # type: ignore[method-assign]
+
+    def get_filename(self, fullname: str) -> str:
+        return self._path
+
+    def get_source(self, fullname: str) -> str:
+        return self._text
+
+
 @lru_cache(maxsize=64)
-def _compiled(file: GuardFile, changed: int) -> CodeType:
-    source, path = Path(file.path).read_text(encoding="utf-8"), file.path
+def _loader_of(file: GuardFile, changed: int) -> _Loader:
+    text, path = Path(file.path).read_text(encoding="utf-8"), Path(file.path)
     wrong, right = file.replaced
     if wrong:
-        path = str(Path(path).with_stem(f"{Path(path).stem}-mended"))
-        source = source.replace(wrong, right)
-        linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
-    return compile(source, path, "exec", dont_inherit=True)
+        path, text = path.with_stem(f"{path.stem}-mended"), text.replace(wrong, right)
+        linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+    return _Loader(str(path), text)
 
 
 def _module_name(path: str) -> str:

@@ -6,6 +6,7 @@ and etcd: the points are then places that it passes.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import random
 import re
@@ -94,7 +95,7 @@ class SteppedPurchase(PurchaseListener):
         self._lines = GuardLines(type(guard).buy)
         self._until = time.monotonic() + limit_s
         self._changed = threading.Condition()
-        self.point, self._line = "start", self._lines.source.first_line
+        self.point, self._line = "start", inspect.unwrap(type(guard).buy).__code__.co_firstlineno
         self.stands = self._go = self._ended = False
         self.stops = 0
         self.section: Section | None = None

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from app.contract.keys import Keys
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from labs.grade.stages import Lost
 from loadtest.ports import free_port
 from loadtest.results.answer import Answer
-from loadtest.results.entry import Entry
 from loadtest.shop_client.ledger import connect
 from loadtest.stack.apps import App
 from loadtest.stack.process import Resource, ServerError
@@ -169,12 +169,12 @@ class GradedSale:
             each.send("habits")
         return [habit for each in self._sellers for habit in each.receive(READ_S)]
 
-    def ledger(self, item: str = "1") -> tuple[list[Entry], int]:
+    def ledger(self, item: str = "1") -> tuple[list[Order], int]:
         """The orders, and what the counter says is left; raises Lost if that is no number."""
         keys = Keys(self._name, item)
         left, entries = self.client.get(keys.stock), self.client.lrange(keys.orders, 0, -1)
         try:
-            return [Entry.read(each, "") for each in entries], int(left)
+            return [Order.decode(each) for each in entries], int(left)
         except (ValueError, TypeError):
             raise Lost("The guard left a counter or an order in Redis that the shop cannot read.") from None
 

@@ -1,25 +1,24 @@
-"""The audit of a recorded sale: answers, ledger and critical sections, joined.
+"""The audit of a sale: answers, ledger and critical sections, held against each other.
 
-It needs nothing but a `Record`, so a kept record can be judged again.
+A kept record has all that it needs, so it can be judged again.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from app.contract.verdict import FINDINGS
 from loadtest.language import Message
 from loadtest.results.answer import Answer, last_answers
-from loadtest.results.entry import Entry, by_ledger
 from loadtest.results.fence import PastFence, past_fence, rank
-from loadtest.results.history import History, OutOfOrder, Premature
+from loadtest.results.history import SLACK_MS, History, OutOfOrder, Premature, by_item
 from loadtest.results.losses import Losses
 from loadtest.results.overlaps import Overlaps
-from loadtest.results.receipts import Receipts
 from loadtest.results.record import CriticalSection, Record
 
 UNANSWERED = "{n} buyer without an answer|{n} buyers without an answer"
@@ -27,46 +26,114 @@ UNANSWERED = "{n} buyer without an answer|{n} buyers without an answer"
 
 @dataclass(frozen=True)
 class Audit:
-    """The findings on one record. Lists are empty where all is well.
+    """One sale in which each buyer wanted one item. A list is made when it is first read, and empty where all is well.
+
+    Any answer "sold" is a receipt: a later answer does not take it back. A buyer without one is told by the last answer
+    that nothing was bought, unless that answer is in doubt.
 
     Attributes:
-        sold: entries of the ledger.
-        stock_left: the counter at the end.
         stock: items at the beginning.
-        overlaps: critical sections that were open at once.
-        losses: what each write made of the counter.
-        unfinished: sections whose process died inside.
-        token_regressions: orders with a lower token than one before it in the ledger, and that order.
-        out_of_order, premature, past_fence: what contradicts real time, and writes that a fence must refuse.
-        missing: answers that say "sold" of an order that is not in the ledger.
-        denied: orders whose buyer's last answer says, without doubt, that nothing was bought.
-        unacknowledged: orders whose buyer got no certain answer.
-        duplicates: orders that repeat one, or are a second one of the same buyer.
-        unanswered: buyers whose last request got no answer.
-        longest_stall_ms: the longest time without a sale, from the first request to the last sale.
+        stock_left: what the counters say at the end, with the items that are on their way between two places.
+        ledger: the orders, in the order in which they were written.
+        answers: one for each click; a buyer who retries has several.
+        sections: empty where they were not recorded.
+        slack_ms: by how much the buyers' clocks may differ.
     """
 
     stock: int
-    sold: int
     stock_left: int
-    overlaps: Overlaps
-    losses: Losses
-    unfinished: list[CriticalSection]
-    token_regressions: list[tuple[Entry, Entry]]
-    out_of_order: list[OutOfOrder]
-    premature: list[Premature]
-    past_fence: list[PastFence]
-    missing: list[Answer]
-    denied: list[Entry]
-    unacknowledged: list[Entry]
-    duplicates: list[Entry]
-    unanswered: list[str]
-    longest_stall_ms: float
+    ledger: Sequence[Order]
+    answers: Sequence[Answer]
+    sections: Sequence[CriticalSection] = ()
+    slack_ms: float = SLACK_MS
+
+    @property
+    def sold(self) -> int:
+        return len(self.ledger)
 
     @property
     def lost_updates(self) -> int:
         """Sales missing from the counter."""
         return max(0, self.sold + self.stock_left - self.stock)
+
+    @cached_property
+    def last_answers(self) -> dict[str, Answer]:
+        """The last answer to each buyer."""
+        return {answer.buyer: answer for answer in last_answers(self.answers)}
+
+    @cached_property
+    def foreign(self) -> list[Order]:
+        """Orders of buyers from outside the rush."""
+        return [order for order in self.ledger if order.buyer not in self.last_answers]
+
+    @cached_property
+    def missing(self) -> list[Answer]:
+        """The last receipt for each order that is not in the ledger."""
+        return [answer for key, answer in self._receipts.items() if key not in self._orders]
+
+    @cached_property
+    def denied(self) -> list[Order]:
+        """Orders whose buyer was told, without doubt, that nothing was bought."""
+        return [order for order in self._silent if self._is_denied(order.buyer)]
+
+    @cached_property
+    def unacknowledged(self) -> list[Order]:
+        """Orders whose buyer got no certain answer; those of foreign buyers, too."""
+        return [order for order in self._silent if not self._is_denied(order.buyer)]
+
+    @cached_property
+    def duplicates(self) -> list[Order]:
+        """Orders that stand there again, and further orders of a buyer of this rush."""
+        ours = [order for order in self._orders.values() if order.buyer in self.last_answers]
+        again = _repeated(self.ledger, lambda order: order.order)
+        return [*again, *_repeated(ours, lambda order: order.buyer)]
+
+    @cached_property
+    def unanswered(self) -> list[str]:
+        """Buyers whose last request got no answer."""
+        return [buyer for buyer, answer in self.last_answers.items() if answer.status == 0]
+
+    @cached_property
+    def out_of_order(self) -> list[OutOfOrder]:
+        """Orders that contradict real time."""
+        return self._history.out_of_order(self.ledger)
+
+    @cached_property
+    def premature(self) -> list[Premature]:
+        """Answers "sold out" that contradict real time."""
+        return self._history.premature(self.ledger, self.stock)
+
+    @cached_property
+    def token_regressions(self) -> list[tuple[Order, Order]]:
+        """Orders with a lower token than one before it in the ledger, and that order."""
+        return [pair for orders in by_item(self.ledger).values() for pair in _token_regressions(orders)]
+
+    @cached_property
+    def past_fence(self) -> list[PastFence]:
+        """Writes that a fence must refuse."""
+        return past_fence(self.sections)
+
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        """Critical sections that were open at once."""
+        return Overlaps.of(self.sections)
+
+    @cached_property
+    def losses(self) -> Losses:
+        """What each write made of the counter."""
+        return Losses.of(self.ledger, self.sections, self.stock)
+
+    @cached_property
+    def unfinished(self) -> list[CriticalSection]:
+        """Sections whose process died inside."""
+        return [section for section in self.sections if section.left_ms is None]
+
+    @cached_property
+    def longest_stall_ms(self) -> float:
+        """The longest time between two sold answers, from the first request on."""
+        sent = sorted(answer.sent_ms for answer in self.answers)[:1]
+        sales = sorted(answer.answered_ms for answer in self.answers if answer.outcome is Outcome.SOLD)
+        return round(max((after - before for before, after in pairwise([*sent, *sales])), default=0.0), 3)
 
     def findings(self) -> list[Message]:
         """Flaws that an exact sale under a lock must not have; a missing answer breaks no promise."""
@@ -84,36 +151,35 @@ class Audit:
         }
         return sums + [Message.of(text, n=len(listed)) for text, listed in flaws.items() if listed]
 
+    @cached_property
+    def _history(self) -> History:
+        return History(self.answers, slack_ms=self.slack_ms)
+
+    @cached_property
+    def _orders(self) -> dict[tuple[str | None, str], Order]:
+        return {(each.order, each.buyer): each for each in self.ledger}
+
+    @cached_property
+    def _receipts(self) -> dict[tuple[str | None, str], Answer]:
+        return {(each.order, each.buyer): each for each in self.answers if each.outcome is Outcome.SOLD}
+
+    @property
+    def _silent(self) -> list[Order]:
+        """The orders without a receipt."""
+        return [order for key, order in self._orders.items() if key not in self._receipts]
+
+    def _is_denied(self, buyer: str) -> bool:
+        return buyer in self.last_answers and not self.last_answers[buyer].in_doubt
+
 
 def audit(record: Record) -> Audit:
-    """Judge a record."""
-    last = {answer.buyer: answer for answer in last_answers(record.answers)}
-    history = History(record.answers, slack_ms=record.slack_ms)
-    receipts = Receipts.of(record.ledger, record.answers)
-    return Audit(
-        stock=record.stock,
-        sold=len(record.ledger),
-        stock_left=record.verdict["stock_left"],
-        overlaps=Overlaps.of(record.sections),
-        losses=Losses.of(record.ledger, record.sections, record.stock),
-        unfinished=[section for section in record.sections if section.left_ms is None],
-        token_regressions=[
-            pair for entries in by_ledger(record.ledger).values() for pair in _token_regressions(entries)
-        ],
-        out_of_order=history.out_of_order(record.ledger),
-        premature=history.premature(record.ledger, record.stock),
-        past_fence=past_fence(record.sections),
-        missing=receipts.missing,
-        denied=receipts.denied,
-        unacknowledged=receipts.unacknowledged,
-        duplicates=list(_duplicates(record.ledger, set(last))),
-        unanswered=[buyer for buyer, answer in last.items() if answer.status == 0],
-        longest_stall_ms=longest_stall(record.answers),
-    )
+    """The audit of a record."""
+    rows = record.ledger, record.answers, record.sections
+    return Audit(record.stock, record.verdict["stock_left"], *rows, record.slack_ms)
 
 
-def _token_regressions(ledger: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
-    highest: Entry | None = None
+def _token_regressions(ledger: Sequence[Order]) -> Iterator[tuple[Order, Order]]:
+    highest: Order | None = None
     for row in ledger:
         if row.token is None:
             continue
@@ -123,21 +189,10 @@ def _token_regressions(ledger: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]
             highest = row
 
 
-def _duplicates(ledger: Sequence[Entry], buyers: set[str]) -> Iterator[Entry]:
-    """Orders that repeat one, or another's buyer; buyers from outside the rush may buy more than once."""
-    orders = Counter[str]()
-    served = Counter[str]()
-    for row in ledger:
-        if orders[row.order] or (served[row.buyer] and row.buyer in buyers):
-            yield row
-        orders[row.order] += 1
-        served[row.buyer] += 1
-
-
-def longest_stall(answers: Sequence[Answer]) -> float:
-    """The longest time between two sold answers, from the first request on, in milliseconds."""
-    if not answers:
-        return 0.0
-    sales = sorted(answer.answered_ms for answer in answers if answer.outcome is Outcome.SOLD)
-    times = [min(answer.sent_ms for answer in answers), *sales]
-    return round(max((after - before for before, after in pairwise(times)), default=0.0), 3)
+def _repeated(orders: Iterable[Order], key: Callable[[Order], str]) -> Iterator[Order]:
+    """The orders whose key another one had before."""
+    seen = set[str]()
+    for order in orders:
+        if key(order) in seen:
+            yield order
+        seen.add(key(order))

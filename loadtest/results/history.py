@@ -1,4 +1,4 @@
-"""Real time: what the buyers saw, and when, held against the ledgers.
+"""Real time: what the buyers saw, and when, held against the ledger.
 
 A purchase is made between its buyer's first request and the first "sold" about it. So an order cannot precede one that
 was acknowledged before its own buyer sent anything; and "sold out" is premature while an item is there for a buyer who
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
-from loadtest.results.entry import Entry, by_ledger
 
 K = TypeVar("K")
 SLACK_MS = 1.0  # buyers of one machine share its clock
@@ -26,7 +26,7 @@ SEVERAL_MACHINES_MS = 1000.0  # more than clocks differ that are set by NTP
 
 @dataclass(frozen=True)
 class OutOfOrder:
-    """Two orders of one ledger that contradict real time.
+    """Two orders of one item that contradict real time.
 
     Attributes:
         order: stands before `earlier`.
@@ -35,9 +35,9 @@ class OutOfOrder:
         answered_ms: the first "sold" about it.
     """
 
-    order: Entry
+    order: Order
     sent_ms: float
-    earlier: Entry
+    earlier: Order
     answered_ms: float
 
 
@@ -52,7 +52,7 @@ class Premature:
     """
 
     answer: Answer
-    order: Entry | None
+    order: Order | None
     sent_ms: float
 
 
@@ -60,7 +60,7 @@ class _Sale(NamedTuple):
     """A moment from which on an item can have been sold, to this order if it is known."""
 
     from_ms: float
-    order: Entry | None
+    order: Order | None
 
 
 class History:
@@ -80,11 +80,11 @@ class History:
             if answer.outcome is Outcome.SOLD:
                 _note_first(self._acknowledged, (answer.order, answer.buyer), answer.answered_ms)
 
-    def out_of_order(self, ledger: Iterable[Entry]) -> list[OutOfOrder]:
-        """The orders that precede, in their ledger, one that was acknowledged before their buyers sent anything."""
-        return [pair for entries in by_ledger(ledger).values() for pair in self._out_of_order(entries)]
+    def out_of_order(self, ledger: Iterable[Order]) -> list[OutOfOrder]:
+        """The orders that precede one of their item that was acknowledged before their buyers sent anything."""
+        return [pair for entries in by_item(ledger).values() for pair in self._out_of_order(entries)]
 
-    def premature(self, ledger: Sequence[Entry], stock: int) -> list[Premature]:
+    def premature(self, ledger: Sequence[Order], stock: int) -> list[Premature]:
         """The answers "sold out" before the last of `stock` items can have been sold.
 
         None where acknowledged orders are missing: then Redis has lost some, and the items of before were sold again.
@@ -99,9 +99,9 @@ class History:
             if answer.outcome is Outcome.SOLD_OUT and answer.answered_ms + self._slack_ms < last[answer.item].from_ms
         ]
 
-    def _out_of_order(self, entries: Sequence[Entry]) -> Iterator[OutOfOrder]:
+    def _out_of_order(self, entries: Sequence[Order]) -> Iterator[OutOfOrder]:
         places = {(entry.order, entry.buyer): place for place, entry in reversed(list(enumerate(entries)))}
-        first: tuple[float, Entry] | None = None  # of the orders behind
+        first: tuple[float, Order] | None = None  # of the orders behind
         for place, entry in reversed(list(enumerate(entries))):
             sent_ms, key = self._sent_ms(entry), (entry.order, entry.buyer)
             if first and first[0] + self._slack_ms < sent_ms:
@@ -111,15 +111,14 @@ class History:
             if places[key] == place and answered_ms is not None and (first is None or answered_ms < first[0]):
                 first = answered_ms, entry
 
-    def _last_sale(self, item: str, ledger: Iterable[Entry], stock: int) -> _Sale:
+    def _last_sale(self, item: str, ledger: Iterable[Order], stock: int) -> _Sale:
         """The sale by which all items can have been sold at the earliest."""
         ours = [entry for entry in ledger if entry.item == item]
         sales = [_Sale(from_ms, None) for from_ms in self._doubtful(item, {entry.buyer for entry in ours})]
-        for entries in by_ledger(ours).values():
-            latest = _Sale(-math.inf, None)
-            for entry in entries:  # an order is not there before those that precede it
-                latest = max(latest, _Sale(self._sent_ms(entry), entry), key=lambda sale: sale.from_ms)
-                sales.append(latest)
+        latest = _Sale(-math.inf, None)
+        for entry in ours:  # an order is not there before those that precede it
+            latest = max(latest, _Sale(self._sent_ms(entry), entry), key=lambda sale: sale.from_ms)
+            sales.append(latest)
         if stock <= 0:
             return _Sale(-math.inf, None)
         sales.sort(key=lambda sale: sale.from_ms)
@@ -130,8 +129,16 @@ class History:
         doubtful = {each.buyer for each in self._answers if each.in_doubt and each.item == item}
         return [self._sent[buyer, item] for buyer in doubtful - served]
 
-    def _sent_ms(self, entry: Entry) -> float:
+    def _sent_ms(self, entry: Order) -> float:
         return self._sent.get((entry.buyer, entry.item), -math.inf)
+
+
+def by_item(ledger: Iterable[Order]) -> dict[str, list[Order]]:
+    """The orders of each item: those of several items may be written at once, and have no common order."""
+    items: dict[str, list[Order]] = {}
+    for order in ledger:
+        items.setdefault(order.item, []).append(order)
+    return items
 
 
 def _note_first(times: dict[K, float], key: K, at_ms: float) -> None:

@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
-from loadtest.results.entry import Entry, by_ledger
+from loadtest.results.history import by_item
 from loadtest.results.record import CriticalSection
 
 _FIRST = -1  # the number of the counter before the first write
@@ -31,11 +32,11 @@ class Write:
         at_ms: the latest time at which it can have been made; None where it is not known.
     """
 
-    entry: Entry
+    entry: Order
     section: CriticalSection | None
     before: int | None
     after: int | None
-    overwrote: tuple[Entry, ...] = ()
+    overwrote: tuple[Order, ...] = ()
     at_ms: float | None = None
 
     @property
@@ -53,14 +54,14 @@ class Losses:
     """
 
     writes: Sequence[Write] = ()
-    pairs: Sequence[tuple[Entry, Write]] = ()
+    pairs: Sequence[tuple[Order, Write]] = ()
 
     @classmethod
-    def of(cls, ledger: Iterable[Entry], sections: Sequence[CriticalSection], stock: int) -> Losses:
+    def of(cls, ledger: Iterable[Order], sections: Sequence[CriticalSection], stock: int) -> Losses:
         """Walk each ledger, from `stock` items on."""
         walks: list[_Walk] = []
         wrote = _by_order(sections)
-        for entries in by_ledger(ledger).values():
+        for entries in by_item(ledger).values():
             walk = _Walk(stock)
             for entry in entries:
                 walk.take(entry, wrote.pop(entry.order, None))
@@ -94,10 +95,10 @@ class _Walk:
         self._over: dict[int, int] = {}  # the write over each sale that is missing now
 
     @property
-    def pairs(self) -> list[tuple[Entry, Write]]:
+    def pairs(self) -> list[tuple[Order, Write]]:
         return [(self.writes[sale].entry, self.writes[over]) for sale, over in sorted(self._over.items())]
 
-    def take(self, entry: Entry, section: CriticalSection | None) -> None:
+    def take(self, entry: Order, section: CriticalSection | None) -> None:
         before, after, number = self._counter, _after(section, self._counter), len(self.writes)
         read = before if after is None else after + 1
         self._upon.append(number - 1 if read in (None, before) else self._last_with.get(read, number - 1))

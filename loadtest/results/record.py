@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
-from app.contract.orders import Token
+from app.contract.orders import Order, Token
 from app.contract.outcomes import Outcome, Promise
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from loadtest.language import Message
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import GuardRun
-from loadtest.results.entry import Entry
 from loadtest.results.history import SLACK_MS
 from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
 
@@ -222,7 +221,7 @@ class Record:
     scenario: str | None = None
     expectation: Expectation | None = None
     answers: list[Answer] = field(default_factory=list)
-    ledger: list[Entry] = field(default_factory=list)
+    ledger: list[Order] = field(default_factory=list)
     sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[FaultEvent] = field(default_factory=list)
@@ -245,7 +244,7 @@ class Record:
         )
 
     def take(
-        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Entry], sections: Iterable[CriticalSection]
+        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], sections: Iterable[CriticalSection]
     ) -> None:
         """Add rows: answers and orders with times since the epoch, sections with times since the start."""
         on_clock = start.since_epoch

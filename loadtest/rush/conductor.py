@@ -19,7 +19,6 @@ from app.contract.clock import Start, utc_now
 from app.contract.outcomes import Outcome, Promise
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Comparison, GuardRun
-from loadtest.results.fence import past_fence
 from loadtest.results.history import SEVERAL_MACHINES_MS, SLACK_MS
 from loadtest.results.machine import about_machine
 from loadtest.results.record import Record, Sample, SectionReader
@@ -130,7 +129,7 @@ class Conductor:
             ledger=ledger,
             answers=answers,
             slack_ms=slack_ms,
-            past_fence=len(past_fence(sections)) if promise == Promise.EXACT else 0,
+            sections=sections if promise == Promise.EXACT else (),
             went=len(instances.items() - sale.shops.instances().items()),
         )
         run = GuardRun.of(guard, promise, verdict, stock_left=stock_left, answers=answers)

@@ -13,7 +13,7 @@ from typing import Any
 import redis
 
 from app.contract.keys import Keys
-from loadtest.results.entry import Entry
+from app.contract.orders import Order
 
 UNREADABLE = (redis.RedisError, ValueError)  # the last of a value that is not the shop's
 
@@ -37,7 +37,7 @@ class SaleReading:
     generation: str | None
     left: int
     orders: int
-    entries: Sequence[Entry] = ()
+    entries: Sequence[Order] = ()
 
 
 class Ledger:
@@ -74,5 +74,5 @@ class Ledger:
             generation=None if stock is None else generation,
             left=int(stock or 0),
             orders=orders,
-            entries=[Entry.read(entry, "") for entry in entries],
+            entries=[Order.decode(entry) for entry in entries],
         )

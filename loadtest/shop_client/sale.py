@@ -17,7 +17,7 @@ from typing import Any
 
 from app.contract.credentials import read_secret, with_password
 from app.contract.keys import queue_name
-from loadtest.results.entry import Entry
+from app.contract.orders import Order
 from loadtest.results.record import Sample
 from loadtest.shop_client.ledger import UNREADABLE, Ledger, SaleReading
 from loadtest.shop_client.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
@@ -77,7 +77,7 @@ class SaleClient:
         self.shops.reset(stock)
         self.generation = self._read().generation
 
-    def ledger(self) -> tuple[list[Entry], int]:
+    def ledger(self) -> tuple[list[Order], int]:
         """The orders as they were written, and how many items are left by the counter.
 
         Raises:

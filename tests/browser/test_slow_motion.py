@@ -11,10 +11,10 @@ import pytest
 from flask import Flask
 
 from app.contract.clock import Start, utc_now
+from app.contract.orders import Order
 from app.sales.sale import Sale
 from loadtest.report.build import write_report_page
 from loadtest.results.answer import Answer
-from loadtest.results.entry import Entry
 from loadtest.results.record import Record, SectionReader
 from tests.browser.conftest import DATA, Look
 from tests.support.looking import PATIENCE_MS
@@ -101,7 +101,7 @@ def record(make: Make, sale: Sale, tmp_path: Path) -> Callable[..., Path]:
              "stock_left": now.stock, "lost_updates": verdict.lost_updates},
         )  # fmt: skip
         answers: list[Answer] = []
-        made.take(start, answers=answers, ledger=(Entry(**each) for each in ledger(sale)), sections=reader.poll())
+        made.take(start, answers=answers, ledger=(Order(**each) for each in ledger(sale)), sections=reader.poll())
         made.source = reader.source(guard)
         made.write(tmp_path / "record.json")
         return tmp_path / "record.json"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
+from app.contract.orders import Order
 from app.contract.verdict import Verdict
 from loadtest.results.answer import Answer
-from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
 
 STEPS = {  # what a purchase does on its way to a point, by that point; see `labs.steps.shop`
@@ -167,7 +167,7 @@ class Schedule:
     ending: Ending
     stock_left: int
     answers: Sequence[Answer] = field(default=(), repr=False)
-    ledger: Sequence[Entry] = field(default=(), repr=False)
+    ledger: Sequence[Order] = field(default=(), repr=False)
     sections: Sequence[CriticalSection] = field(default=(), repr=False)
 
     @property

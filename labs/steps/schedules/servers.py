@@ -13,10 +13,10 @@ from typing import Any
 import redis
 
 from app.contract.keys import Keys, queue_name
+from app.contract.orders import Order
 from labs.steps.schedules.instances import TTL_S
 from labs.steps.wire import wire
 from labs.steps.wire.words import shop_scripts
-from loadtest.results.entry import Entry
 from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.process import Resource, ServerError
 from loadtest.stack.servers import Etcd, Redis
@@ -133,7 +133,7 @@ class Servers(Resource):
                 self.client.delete(kv.key)
         self.changed()
 
-    def ledger(self) -> tuple[list[Entry], int]:
+    def ledger(self) -> tuple[list[Order], int]:
         """All orders, and what the counter says; raises SaleError."""
         entries, left = self._sale.ledger()
         return list(entries), left

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
-from app.contract.orders import token_in
+from app.contract.orders import Order, token_in
 from app.contract.section_log import SectionTail
 from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.schedules.fingerprint import CanonicalNames, Part
@@ -30,7 +30,6 @@ from labs.steps.schedules.servers import KEYS, SALE, ServerKeys, Servers, Unseen
 from labs.steps.stepped import COMMANDS
 from labs.steps.wire import TO_ETCD, TO_REDIS, Fate, wire
 from loadtest.results.answer import Answer
-from loadtest.results.entry import Entry
 from loadtest.results.record import CriticalSection
 from loadtest.stack.apps import cpu_of
 from loadtest.stack.process import Resource, ServerError
@@ -358,7 +357,7 @@ class World(Resource):
 
     # What is seen
 
-    def ledger(self) -> tuple[list[Entry], int]:
+    def ledger(self) -> tuple[list[Order], int]:
         """The orders of these purchases, and what the counter says; raises SaleError."""
         return self.servers.ledger()
 

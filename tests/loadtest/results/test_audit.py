@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
-from loadtest.results.audit import audit, longest_stall
-from loadtest.results.entry import Entry
+from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import MOST_KEPT, Overlaps
 from loadtest.results.record import CriticalSection, Point, Record
 
@@ -30,8 +30,8 @@ def answer(number: int, outcome: Outcome = Outcome.SOLD) -> Answer:
     return Answer(f"buyer-{number}", outcome, "shop-a", order, sent_ms=at, answered_ms=at + 9, status=200)
 
 
-def entry(number: int) -> Entry:
-    return Entry(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
+def entry(number: int) -> Order:
+    return Order(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
 
 
 def section(number: int, entered: float, left: float | None, **changes: object) -> CriticalSection:
@@ -220,7 +220,11 @@ def test_a_stranger_may_buy_twice() -> None:
     assert audit(record).duplicates == [second]
     repeated = replace(entry(9), buyer="anonymous")
     record.ledger.append(repeated)
-    assert audit(record).duplicates == [second, repeated]
+    assert audit(record).duplicates == [repeated, second]
+
+
+def stall(answers: list[Answer]) -> float:
+    return Audit(3, 0, [], answers).longest_stall_ms
 
 
 def test_the_longest_stall() -> None:
@@ -231,10 +235,10 @@ def test_the_longest_stall() -> None:
         replace(answer(2), answered_ms=500.0),
         replace(answer(3), outcome=Outcome.SOLD_OUT),
     ]
-    assert longest_stall(answers) == longest_stall(answers[::-1]) == 481.0
+    assert stall(answers) == stall(answers[::-1]) == 481.0
     late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]
-    assert longest_stall(late) == longest_stall(late[::-1]) == 1009.0
-    assert longest_stall([]) == 0.0
+    assert stall(late) == stall(late[::-1]) == 1009.0
+    assert stall([]) == 0.0
 
 
 def test_pairs_are_counted_and_not_all_kept() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Comparison, GuardRun, Percentiles
-from loadtest.results.entry import Entry
 from loadtest.results.verdict import judge_rush
 from loadtest.terminal import cells
 
@@ -26,8 +26,8 @@ def a_run(
         Answer(f"buyer-{n}", outcomes[n], f"shop-{n % 2}", orders_of[n], False, 100_000 + 10 * n, 101_000 + 1000 * n, n)
         for n in range(3)
     ]
-    ledger = [Entry(f"order-{n}", f"buyer-{n}") for n in range(orders)]
-    ledger += [Entry(f"order-{n}", "anonymous") for n in range(orders, orders + foreign)]
+    ledger = [Order(f"order-{n}", f"buyer-{n}") for n in range(orders)]
+    ledger += [Order(f"order-{n}", "anonymous") for n in range(orders, orders + foreign)]
     left = max(0, 2 - len(ledger))
     verdict = judge_rush(stock=2, stock_left=left, ledger=ledger, answers=answers)
     return GuardRun.of(guard, promise, verdict, stock_left=left, answers=answers)

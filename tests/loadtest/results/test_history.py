@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
-from loadtest.results.entry import Entry
 from loadtest.results.history import History
 
 SLACK_MS = 2.0
@@ -28,16 +28,16 @@ def lost(name: str, sent_ms: float) -> Answer:
     return Answer(name, Outcome.ERROR, "shop", in_doubt=True, sent_ms=sent_ms, answered_ms=sent_ms + 1)
 
 
-def entries(names: Iterable[str], ledger: str = "") -> list[Entry]:
-    return [Entry(f"order-{name}", name, ledger=ledger) for name in names]
+def entries(names: Iterable[str]) -> list[Order]:
+    return [Order(f"order-{name}", name) for name in names]
 
 
-def contradictions(answers: list[Answer], ledger: list[Entry]) -> list[tuple[str, str]]:
+def contradictions(answers: list[Answer], ledger: list[Order]) -> list[tuple[str, str]]:
     found = History(answers, slack_ms=SLACK_MS).out_of_order(ledger)
     return [(each.order.buyer, each.earlier.buyer) for each in found]
 
 
-def premature(answers: list[Answer], ledger: list[Entry], stock: int) -> list[tuple[str, str | None]]:
+def premature(answers: list[Answer], ledger: list[Order], stock: int) -> list[tuple[str, str | None]]:
     found = History(answers, slack_ms=SLACK_MS).premature(ledger, stock)
     return [(each.answer.buyer, each.order.buyer if each.order else None) for each in found]
 
@@ -60,10 +60,9 @@ def test_the_clocks_of_buyers_may_differ_a_little() -> None:
     assert premature([sold_out("a", 0, 10), sold("b", 12.1, 30)], entries("b"), 1) == [("a", "b")]
 
 
-def test_ledgers_have_no_common_order() -> None:
-    """Orders of two shards, or of two items, are never out of order among each other."""
+def test_items_have_no_common_order() -> None:
+    """Orders of two items are never out of order among each other."""
     answers = [sold("a", 0, 10), sold("b", 20, 30)]
-    assert contradictions(answers, entries("b", "one") + entries("a", "two")) == []
     assert contradictions(answers, [replace(entries("b")[0], item="2"), *entries("a")]) == []
 
 
@@ -90,7 +89,6 @@ def test_only_the_first_orders_of_an_oversold_item_can_have_emptied_it() -> None
     """The orders beyond the stock stand behind them in the ledger, so that they came later."""
     answers = [sold("a", 50, 60), sold_out("x", 0, 20), sold("b", 0, 70)]
     assert premature(answers, entries("ab"), 1) == [("x", "a")]
-    assert premature(answers, entries("a", "one") + entries("b", "two"), 1) == []
 
 
 def test_sold_out_is_wrong_if_an_item_was_never_sold() -> None:
@@ -111,25 +109,23 @@ def test_each_item_has_its_own_stock() -> None:
 
 
 times = st.integers(0, 30)
-purchases = st.lists(st.tuples(times, times, times, st.booleans(), st.sampled_from(["one", "two"])), max_size=12)
+purchases = st.lists(st.tuples(times, times, times, st.booleans(), st.sampled_from("12")), max_size=12)
 
 
 @given(purchases, st.integers(0, 6))
 def test_a_sale_that_can_have_happened_is_never_condemned(
     made: list[tuple[int, int, int, bool, str]], stock: int
 ) -> None:
-    """Each purchase is made at some moment between request and answer, in one of two ledgers; answers may be lost."""
+    """Each purchase is made at some moment between request and answer, of one of two items; answers may be lost."""
     answers: list[Answer] = []
-    ledger: list[Entry] = []
-    for number, (a, b, c, is_lost, name) in enumerate(sorted(made, key=lambda each: sorted(each[:3])[1])):
+    ledger: list[Order] = []
+    for number, (a, b, c, is_lost, item) in enumerate(sorted(made, key=lambda each: sorted(each[:3])[1])):
         sent_ms, _, answered_ms = sorted((a, b, c))
-        buyer = str(number)
-        if len(ledger) < stock:
-            ledger += entries([buyer], name)
-            answers.append(lost(buyer, sent_ms) if is_lost else sold(buyer, sent_ms, answered_ms))
-        else:
-            answers.append(lost(buyer, sent_ms) if is_lost else sold_out(buyer, sent_ms, answered_ms))
-    ledger.sort(key=lambda entry: entry.ledger)
+        buyer, is_left = str(number), sum(order.item == item for order in ledger) < stock
+        answer = lost(buyer, sent_ms) if is_lost else (sold if is_left else sold_out)(buyer, sent_ms, answered_ms)
+        answers.append(replace(answer, item=item))
+        ledger += [replace(order, item=item) for order in entries([buyer] * is_left)]
+    ledger.sort(key=lambda order: order.item)
     assert contradictions(answers, ledger) == []
     assert premature(answers, ledger, stock) == []
 
@@ -138,7 +134,7 @@ def test_a_sale_that_can_have_happened_is_never_condemned(
 def test_the_orders_out_of_order_are_those_of_all_pairs(made: list[tuple[int, int]]) -> None:
     """One pass finds each order that precedes one acknowledged before its buyer came."""
     answers = [sold(str(number), min(pair), max(pair)) for number, pair in enumerate(made)]
-    ledger = [Entry(f"order-{number}", str(number)) for number in range(len(made))]
+    ledger = [Order(f"order-{number}", str(number)) for number in range(len(made))]
     late = [
         answer.buyer
         for number, answer in enumerate(answers)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.results.entry import Entry
+from app.contract.orders import Order
 from loadtest.results.losses import Losses
 from loadtest.results.record import CriticalSection, Point
 from tests.loadtest.results.test_audit import section
@@ -21,7 +21,7 @@ STOCK = 300
 
 def losses_of(example: dict[str, Any]) -> Losses:
     items = example.get("items", ["1"] * len(example["ledger"]))
-    ledger = [Entry(order, f"of {order}", item=item) for order, item in zip(example["ledger"], items, strict=True)]
+    ledger = [Order(order, f"of {order}", item=item) for order, item in zip(example["ledger"], items, strict=True)]
     sections = [section(n, 0, 0, **{"read_ms": None, **each}) for n, each in enumerate(example["sections"])]
     return Losses.of(ledger, sections, STOCK)
 
@@ -43,7 +43,7 @@ def test_losses_add_up_to_the_lost_updates(lags: list[int]) -> None:
         read = counters[-1 - min(lag, number)]  # the counter some writes ago
         counters.append(read - 1)
         sections.append(section(number, 0, 1, stock_read=read, stock=read - 1))
-        ledger.append(Entry(f"order-{number}", f"buyer-{number}"))
+        ledger.append(Order(f"order-{number}", f"buyer-{number}"))
     found = Losses.of(ledger, sections, STOCK)
     assert found.total == len(ledger) + counters[-1] - STOCK == len(found.pairs)
 
@@ -59,6 +59,6 @@ def bought(number: int, read: tuple[int, float], sent: float, answered: float) -
 def test_a_write_came_before_those_that_saw_it() -> None:
     """Its time is not after its answer, the next write, or a read of its number; nor before it was sent."""
     sections = [bought(0, (300, 1), 2, 9), bought(1, (299, 5), 6, 20), bought(2, (298, 30), 7, 15)]
-    found = Losses.of([Entry(f"order-{n}", f"buyer-{n}") for n in range(3)], sections, STOCK)
+    found = Losses.of([Order(f"order-{n}", f"buyer-{n}") for n in range(3)], sections, STOCK)
     assert [write.at_ms for write in found.writes] == pytest.approx([5, 15, 15], abs=0.001)
     assert [write.at_ms for write in found.writes] == sorted(write.at_ms or 0 for write in found.writes)

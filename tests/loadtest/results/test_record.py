@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from app.contract.clock import Start
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
-from loadtest.results.entry import Entry
 from loadtest.results.folders import new_report, point_latest, report_under_way
 from loadtest.results.record import FaultEvent, Record, Sample, SectionReader
 from tests.loadtest.results.test_audit import sale
@@ -47,7 +47,7 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
     record.take(
         start,
         answers=[Answer.read("ada", "shop-a", 200, SOLD, sent=1000.005, received=1000.035)],
-        ledger=[Entry("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
+        ledger=[Order("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
         sections=reader.poll(),
     )
     (answer,), (entry,), (section,) = record.answers, record.ledger, record.sections
@@ -63,7 +63,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     record.take(
         BOOT,
         answers=[Answer("adä", Outcome.SOLD, "shop-a", "x", sent_ms=1.0, answered_ms=2.0)] * 3,
-        ledger=[Entry("x", "adä")],
+        ledger=[Order("x", "adä")],
         sections=[],
     )
     record.samples = [Sample(1.0, 300, 0, "shop-a", 3), Sample(2.0, None, None, None, None)]

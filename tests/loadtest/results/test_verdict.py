@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from app.contract.verdict import Kind, Verdict
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Comparison, GuardRun
-from loadtest.results.entry import Entry
 from loadtest.results.verdict import judge_rush
+from tests.loadtest.results.test_fence import section
 
 MISSING = "1 acknowledged but missing"
 REFUSED = [Outcome.SOLD_OUT, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
@@ -32,8 +33,8 @@ def refused(number: int, outcome: Outcome = Outcome.SOLD_OUT) -> Answer:
     return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR)
 
 
-def entry(number: int) -> Entry:
-    return Entry(f"order-{number}", f"buyer-{number}")
+def entry(number: int) -> Order:
+    return Order(f"order-{number}", f"buyer-{number}")
 
 
 def rush(*, stock: int, left: int, orders: int, **others: int) -> Verdict:
@@ -102,10 +103,10 @@ def test_running_out_of_time_is_told_apart(left: int, others: dict[str, int], al
             id="the shop does not know",
         ),
         pytest.param([entry(0)] * 2, [sold(0)], "duplicates", "1 duplicate", id="the same order twice"),
-        pytest.param([entry(0), Entry("order-9", "buyer-0")], [sold(0)], "duplicates", "1 duplicate", id="two orders"),
+        pytest.param([entry(0), Order("order-9", "buyer-0")], [sold(0)], "duplicates", "1 duplicate", id="two orders"),
     ],
 )  # fmt: skip
-def test_ledger_and_answers_are_compared(ledger: list[Entry], answers: list[Answer], found: str, sentence: str) -> None:
+def test_ledger_and_answers_are_compared(ledger: list[Order], answers: list[Answer], found: str, sentence: str) -> None:
     """What one tells and the other does not breaks every promise, and is named; a lost answer is told and forgiven."""
     verdict = judge_rush(stock=len(ledger), stock_left=0, ledger=ledger, answers=answers)
     assert getattr(verdict, found) == 1
@@ -123,13 +124,15 @@ def test_each_rule_of_real_time_condemns_alone() -> None:
     verdict = rush(ledger=[entry(0), entry(1)], answers=[first, second, early])
     assert (verdict.sentence, verdict.kind) == ("1 told sold out too early", Kind.FLAWED)
     assert rush(ledger=[entry(0), entry(1)], answers=[first, second, early], slack_ms=100.0).exact
-    assert rush(ledger=[entry(0)], answers=[first], stock=1, past_fence=1).sentence == "1 written past the fence"
+    late = section("a", 1, read=1, write=9), section("b", 2, read=5, write=None)
+    fenced = rush(ledger=[entry(0)], answers=[first], stock=1, sections=late)
+    assert fenced.sentence == "1 written past the fence"
 
 
 @pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
 def test_foreign_orders_leave_nothing_to_judge(stock: int, left: int) -> None:
     """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
-    ledger = [entry(0), Entry("a", "anonymous"), Entry("b", "another")]
+    ledger = [entry(0), Order("a", "anonymous"), Order("b", "another")]
     verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
     assert (verdict.foreign, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)
     assert verdict.sentence == "disturbed by other purchases: no verdict"
@@ -142,11 +145,11 @@ answers_strategy = st.lists(
     ),
     max_size=12,
 )
-ledgers = st.lists(st.builds(Entry, st.sampled_from("abcdef"), st.integers(0, 8).map("buyer-{}".format)), max_size=12)
+ledgers = st.lists(st.builds(Order, st.sampled_from("abcdef"), st.integers(0, 8).map("buyer-{}".format)), max_size=12)
 
 
 @given(stock=st.integers(0, 10), left=st.integers(-5, 10), ledger=ledgers, answers=answers_strategy)
-def test_every_order_is_accounted_for(stock: int, left: int, ledger: list[Entry], answers: list[Answer]) -> None:
+def test_every_order_is_accounted_for(stock: int, left: int, ledger: list[Order], answers: list[Answer]) -> None:
     """No count is negative, only a sale that adds up is EXACT, order does not matter, the findings tell the kind."""
     answers = [replace(answer, sent_ms=number / 100) for number, answer in enumerate(answers)]
     verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=answers)

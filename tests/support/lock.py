@@ -44,8 +44,10 @@ def keys(client: Client, name: str) -> list[str]:
 
 def followed(session: Session, name: str) -> int | None:
     """How many hold and wait under a name as far as this session knows; None where it does not follow the queue."""
-    queue = session._engine.core.queues.get(f"{name}/")
-    return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
+    engine = session._engine
+    with engine.lock:  # the view may be taken away by another thread between two looks at it
+        queue = engine.core.queues.get(f"{name}/")
+        return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
 
 
 def await_followed(session: Session, name: str, number: int) -> None:

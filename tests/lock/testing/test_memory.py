@@ -297,10 +297,20 @@ def test_no_channel_and_no_socket(name: str, monkeypatch: Patch) -> None:
         etcd.clock.advance(11)
 
 
-def test_the_fixture_is_an_entry_of_pytest() -> None:
-    """The library's package names the module that has it."""
+def test_the_plugin_of_pytest_costs_a_run_nothing_that_does_not_use_it() -> None:
+    """The library's package names it as an entry; neither the library nor gRPC is imported with it."""
     text = (ROOT / "lock/pyproject.toml").read_text(encoding="utf-8")
-    assert '[project.entry-points.pytest11]\netcd-lock = "lock.testing.plugin"\n' in text
+    assert '[project.entry-points.pytest11]\netcd-lock = "pytest_etcd_lock"\n' in text
+    (folder,) = re.findall(r'^package-dir = .*pytest_etcd_lock = "(.*?)"', text, re.MULTILINE)
+    script = f"""
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("pytest_etcd_lock", {str(ROOT / "lock" / folder / "__init__.py")!r})
+plugin = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(plugin)
+print(plugin.etcd_lock.__doc__, sorted({{"lock", "grpc"}} & set(sys.modules)))
+"""
+    told = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout == "An etcd in memory for this test. []\n"
 
 
 def test_the_documented_tests_pass(tmp_path: Path) -> None:

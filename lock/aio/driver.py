@@ -17,10 +17,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
-from weakref import WeakMethod
 
 from lock.core.acquisition import Acquisition, Send, Sleep
-from lock.core.messages import TimeToLive
 from lock.core.queue import Ticket
 from lock.core.together import Together
 from lock.errors import EtcdUnavailable
@@ -142,7 +140,7 @@ async def call(blocking: Callable[[], T]) -> T:
 class Drive(Operation[T]):
     """The steps of a recipe, done for a task: by the worker, and by the thread of gRPC that receives an answer.
 
-    While a request is on its way (`_sends`), this is that thread's alone.
+    While a request is on its way (`_is_sending`), this is that thread's alone.
     """
 
     def __init__(self, engine: Engine, steps: Steps[T]) -> None:
@@ -151,8 +149,9 @@ class Drive(Operation[T]):
         self._worker = engine.worker
         self._steps = steps
         self._wait: Work | None = None  # what is waited for
-        self._sends: Send | None = None  # its request, which is in line or on its way
-        self._is_in_line = False
+        self._slept_for: Work | None = None
+        self._is_sending = False  # its request is in line or on its way
+        self._until = 0.0  # what is in line is not sent after this
 
     def _start(self) -> None:
         self._engine.client.check_process()
@@ -161,67 +160,41 @@ class Drive(Operation[T]):
     # By the worker
 
     def _look(self) -> None:
-        if self._wait is not None and self._sends is None:
+        if self._wait is not None and not self._is_sending:
             if self.loop.is_closed():
                 self._leave()
             self._take(partial(self._engine.apply, self._wait.next))
 
     def _begin(self, step: Send | Sleep) -> None:
-        self._sends = None if isinstance(step, Sleep) else step
-        if isinstance(step, Sleep):
-            self._worker.do_at(step.until, self._look)
-        elif isinstance(step.request, TimeToLive):
-            self._ask(step, step.request.lease_id)
-        else:
-            self._is_in_line, self._until = True, now() + step.timeout
-            self._worker.line.enter(self._send)
-
-    def _send(self) -> bool:
-        """Send the request that was in line, if there is time left; whether it was."""
-        step, wait, left = self._sends, self._wait, self._until - now()
-        if not self._is_in_line:
-            return False
-        if left <= 0.0:
-            self._fail_in_line()
-            return False
-        self._is_in_line = False
-        assert step is not None
+        wait, self._is_sending = self._wait, isinstance(step, Send)
         assert wait is not None
+        if isinstance(step, Send):
+            self._until = now() + step.timeout
+            self._worker.line.enter(partial(self._send, wait, step))
+            return
+        self._worker.do_at(step.until, self._look)
+        if self._slept_for is not wait:
+            self._slept_for = wait
+            self._engine.warn_of_itself(wait)
+
+    def _send(self, wait: Work, step: Send) -> bool:
+        """Send the request that was in line, if there is time left; whether it was sent."""
+        left = self._until - now()
+        if left <= 0.0:
+            error = EtcdUnavailable("not sent in time: earlier requests were not answered")
+            self._take(self._receive(wait, step, partial(_fail, error)))
+            return False
         sent = self._engine.send(wait, step.request, left)
-        sent.add_done_callback(partial(self._answered, step))
+        sent.add_done_callback(partial(self._answered, wait, step))
         return True
-
-    def _fail_in_line(self) -> None:
-        self._is_in_line = False
-        error = EtcdUnavailable("not sent in time: earlier requests were not answered")
-        self._told(self._sends, partial(_fail, error))
-
-    def _ask(self, step: Send, lease_id: int) -> None:
-        """Ask what a lease has left; others may ask the same, and wait longer."""
-        status, worker = self._engine.time_to_live(lease_id), self._worker
-        self._until = now() + step.timeout
-        told = WeakMethod(self._told)  # the session keeps the future for a while, and with it what it calls
-        status.add_done_callback(lambda _: worker.do(lambda: (told() or _ignore)(step, lambda: status.result().ttl)))
-        worker.do_at(self._until, self._late)
-
-    def _late(self) -> None:
-        if self._sends is not None and not self._is_in_line and isinstance(self._sends.request, TimeToLive):
-            self._told(self._sends, partial(_fail, EtcdUnavailable("did not tell in time")))
-
-    def _told(self, step: Send | None, answer_of: Callable[[], Any]) -> None:
-        if step is not None and self._sends is step:  # else it was told before
-            self._sends = None
-            self._take(self._receive(step, answer_of))
 
     # By any thread
 
-    def _answered(self, step: Send, sent: Future[Any]) -> None:
-        self._take(self._receive(step, sent.result))
+    def _answered(self, wait: Work, step: Send, sent: Future[Any]) -> None:
+        self._take(self._receive(wait, step, sent.result))
         self._worker.line.leave()
 
-    def _receive(self, step: Send, answer_of: Callable[[], Any]) -> Callable[[], Send | Sleep | None]:
-        wait = self._wait
-        assert wait is not None
+    def _receive(self, wait: Work, step: Send, answer_of: Callable[[], Any]) -> Callable[[], Send | Sleep | None]:
         return partial(self._engine.exchange, wait, step.request, answer_of=answer_of, then=wait.next)
 
     def _take(self, next_step: Callable[[], Send | Sleep | None]) -> None:
@@ -240,8 +213,8 @@ class Drive(Operation[T]):
 
     def _resume(self, step: Send | Sleep) -> None:
         """By the worker: begin a step that another thread was given."""
-        self._sends = None
         if isinstance(step, Sleep):
+            self._is_sending = False
             self._look()  # its turn may have come meanwhile
         else:
             self._begin(step)
@@ -282,10 +255,9 @@ class Acquire(Drive[HeldT | None]):
         self._worker.do(self._undo)
 
     def _undo(self) -> None:
+        self._until = 0.0
         if self._results:
             self._attempt.give_up(self._results.pop())
-        if self._is_in_line:
-            self._fail_in_line()
 
 
 async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> HeldT | None:
@@ -313,10 +285,6 @@ def _tickets_of(wait: Work) -> list[Ticket]:
 def _unless_closed(loop: asyncio.AbstractEventLoop) -> object:
     """What waits, in a loop; None once the loop is closed, even where its tasks are kept."""
     return None if loop.is_closed() else loop
-
-
-def _ignore(*_: object) -> None:
-    """It is over, and nobody wants to know."""
 
 
 def _fail(error: Exception) -> NoReturn:

@@ -76,6 +76,9 @@ class AsyncHold(Generic[HeldT]):
         self._is_left = True
         await driver.release(self._held, owner, wait=wait)
 
+    def __repr__(self) -> str:
+        return repr(self._held)
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._held.__reduce_ex__(protocol)
 

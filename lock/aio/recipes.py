@@ -123,13 +123,16 @@ class _CancelOnLost:
             self._task.cancel()
 
 
-class _Owned(Generic[HeldT, AsyncHoldT]):
+class Acquirable(Generic[HeldT, AsyncHoldT]):
     """What tasks acquire, each for itself, through a recipe of `lock`; costs nothing until used and may be shared."""
 
     def __init__(self, recipe: Any, wrap: Wrap[AsyncHoldT]) -> None:
         self._recipe = recipe
         self._wrap = wrap
         self._label = recipe._label
+
+    def __repr__(self) -> str:
+        return repr(self._recipe)
 
     def acquire(self, *, timeout: float | None = None, cancel_on_lost: bool = False) -> Acquiring[AsyncHoldT]:
         """Wait for the lock: ``async with x.acquire(timeout=5) as hold``, or ``hold = await x.acquire()``.
@@ -215,7 +218,7 @@ class _Owned(Generic[HeldT, AsyncHoldT]):
         return None if held is None else self._wrap(held)
 
 
-class AsyncLock(_Owned[HeldT, AsyncHoldT]):
+class AsyncLock(Acquirable[HeldT, AsyncHoldT]):
     """A name to be locked by any task, through a recipe of `lock`; costs nothing until used and may be shared."""
 
     async def contenders(self) -> list[sync.Contender]:
@@ -261,12 +264,15 @@ class ReadWriteLock:
         self.read: AsyncLock[sync.ReadHold, ReadHold] = AsyncLock(both.read, ReadHold)
         self.write: AsyncLock[sync.WriteHold, WriteHold] = AsyncLock(both.write, WriteHold)
 
+    def __repr__(self) -> str:
+        return f"<ReadWriteLock: {self.read._label}>"
+
     async def contenders(self) -> list[sync.Contender]:
         """Holders and waiters, holders first; raises as `lock.Mutex.contenders`."""
         return await self.read.contenders()
 
 
-class MultiLock(_Owned[sync.MultiHold, MultiHold]):
+class MultiLock(Acquirable[sync.MultiHold, MultiHold]):
     """`lock.MultiLock` for tasks: all of its names, or none."""
 
     def __init__(self, session: sync.Session, names: Iterable[str]) -> None:
@@ -283,6 +289,9 @@ class Election:
     def __init__(self, session: sync.Session, name: str) -> None:
         self._election = sync.Election(session, name)
         self._candidates = AsyncLock[sync.Leadership, Leadership](self._election._candidates, Leadership)
+
+    def __repr__(self) -> str:
+        return repr(self._election)
 
     def campaign(
         self, value: str, *, timeout: float | None = None, cancel_on_lost: bool = False

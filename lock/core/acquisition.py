@@ -99,8 +99,11 @@ class Acquisition:
         """
         mine = self.ticket
         others = [each for each in mine.queue.tickets.values() if each is not mine and each.owner is mine.owner]
-        held = [each.where for each in others if each.stage is Stage.HELD and mine.rule == EXCLUSIVE]
-        return held[0] if held else None
+        held = [each for each in others if each.stage is Stage.HELD]
+        keys = {each.key: each.value for each in held} | {mine.key: self.value}
+        frontier = Frontier(mine.rule, [KeyValue(*key, 0, 0, 0) for key in keys.items()])
+        frontier.advance()
+        return held[0].where if held and not frontier.holds(mine.key) else None
 
     def next(self, now: float) -> Send | Sleep | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""

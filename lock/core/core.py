@@ -125,6 +125,7 @@ class Core:
         # Whatever has happened to this name before was told before: its revision is at most the highest one known.
         ticket = Ticket(queue, slot, key, rule, self.revisions.highest, owner)
         queue.tickets[key] = self.tickets[key] = ticket
+        self.reconciler.resume(now)
         if queue.view is not None:
             queue.view.follow(rule)
         if queue.observers:
@@ -134,7 +135,7 @@ class Core:
     def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
         """The request to write the ticket's key, which is on its way from now on. Stage: WRITING."""
         assert ticket.stage is Stage.WRITING
-        ticket.is_writing = True
+        ticket.is_writing, ticket.value = True, value
         queue = ticket.queue
         needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
         prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell

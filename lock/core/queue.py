@@ -48,6 +48,7 @@ class Ticket:
     floor: int  # what happened to the key up to this revision is none of the ticket's business
     owner: object  # who acquires: a weak reference to a thread or task, or a cohort
     where: str = ""  # in the program
+    value: bytes = b""  # of the key
     stage: Stage = Stage.WRITING
     created: int | None = None  # the key's create revision, once it is known; the fencing token once it is held
     granted_at: int = 0  # the revision that was known when its turn came; an older list does not count against it

@@ -10,7 +10,8 @@ etcd that was restored from a backup.
 - A list that etcd denies, since the lease has keys that the user may not read, is replaced by reads of the tickets'
   keys.
 
-A holder so learns within two seconds that its key was deleted by hand.
+A holder so learns within two seconds that its key was deleted by hand. A session without a ticket, and without a key in
+doubt, looks once a minute.
 """
 
 import logging
@@ -28,6 +29,7 @@ from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
 logger = logging.getLogger(__name__)
 
 _PERIOD_S = 2.0
+_IDLE_S = 60.0
 _HURRY_S = 0.25  # the least time between two looks
 _READS = 100  # keys in one step
 
@@ -51,6 +53,12 @@ class Reconciler:
         self._is_denied = False
         self._reads_all = False
 
+    def resume(self, now: float) -> None:
+        """There is a ticket, after a time without one."""
+        if self._due > now + self._period:
+            self._due = now + self._period
+            self._outbox.is_early = True
+
     def hurry(self, now: float) -> None:
         """Something is in doubt: look soon."""
         self._due = min(self._due, max(now, self._began + _HURRY_S))
@@ -68,7 +76,8 @@ class Reconciler:
         if now < self._due:
             return self._due
         self._leave_abandoned(now)
-        self._began, self._due = now, now + self._period
+        is_idle = not (self._endings.tickets or self._names.doubtful)
+        self._began, self._due = now, now + (_IDLE_S if is_idle else self._period)
         tickets = dict(self._endings.tickets)
         if self._is_denied:
             self._read(tickets.values(), self._names.doubtful)
@@ -89,6 +98,7 @@ class Reconciler:
     def failed(self, request: ListLease | ReadKeys, error: EtcdError, now: float) -> None:
         """The next look is soon enough; a list that is denied is not asked for again."""
         self._close(request)
+        self._due = min(self._due, now + self._period)
         if isinstance(request, ListLease) and isinstance(error, EtcdDenied):
             self._is_denied = True
             self.hurry(now)

@@ -69,6 +69,9 @@ class Election:
         self.session = session
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"<Election: {self._candidates._label}>"
+
     def campaign(self, value: str, *, timeout: float | None = None) -> Leadership:
         """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
 

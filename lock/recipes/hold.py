@@ -277,6 +277,7 @@ class HeldKey(Releasable):
                 raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
             self._written_at = current.mod_revision
             if (current.value, current.lease_id) == (value, lease_id):
+                self._ticket.value = value
                 return
             kv = current._replace(lease_id=lease_id)  # others may have taken the lease from it, too
 

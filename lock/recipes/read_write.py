@@ -136,6 +136,9 @@ class ReadWriteLock:
         self.read = QueuedLock(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
         self.write = WriteLock(self.read, max_hold)
 
+    def __repr__(self) -> str:
+        return f"<ReadWriteLock: {self.read._label}>"
+
     def contenders(self) -> list[Contender]:
         """Holders and waiters, holders first; raises as `Mutex.contenders`."""
         return self.read.contenders()

@@ -15,14 +15,12 @@ draining, giving up) takes no lock: it leaves a `note`, which is acted on before
 
 import json
 import logging
-import math
 import os
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent import futures
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -39,7 +37,7 @@ from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.transport import Call
-from lock.model import Declaration, LeaseStatus
+from lock.model import Declaration
 from lock.runtime.callbacks import CallbackThread, Loss
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
@@ -49,7 +47,6 @@ from lock.session.worker import Worker
 logger = logging.getLogger(__name__)
 
 Work = Acquisition | CohortTurn | Together | Release
-_TTL_S = 1.0  # for how long the answer about a holder's lease serves all that time out
 
 
 class Engine:
@@ -66,13 +63,13 @@ class Engine:
         self.loss = Loss()
         self.callbacks = CallbackThread()
         self._identities: dict[Declaration, str] = {}
-        self._ttls: dict[int, tuple[float, Future[LeaseStatus]]] = {}
         self._notes: deque[messages.Timed] = deque()
         calls = client.requests
         self._calls: dict[type, Callable[[Any], Call[Any]]] = {
             messages.Create: calls.create_key, messages.CreateAll: calls.create_all,
             messages.Delete: calls.delete_keys, messages.ListQueues: calls.list_queues,
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
+            messages.TimeToLive: calls.read_ttl,
         }  # fmt: skip
         self.worker = Worker(self)
         self.lease = LeaseThread(self)
@@ -121,14 +118,14 @@ class Engine:
             woken.clear()
 
     def warn_of_itself(self, work: Work) -> None:
-        """Log that a thread waits for a lock that it holds itself."""
+        """Log that a thread or task waits for a lock that it holds itself."""
         if not isinstance(work, Acquisition | CohortTurn):
             return
         with self.lock:
             held_at = work.waits_for_itself()
         if held_at is not None:
             logger.warning(
-                "lock %r: a thread that holds it, acquired at %s, acquires it again at %s and waits for itself",
+                "lock %r: a thread or task that holds it, acquired at %s, acquires it again at %s and waits for itself",
                 work.name, held_at, work.where,
             )  # fmt: skip
 
@@ -185,31 +182,13 @@ class Engine:
         if not self.client.forked():
             self.note(acquisition.leave)
 
-    def time_to_live(self, lease_id: int) -> Future[LeaseStatus]:
-        """What a lease has left; asked once for all that want to know it within a second, but for one's own."""
-        call = self.client.requests.time_to_live(lease_id)
-        if lease_id == self.core.lease_id:
-            return self.client.send(call)
-        with self.lock:
-            sent_at, known = self._ttls.get(lease_id, (-math.inf, None))
-            if known is None or now() - sent_at > _TTL_S:
-                self._ttls = {lease: sent for lease, sent in self._ttls.items() if now() - sent[0] <= _TTL_S}
-                known = self.client.send(call, self.client.timeout)
-                self._ttls[lease_id] = now(), known
-        return known
-
     def send(self, sender: messages.Sender, request: messages.Request, timeout: float | None = None) -> Future[Any]:
         """Send a request, whose answer is for `exchange`."""
         return self.client.send(self._calls[type(request)](request), timeout, partial(sender.unanswered, request))
 
     def _send(self, sender: messages.Sender, request: messages.Request, timeout: float | None) -> Any:
-        if not isinstance(request, messages.TimeToLive):
-            call = self._calls[type(request)](request)
-            return self.client.call_here(call, timeout, partial(sender.unanswered, request))
-        try:
-            return self.time_to_live(request.lease_id).result(timeout).ttl
-        except futures.TimeoutError:
-            raise EtcdUnavailable(f"etcd did not tell within {timeout:g} s what a lease has left") from None
+        call = self._calls[type(request)](request)
+        return self.client.call_here(call, timeout, partial(sender.unanswered, request))
 
     def release(self, tickets: Sequence[Ticket], *, wait: bool) -> Release:
         """The end of holds, to `drive`; within the client's timeout."""

@@ -61,6 +61,9 @@ class SimulatedEtcd:
         ttl, end = self.leases.get(lease_id, (0, self._time - 1))
         return LeaseStatus(int(end - self._time), ttl)
 
+    def read_ttl(self, request: messages.TimeToLive) -> int:
+        return self.time_to_live(request.lease_id).ttl
+
     # Requests of the core
 
     def create_key(self, request: messages.Create) -> messages.Written:

@@ -107,6 +107,9 @@ class TaskHold:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hold, name)
 
+    def __repr__(self) -> str:
+        return repr(self._hold)
+
     def release(self) -> None:
         self._loop.run(self._hold.release())
 

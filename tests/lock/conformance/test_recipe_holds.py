@@ -17,7 +17,18 @@ import pytest
 import redis
 
 from loadtest.stack.servers import Etcd, Redis
-from lock import Client, LockCancelled, LockLost, Mutex, NotHeld, ReadWriteLock, Session, SessionLost, connect
+from lock import (
+    Client,
+    LockCancelled,
+    LockLost,
+    LockTimeout,
+    Mutex,
+    NotHeld,
+    ReadWriteLock,
+    Session,
+    SessionLost,
+    connect,
+)
 from tests.lock.conformance.recipes import MULTI, MUTEX, RECIPES, REENTRANT, Face, Loop, Make, Recipe, every
 from tests.support.lock import ROOT, WAIT_S, Script, await_keys, delete, keys, lock_threads, queue_up
 from tests.support.waiting import assert_goes_on, assert_raises, freeze, in_thread, wait_until
@@ -192,6 +203,30 @@ def test_o_a_hold_is_one_object(face: Face) -> None:
     with face.acquire() as held:
         for copy_of in (copy.copy, copy.deepcopy, pickle.dumps):
             assert_raises(TypeError, copy_of, getattr(held, "_hold", held), match="cannot be copied")
+
+
+def test_o_lock_and_hold_say_what_they_are(face: Face) -> None:
+    """repr() names the lock, and whether the hold is held or released; a wrong call is told by a public name."""
+    held = face.acquire()
+    assert face.name in repr(face.lock)
+    for state in ("held", "released"):
+        assert re.search(rf"{face.name}.*, {state}>$", repr(held))
+        if state == "held":
+            held.release()
+    with pytest.raises(TypeError, match=r"^[A-Z]\w+\."):
+        getattr(face.lock, "campaign" if face.recipe.name == "election" else "acquire")("value", 5)
+
+
+def test_o_a_wait_for_itself_is_logged(face: Face, caplog: pytest.LogCaptureFixture) -> None:
+    """Once, where the holds of the thread or task that waits are in its own way: of a semaphore, all permits."""
+    if face.recipe.name in ("reentrant", "reader"):
+        pytest.skip("is entered again")
+    with ExitStack() as holds:
+        for _ in range(face.recipe.together):
+            holds.enter_context(face.acquire())
+        assert "waits for itself" not in caplog.text
+        assert_raises(LockTimeout, face.acquire, 0.3)
+    assert caplog.text.count("waits for itself") == 1
 
 
 # p: nothing is left

@@ -32,6 +32,7 @@ TTL_S = 10
 TIMEOUT_S = 1.0  # of a call
 HONEST_S = 5.0  # within which a holder is told that its key is gone
 QUIET_S = 25.0  # within which all ends once nothing goes wrong any more: less than a waiter sleeps unasked
+IDLE_S = 60.0  # within which a session that has no key finds one that a restore has brought back
 MOST = 5000  # steps until then
 STRANGER = "0-go"  # the name of the key with which another client queues, and holds where it is the first
 FREE_TIMES = 4  # that time may run on, one after the other, where nothing else can happen
@@ -790,7 +791,8 @@ class World:
                 is_told = is_told or bool(process.restored_to)
                 is_there = self.etcd.has(held.ticket.key, held.token[0])
                 require(is_told or is_there, f"{held.ticket.key} is gone, and its holder is not told")
-        self.run_for(QUIET_S)
+        was_restored = any(process.was_restored for process in self.processes)
+        self.run_for(QUIET_S + IDLE_S * was_restored)
         for process in self.processes:
             if process.state != "dead":
                 stuck = [str(actor) for actor in process.actors if actor.state != "done"]

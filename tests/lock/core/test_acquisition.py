@@ -28,7 +28,7 @@ from lock.errors import (
 from lock.model import KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import TTL_S, Want
-from tests.lock.core.worlds import LOCK, PERMIT, READ
+from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
 from tests.support.waiting import Patch
 
 Sessions = tuple[Session, Session]
@@ -261,7 +261,7 @@ def test_a_holder_is_its_own_key_for_those_behind_it(sessions: Sessions) -> None
 
 
 def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sessions) -> None:
-    """Only its own hold of this name, and of a recipe that is exclusive, is one that it waits for."""
+    """Only where its own holds of this name, without those of others, keep it waiting."""
     session, _ = sessions
     first = session.acquisition(owner=7)
     first.ticket.where = "shop.py:12"
@@ -271,8 +271,17 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     assert first.waits_for_itself() is None
     assert session.acquisition(owner=7).waits_for_itself() == "shop.py:12"
     assert session.acquisition(owner=8).waits_for_itself() is None
-    session.go(session.acquisition(PERMIT, owner=7))
-    assert session.acquisition(PERMIT, owner=7).waits_for_itself() is None
+    for number in range(2):
+        permit = session.acquisition(PERMIT, owner=7)
+        assert permit.waits_for_itself() is None
+        session.go(permit)
+        permit.ticket.where = f"shop.py:{number}"
+    assert session.acquisition(PERMIT, owner=7).waits_for_itself() == "shop.py:0"
+    assert session.acquisition(PERMIT, owner=8).waits_for_itself() is None
+    writer = session.acquisition(WRITE, owner=7)
+    session.go(writer)
+    writer.ticket.where = "shop.py:2"
+    assert session.acquisition(READ, owner=7).waits_for_itself() == "shop.py:2"
 
 
 @pytest.mark.parametrize("is_followed", [False, True])

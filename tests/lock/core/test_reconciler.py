@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
 from lock.core.messages import Delete, Found, LeaseKeys, ListLease, ReadKeys, Renew
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdDenied, EtcdUnavailable, LockLost
 from tests.lock.core.tickets import TTL_S, commands_of, core_of, key, written
 
-PERIOD_S, HURRY_S = 2.0, 0.25
+PERIOD_S, IDLE_S, HURRY_S = 2.0, 60.0, 0.25
 AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
 STRAY = "m/a-9"  # as this session names its keys
 
@@ -30,6 +31,7 @@ def compare(core: Core, now: float, *keys: str, ttl: int = TTL_S) -> list[ReadKe
 def test_the_keys_are_compared_now_and_then(ttl: int, period: float) -> None:
     """One look at a time; sooner where something is in doubt, but not at once after the last one."""
     core = Core(1, ttl, 0.0, owner="s")
+    core.begin("m/", "", EXCLUSIVE, 0.0)
     poll, hurry = core.reconciler.poll, core.reconciler.hurry
     assert (poll(0.0), poll(period - 0.1), core.outbox.commands) == (period, period, [])
     assert (poll(period), len(core.outbox.commands)) == (2 * period, 1)
@@ -46,6 +48,22 @@ def test_the_keys_are_compared_now_and_then(ttl: int, period: float) -> None:
     fresh = Core(1, ttl, 0.0, owner="s").reconciler
     fresh.hurry(0.0)
     assert fresh.poll(0.0) == HURRY_S
+
+
+def test_an_idle_session_looks_once_a_minute() -> None:
+    """Without a key, and without one in doubt; with a key as often as ever, and the worker is woken for that."""
+    core = Core(1, TTL_S, 0.0, owner="s")
+    (request,) = commands_of(core, ListLease, PERIOD_S)
+    core.answered(request, LeaseKeys(TTL_S, []), PERIOD_S)
+    assert core.reconciler.poll(PERIOD_S) == PERIOD_S + IDLE_S
+    core.outbox.is_early = False
+    ticket = core.begin("m/", "", EXCLUSIVE, 5.0)
+    assert (core.outbox.is_early, core.reconciler.poll(5.0)) == (True, 7.0)
+    ticket.in_doubt = True
+    core.endings.drop(ticket)
+    (request,) = commands_of(core, ListLease, 7.0)
+    core.answered(request, LeaseKeys(TTL_S, []), 7.0)
+    assert core.reconciler.poll(7.0) == 9.0
 
 
 @pytest.mark.parametrize(

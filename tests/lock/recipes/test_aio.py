@@ -99,6 +99,15 @@ async def test_a_hold_that_its_task_has_left_behind_is_logged(
 
 
 @in_a_loop
+async def test_an_acquisition_is_a_coroutine_for_a_task(session: Session, name: str) -> None:
+    """`create_task` takes it; the hold belongs to the task that called `acquire`."""
+    mutex = aio.Mutex(session, name)
+    hold = await asyncio.create_task(mutex.acquire(timeout=WAIT_S))
+    assert mutex.current().token == hold.token
+    await mutex.release()
+
+
+@in_a_loop
 async def test_a_task_is_cancelled_in_an_outage(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """It does not wait for the outage to end; what it has written is deleted afterwards."""
     mutex = aio.Mutex(far_session, name)

@@ -16,7 +16,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, connect
 from lock.errors import EtcdUnavailable, SessionLost
-from lock.session import engine, lease_thread
+from lock.session import lease_thread
 from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
@@ -32,27 +32,6 @@ def test_what_cannot_be_opened_leaves_no_thread() -> None:
     with connect("127.0.0.1:9", timeout=0.5) as nowhere:
         assert_raises(EtcdUnavailable, Session, nowhere)
     assert not lock_threads()
-
-
-def test_what_a_lease_has_left_is_asked_once_a_second(
-    counted: Client, calls: Counter[str], client: Client, monkeypatch: Patch
-) -> None:
-    """For all that want to know; of its own lease each time; and what is older is forgotten."""
-    with Session(counted, ttl=600) as session:
-        other, another = client.grant(60).id, client.grant(60).id
-
-        def ask(lease_id: int, *, asked: int) -> None:
-            calls.clear()
-            for _ in range(3):
-                assert session._engine.time_to_live(lease_id).result(WAIT_S).granted_ttl >= 60
-            assert calls["LeaseTimeToLive"] == asked
-
-        monkeypatch.setattr(engine, "_TTL_S", 600.0)
-        ask(other, asked=1)
-        ask(session.lease_id, asked=3)
-        monkeypatch.setattr(engine, "_TTL_S", 0.0)
-        ask(another, asked=3)
-        assert list(session._engine._ttls) == [another]
 
 
 # Closing

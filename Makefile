@@ -9,7 +9,7 @@ PYTEST = $(TESTS) -n 4 --dist loadfile --no-loadscope-reorder  # they mostly wai
 .DEFAULT_GOAL := help
 -include labs/*/targets.mk
 .NOTPARALLEL:
-.PHONY: help demo up test test-core test-slow histories mutants test-shaken test-browser lint coverage format \
+.PHONY: help demo up test test-core test-slow histories mutants test-browser lint coverage format \
 	requirements readme show docs docker-test kubernetes-test clean setup-loadtest setup-dev
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -40,9 +40,6 @@ histories: setup-dev ##3 Try every history of small worlds of the lock's core
 
 mutants: setup-dev ##3 Take out lines one by one: which does no test miss?
 	@$(RUN) -m scripts.mutants $(or $(ARGS),lock/core)
-
-test-shaken: setup-dev ## Run tests of lock and shop with random pauses and examples
-	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 --hypothesis-profile search tests/lock tests/app $(ARGS)
 
 test-browser: setup-dev ##3 Test the pages alone, in a browser (needs Chromium)
 	@$(RUN) scripts/chromium.py

@@ -21,17 +21,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Compiled modules are kept: hundreds of processes import the same ones. One that crashes says where.
 
-    Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
+    Every run tries the same examples.
 
     Of schemathesis, which takes each worker a second, there are slow tests alone.
     """
     if has_slow_ones(config):
         config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
-    for name, same in (("same", True), ("search", False)):
-        settings.register_profile(
-            name, deadline=None, derandomize=same, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-        )
-    settings.load_profile(config.getoption("--hypothesis-profile") or "same")
+    settings.register_profile(
+        "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    )
+    settings.load_profile("same")
     gc.disable()
     os.environ.setdefault("FLASHSALE_CPU", "")
     os.environ.setdefault("PYTHONFAULTHANDLER", "1")

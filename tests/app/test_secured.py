@@ -12,10 +12,8 @@ import pytest
 
 from app import create_app, services
 from app.config.settings import Settings
-from app.sales.redis_client import connect
 from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.apps import Board, Instance
-from loadtest.stack.servers import Redis
 from tests.support.secured import SHOP_PASSWORD, Certificates, SecuredEtcd, SecuredRedis, tls_in_front
 from tests.support.settings import read_settings
 from tests.support.shops import buy
@@ -113,13 +111,3 @@ def test_a_setting_that_does_not_fit_is_named(
     assert f"FLASHSALE_{setting}" in ready.text
     assert (answer["outcome"], answer["in_doubt"]) == ("unavailable", False)
     assert SHOP_PASSWORD not in f"{ready.text} {answer} {settings}"
-
-
-def test_tls_alone_is_enough_for_redis(tmp_path: Path) -> None:
-    """A Redis that asks for no password, whose TLS greets each new connection, sells."""
-    certificates = Certificates(tmp_path)
-    certificate, key = certificates.sign("client")
-    with Redis(tmp_path) as server, tls_in_front(server.port, certificates) as port:
-        options = f"ssl_ca_certs={certificates.ca}&ssl_certfile={certificate}&ssl_keyfile={key}"
-        with connect(f"rediss://127.0.0.1:{port}/0?{options}", connections=2) as client:
-            assert client.ping()

@@ -59,20 +59,6 @@ def test_numbers_run_while_every_thread_waits(look: Look, sales: Sales) -> None:
     assert len(looker.page.evaluate("() => heard")) <= 4 + sales.selling_s() / 3
 
 
-def test_two_addresses_of_one_instance_are_two_rows(look: Look) -> None:
-    """There are no more rows, however often they are drawn."""
-    rows = look().page.evaluate(
-        """async () => {
-          const { showInstances } = await import("/static/panels.js");
-          const instance = (url) => ({ name: "shop-a", url, state: "up", queued: null, workers: [] });
-          const view = { instances: ["http://a", "http://b"].map(instance) };
-          for (let times = 0; times < 3; times += 1) showInstances(view, null);
-          return document.querySelectorAll("#instances tr").length;
-        }"""
-    )
-    assert rows == 2
-
-
 def told_by(looker: Looker) -> tuple[object, ...]:
     return looker.sections(), looker.runs(), looker.text("#timeline-note")
 

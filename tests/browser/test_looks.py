@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from app.guards import guards
 from tests.browser.conftest import DATA, Look
 from tests.support.legible import assert_readable, on_every_screen
 from tests.support.selling import Sales
@@ -45,34 +44,6 @@ def test_an_explanation_can_be_read(look: Look, sales: Sales) -> None:
 
 
 # Numbers of the table that the line of the stock crosses.
-TOUCHING = """
-() => [...document.querySelectorAll("#runs tr")].filter((row) => {
-  const line = row.querySelector(".limit").getBoundingClientRect();
-  const words = document.createRange();
-  words.selectNodeContents(row.querySelector(".number"));
-  const box = words.getBoundingClientRect();
-  return box.right > line.left && box.left < line.right && box.bottom > line.top && box.top < line.bottom;
-}).map((row) => row.textContent)
-"""
-SIZES = {"none": (5, 12), "etcd": (1500, 12), "redis-lua": (300, 300), "etcd-batch": (40, 50)}  # stock and buyers
-
-
-def test_every_guard_finds_room(look: Look, sales: Sales) -> None:
-    """The last runs of all guards fit on every screen, whatever their sizes; a sale with too few buyers is exact."""
-    looker = look(reduced_motion="reduce")
-    for guard in guards():
-        stock, buyers = SIZES.get(guard, (5, 8))
-        sales.reset(stock)
-        sales.buy(guard, buyers=buyers)
-        looker.wait_run(guard, sales.ledger().total())
-    runs = looker.runs()
-    assert set(runs) == set(guards())
-    assert [runs[guard] for guard in ("etcd", "redis-lua")] == [("12", "EXACT"), ("300", "EXACT")]
-    tones = [looker(f"#runs tr[data-key={guard}]").get_attribute("data-tone") for guard in ("etcd", "redis-lua")]
-    assert tones == ["exact", "exact"]
-    for _ in on_every_screen(looker.page):
-        assert looker.page.evaluate(TOUCHING) == []
-        assert_readable(looker.page)
 
 
 def test_the_keyboard_reaches_everything(look: Look, sales: Sales) -> None:

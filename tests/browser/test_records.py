@@ -54,28 +54,6 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     assert asked == []
 
 
-def test_a_fault_and_buyers_that_gave_up(look: Look) -> None:
-    """Buyers that gave up are in the sentence; events are drawn under the names of the lanes."""
-    record = recorded("etcd")
-    verdict = "UNDERSOLD by 2, gave up: 20"
-    record["stock"] += 2
-    record["verdict"] |= {"findings": {"undersold": 2, "gave_up": 20}, "kind": "undersold", "exact": False}
-    record["verdict"] |= {"stock_left": 2, "outcomes": {"lock_timeout": 20}}
-    times = [record["sections"][number]["entered_ms"] for number in (2, 5)]
-    record["events"] = [
-        {"at_ms": at_ms, "text": "{shop} is frozen or thawed", "values": {"shop": "an instance"}} for at_ms in times
-    ]
-    looker = look()
-    open_record(looker, record)
-    looker.wait_text("#word", f"^{verdict}$")
-    assert "2 left. 20 buyers gave up waiting." in looker.text("#lead")
-    painted = looker("#timeline :is(.event, .event-line, .lane-title)").evaluate_all(
-        "all => all.map((each) => each.classList[0])"
-    )
-    assert painted == ["event-line", "event-line", "event", "event", "lane-title", "lane-title"]
-    assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
-
-
 def test_a_record_is_scrubbed_in_time(look: Look) -> None:
     """At each moment of the slider, by keyboard too: orders, sections and what ledger and counter tell so far."""
     record, lost, looker = Record.read(DATA / "rush-none.json"), recorded("none"), look()
@@ -124,20 +102,6 @@ def test_a_pause_is_shown_where_it_was(look: Look) -> None:
         assert looker("#holder .meter i").evaluate("bar => bar.style.width") == f"{100 * lease / 4:g}%"
 
 
-def test_an_exact_record_is_opened_again(look: Look) -> None:
-    """Nothing is shaded under the mutex, and a bar tells its buyer; the same file can be opened again later."""
-    looker = look()
-    for _ in range(2):
-        open_record(looker, recorded("etcd"))
-        looker.wait_text("#word", "^EXACT$")
-        looker.wait_text("#timeline-note", " · never two at once$")
-        assert looker("#timeline .band").count() == 0
-        looker("#timeline .bars").first.hover(position={"x": 1, "y": 1}, force=True)
-        looker.wait_text("#detail", "^buyer-[0-9]+ · .* · token [0-9]+ · .* ms inside · sold · alone$")
-        looker.page.click("#close-record")
-        looker.page.wait_for_selector("#close-record", state="hidden")
-
-
 def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None:
     """Records of this machine, also those made while the page is open, can be chosen; the way back is the live sale."""
     looker = look()
@@ -158,21 +122,6 @@ def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None
             assert looker("#close-record").is_hidden()
     finally:
         shutil.rmtree(newer)
-
-
-def test_each_attempt_of_an_order_is_described(look: Look) -> None:
-    """The arrow keys go through all critical sections, also where a guard tried several times under one order."""
-    record, looker = recorded("none"), look()
-    record["sections"].sort(key=lambda section: section["entered_ms"])
-    for section in record["sections"]:
-        section["order"] = record["sections"][0]["order"]
-    open_record(looker, record)
-    looker.wait_text("#timeline-note", f"^{len(record['sections'])} sections")
-    told = []
-    for _ in record["sections"]:
-        looker("#timeline").press("ArrowRight")
-        told.append(looker.text("#detail").split(" · ")[0])
-    assert told == [section["buyer"] for section in record["sections"]]
 
 
 def test_what_is_no_record_is_refused_in_words(look: Look) -> None:

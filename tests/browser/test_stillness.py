@@ -39,19 +39,6 @@ WATCH = """() => {
   setInterval(look, 100);
 }"""
 # In each frame: headline, squares, table, and bars of instances.
-EACH_FRAME = """() => {
-  window.frames_told = [];
-  const number = (text) => Number(text?.replaceAll(",", "") ?? NaN);
-  const look = () => {
-    const texts = (selector) => [...document.querySelectorAll(selector)].map((each) => number(each.textContent));
-    const squares = document.querySelectorAll("#stock :is(.sold, .over)").length;
-    const [row] = texts("#runs .current .number");
-    const sold = number(document.querySelector("#figures [data-key=sold] dd")?.textContent);
-    frames_told.push([sold, squares, row ?? 0, texts("#instances .track b").reduce((a, b) => a + b, 0)]);
-    requestAnimationFrame(look);
-  };
-  requestAnimationFrame(look);
-}"""
 
 
 def rush_past(looker: Looker, sales: Sales) -> None:
@@ -86,19 +73,3 @@ def test_no_control_moves_in_a_rush(look: Look, sales: Sales) -> None:
         assert looker.page.evaluate("() => looked") > 20
         moved = looker.page.evaluate("() => moved")
         assert moved == [], "\n".join(moved)
-
-
-def test_all_changes_in_one_frame(look: Look, sales: Sales) -> None:
-    """Headline, squares, table and instances tell the same number in every frame; nothing fades in later."""
-    looker = look()
-    sales.reset(STOCK)
-    looker.wait_figure("counter", STOCK)
-    looker.page.evaluate(EACH_FRAME)
-    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
-    sales.finish()
-    looker.wait_figure("sold", STOCK)
-    told = looker.page.evaluate("() => frames_told")
-    assert len({sold for sold, *_ in told}) > 5
-    assert [each for each in told if len(set(each)) > 1] == []
-    squares = looker("#stock rect").first
-    assert squares.evaluate("square => getComputedStyle(square).transitionDuration") == "0s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,8 @@ from app.guards import guards
 from loadtest.language import CHINESE, ENGLISH, TEXTS, chinese_texts, verdict_in
 from loadtest.report.build import write_report_page
 from loadtest.results.comparison import Comparison
-from loadtest.results.record import Expectation, Record
 from loadtest.terminal import comparison_table
-from tests.loadtest.report.test_report import DATA, kept
+from tests.loadtest.report.test_report import kept
 from tests.loadtest.rush.test_progress import oversold
 from tests.support.terminal import printed
 
@@ -81,14 +80,6 @@ def test_a_chinese_comparison_has_no_english_heading(tmp_path: Path) -> None:
     page = write_report_page(kept(tmp_path / "a"), language=CHINESE)
     assert_chinese(page.read_text(encoding="utf-8"))
     assert "所有守卫都兑现了承诺。" in page.read_text(encoding="utf-8")
-
-
-def test_a_chinese_record_has_no_english_heading(tmp_path: Path) -> None:
-    """A fault's page as well; what the lab says of its scenario is as it was kept."""
-    record = Record.read(DATA / "rush-none.json")
-    record = replace(record, kind="fault", expectation=Expectation("EXACT", True, [], ""))
-    record.write(tmp_path / "record.json")
-    assert_chinese(write_report_page(tmp_path / "record.json", language=CHINESE).read_text(encoding="utf-8"))
 
 
 def assert_chinese(html: str) -> None:

@@ -80,30 +80,6 @@ def test_names_in_the_cluster_are_served(name: str) -> None:
         assert all(is_known_host(f"{each}:80", names) for each in hosts)
 
 
-def test_the_rush_finds_the_stores_of_the_sale() -> None:
-    """It is applied by itself, so it has the addresses once more."""
-    (container,) = PODS["rush"]["spec"]["containers"]
-    given = {each["name"]: each["value"] for each in container["env"] if "value" in each}
-    sale = settings_of_kubernetes("sale")
-    assert {name: given[name] for name in sale.keys() & given.keys()} == {
-        name: sale[name] for name in ("FLASHSALE_ETCD_ENDPOINTS", "FLASHSALE_REDIS_URL")
-    }
-
-
-def test_prometheus_reaches_every_metrics_port() -> None:
-    """Each pod that says where its metrics are can be asked there from the namespace of Prometheus."""
-    scraped = {
-        app: int(notes["prometheus.io/port"])
-        for app, pod in PODS.items()
-        if (notes := pod["metadata"].get("annotations", {})).get("prometheus.io/scrape") == "true"
-    }
-    policies = "pages", "metrics"
-    rules = [rule for name in policies for rule in spec_of("NetworkPolicy", name)["ingress"]]
-    from_prometheus = [rule for rule in rules if all("namespaceSelector" in peer for peer in rule.get("from", []))]
-    assert scraped.keys() == {"etcd", "shop"}
-    assert set(scraped.values()) <= {port["port"] for rule in from_prometheus for port in rule["ports"]}
-
-
 def test_selectors_find_pods() -> None:
     """Services, budgets and policies speak of labels that pods have, and workloads of their own."""
     apps = {pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in PODS.values()}
@@ -131,23 +107,6 @@ def test_pods_have_no_rights(name: str) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
-@pytest.mark.parametrize("folder", ["sale", "rush", "ingress"])
-def test_kustomize_builds(folder: str) -> None:
-    """`kubectl kustomize` makes objects of each folder, all in our namespace."""
-    built = subprocess.run(
-        ["kubectl", "kustomize", ROOT / "deploy/kubernetes" / folder],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    namespaces = {
-        each["metadata"].get("namespace") for each in yaml.safe_load_all(built.stdout) if each["kind"] != "Namespace"
-    }
-    assert namespaces == {"flash-sale"}
 
 
 @pytest.mark.parametrize("name", PODS)
@@ -242,17 +201,6 @@ def services_of(file: Path) -> dict[str, dict[str, Any]]:
     return services
 
 
-def test_each_image_is_built_once() -> None:
-    """One service builds an image, and the others, which never pull it, use that."""
-    services = services_of(ROOT / "docker-compose.yml")
-    builders = {service["image"] for service in services.values() if "build" in service}
-    assert len([service for service in services.values() if "build" in service]) == len(builders) == 2
-    for file in COMPOSE_FILES:
-        for service in services_of(file).values():
-            if service.get("image") in builders and "build" not in service:
-                assert service["pull_policy"] == "never"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "program"),
@@ -296,15 +244,6 @@ def test_containers_are_bounded(file: Path) -> None:
         assert {"mem_limit", "pids_limit"} <= service.keys()
         if "/etcd:" in service["image"] or "redis:" in service["image"]:
             assert service["user"] not in ("root", "0")
-
-
-def test_every_port_can_be_another_one() -> None:
-    """A variable for each, with the usual port as its default."""
-    ports = [port for service in services_of(ROOT / "docker-compose.yml").values() for port in service.get("ports", [])]
-    found = [re.fullmatch(r"127\.0\.0\.1:\$\{([A-Z0-9_]+):-(\d+)\}:\2", port) for port in ports]
-    assert all(found)
-    assert sorted(int(each[2]) for each in found if each) == [2379, 6379, 8070, 8080, 8089, 8090]
-    assert len({each[1] for each in found if each}) == 6
 
 
 def test_shop_and_board_know_their_names() -> None:

@@ -25,7 +25,7 @@ from tests.support.modules import module_of
 from tests.support.terminal import printed
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    pass
 
 ROOT = Path(__file__).parents[2]
 README_SCRIPT = module_of(ROOT / "scripts/readme.py")  # which writes the generated parts
@@ -154,34 +154,3 @@ def test_the_site_shows_what_github_shows(site: Path) -> None:
     """Pitfalls have one numbering over all chapters, and Markdown in the cells of an HTML table is read."""
     assert '<ol start="11">' in (site / "pitfalls.html").read_text(encoding="utf-8")
     assert "<code>workshop</code>" in (site / "readme.html").read_text(encoding="utf-8")
-
-
-FOUND = {  # words, and a page on which each of them is
-    "fencing": "lock.html",
-    "non-blocking": "lock.html",
-    "kazoo": "lock-recipes.html",
-    "租约": "workshop.zh-CN.html",
-    "超卖": "readme.zh-CN.html",
-    "令牌": "workshop.zh-CN.html",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-def test_words_are_found_without_a_network(chromium: Browser, site: Path) -> None:
-    """In English and in Chinese, where words have no spaces between them; nothing is asked of a server."""
-    with chromium.new_context(offline=True) as context:
-        tab = context.new_page()
-        asked: list[str] = []
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.goto((site / "index.html").as_uri())
-        search = tab.locator(".md-search__input").first
-        search.click()
-        for word, page in FOUND.items():
-            search.fill("")
-            search.press("End")  # the page reads the words when a key is released
-            tab.wait_for_selector(".md-search-result__meta:has-text('Type to start searching')")
-            search.fill(word)
-            search.press("End")
-            tab.wait_for_selector(f".md-search-result__link[href*='{page}']", state="attached")
-        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []

@@ -59,15 +59,6 @@ def test_the_library_needs_nothing_that_the_demo_lacks() -> None:
     assert {re.split("[=>]", each)[0] for each in ours} == {"click", "etcd3", "grpcio", "protobuf"}
 
 
-@pytest.mark.parametrize("line", ["version", "requires-python", "requires", "license"])
-def test_it_is_described_as_the_demo_is(line: str) -> None:
-    """Version, Python, license and build backend are the same in both files."""
-    ours, demos = (
-        re.findall(rf"^{line} = .*$", (path / "pyproject.toml").read_text(), re.MULTILINE) for path in (LOCK, ROOT)
-    )
-    assert ours == demos != []
-
-
 NAMES = [f"requirements/{name}.txt" for name in ("build", "base", "loadtest", "dev")]
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
-import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -19,13 +16,13 @@ from click.testing import Result as ClickResult
 from rich.console import Console
 
 from app.guards import guards
-from labs.bench import commands, meters, runner
+from labs.bench import commands, meters
 from labs.bench.commands import DOCUMENTS
 from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.runner import Bench, _threads_of
-from labs.bench.suite import BARE, BOTH_WAYS, PARTS, PINNED, Part, parts
-from labs.bench.tables import COLUMNS, fill_blocks, part_tables
+from labs.bench.suite import BARE, PARTS, PINNED, Part, parts
+from labs.bench.tables import COLUMNS, fill_blocks
 from labs.bench.tests.samples import benchmark, rush_of
 from loadtest.results.folders import LATEST, REPORTS, new_report, point_latest
 from loadtest.stack.servers import Etcd
@@ -45,26 +42,6 @@ def test_figures_are_per_click_and_times_are_medians() -> None:
     assert (row.verdicts, row.share("sold"), row.share("sold_out")) == ({"EXACT": 2, "OVERSOLD by 1": 1}, 1.0, 0.0)
     assert row.purchase_ms.p50 == 200.0
     assert row.others_cpus == 1.0
-
-
-def test_ratios_are_taken_within_one_setting() -> None:
-    """A guard is compared with the baseline of the same part, instances and sizes, or not at all."""
-    made = benchmark()
-    rush = {row.case.guard: row for row in made.part("rush")}
-    assert made.ratio(rush["etcd-batch"], "none") == pytest.approx(0.75)
-    other = replace(rush["etcd"], case=replace(rush["etcd"].case, instances=4))
-    assert made.ratio(other, "none") is None
-
-
-def test_rounds_are_interleaved() -> None:
-    """Every guard has its round, on one CPU and on all, before any has its next."""
-    (rush,) = parts(["rush"], ["none", "etcd", "redis-lock"], 2)
-    assert [(number, case.pinned, case.guard) for number, case in rush.schedule()] == [
-        (number, pinned, guard)
-        for number in (0, 1, 2)
-        for pinned in BOTH_WAYS
-        for guard in ("none", "etcd", "redis-lock")
-    ]
 
 
 def test_every_part_measures_every_guard_it_is_asked_for() -> None:
@@ -100,37 +77,6 @@ def test_an_interrupted_benchmark_is_the_latest_only_with_a_result(
     assert (LATEST / "bench.json").exists() is (parts_done != 0)
     assert (LATEST / "index.html").exists() is (parts_done is None)
     assert parts_done is not None or list(dict.fromkeys(measured)) == list(PARTS)
-
-
-def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No stack is started for it, and if nothing is left to be measured, that is an error."""
-    monkeypatch.setitem(PARTS, "hold", lambda guards: iter([Part([], rounds=1)]))
-    assert {part.name for part in parts(["rush", "hold"], ["etcd"], None)} == {"rush"}
-    output = tmp_path / "bench.json"
-    refused = CliRunner().invoke(commands.bench, ["--part", "hold", "--guard", "etcd", "--output", str(output)])
-    assert (refused.exit_code, output.exists()) == (2, False)
-    assert refused.output.endswith("Error: no case of hold is for etcd\n")
-
-
-@pytest.mark.slow
-def test_a_part_is_measured_by_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Token and sale exported for other commands reach no instance."""
-    exported = {"SALE": "other", "ADMIN_TOKEN": "secret", "ADMIN_TOKEN_FILE": "/nowhere/token"}
-    for name, value in exported.items():
-        monkeypatch.setenv(f"FLASHSALE_{name}", value)
-    monkeypatch.setattr(commands, "measure_handover_ms", lambda etcd: 1.0)
-    made = BenchResult("2026-01-01T00:00:00+00:00", {})
-    part = Part([Case("rush", "redis-lua", 20, 10)], rounds=1, warm_up=False)
-    commands.measure_part(part, made, Console(quiet=True))
-    assert (made.handover_ms, [row.verdicts for row in made.rows]) == (1.0, [{"EXACT": 1}])
-
-
-def test_one_round_has_no_spread() -> None:
-    """A case that was measured once is not shown as one whose rounds were all alike."""
-    made = benchmark()
-    made.rows.append(replace(made.part("hold")[0], case=Case("hold", "redis-lock", 4, 4), walls_s=[50.0]))
-    spreads = {row[0]: row[3] for table in part_tables(made) if table.name == "hold" for row in table.rows}
-    assert (spreads["none"], spreads["redis-lock"]) == ("0.20-0.60", "one round")
 
 
 def fill(documents: list[Path], *files: Path) -> ClickResult:
@@ -213,36 +159,6 @@ def test_instances_are_placed_for_each_case(bench: Bench) -> None:
         threads = [*_threads_of(bench.stack.instances[1])]
         assert len(threads) > 16
         assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset(expected)}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not PINNED, reason="the system keeps no process on a CPU")
-def test_a_thread_that_has_ended_is_not_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instances start and end threads all the time: one that was listed and is gone stops no benchmark."""
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    monkeypatch.setattr(runner, "_threads_of", lambda instance: [ended.pid])
-    bench.place(pinned=True)
-
-
-@pytest.mark.slow
-def test_buyers_pay_for_their_clicks_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Garbage collection, the making of clicks and the reading of counters are not CPU time of the buyers."""
-
-    def costly(function: Callable[..., T]) -> Callable[..., T]:
-        def call(*args: object) -> T:
-            until = time.process_time() + 0.1
-            while time.process_time() < until:
-                pass
-            return function(*args)
-
-        return call
-
-    monkeypatch.setattr(gc, "collect", costly(gc.collect))
-    monkeypatch.setattr(runner, "buyer_click", costly(runner.buyer_click))
-    monkeypatch.setattr(meters, "etcd_served", costly(meters.etcd_served))
-    done = bench.run(Case("rush", "redis-lua", 2, 2))
-    assert 0 < done.usage.cpu_s["buyers"] < 0.1
 
 
 def test_the_time_of_a_hand_over_is_measured(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from labs.bench.ceilings import Demands, demands, forecasts
-from labs.bench.result import BenchResult, Case, Row
+from labs.bench.result import Case, Row
 from labs.bench.tables import ceiling_tables
 from labs.bench.tests.samples import benchmark, rush_of
 
@@ -31,12 +31,6 @@ def test_the_bottleneck_is_the_shared_server_with_the_largest_demand() -> None:
     assert (fast.bottleneck, fast.enough_instances) == ("Redis", 15)
 
 
-def test_buyers_queue_from_the_saturation_point_on() -> None:
-    """N* = (sum D + Z) / max D: without think time about as many as servers, and then one more for each click in Z."""
-    assert ETCD.saturation(2, 0.0) == pytest.approx(2.65)
-    assert ETCD.saturation(2, 10.0) == pytest.approx(10_002.65)
-
-
 def test_demands_are_those_of_the_measured_rush() -> None:
     """CPU time per click by server; the lock is held or handed over."""
     found = {each.guard: each for each in demands(benchmark())}["etcd"]
@@ -58,10 +52,3 @@ def test_measured_rows_are_held_to_the_ceiling() -> None:
     _, table = ceiling_tables(made)
     assert table.about == "1 of 2 measured rows are within 20 % of the ceiling."
     assert [len(row) for row in table.rows] == [3]
-
-
-def test_without_a_rush_there_is_no_ceiling() -> None:
-    """A result of other parts, or of the time before hand-overs were measured, is shown without."""
-    made = benchmark()
-    assert list(ceiling_tables(replace(made, handover_ms=0.0))) == []
-    assert list(ceiling_tables(BenchResult(made.started, made.versions, rows=made.part("hold")))) == []

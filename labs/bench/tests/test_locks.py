@@ -14,7 +14,6 @@ from labs.bench import meters
 from labs.bench.locks import bench, free
 from labs.bench.locks.bench import PYTHON
 from labs.bench.locks.free import OURS
-from labs.bench.locks.go import GoMissing, compiled
 from loadtest.cli.main import cli
 from loadtest.stack.servers import Etcd
 
@@ -42,22 +41,6 @@ def test_in_a_burst_each_waiter_takes_one_turn(etcd: Etcd, candidate: str) -> No
     done = subprocess.run(worker, input="count\n", capture_output=True, text=True, timeout=60, check=True)
     queued, counted = done.stdout.splitlines()
     assert (queued, json.loads(counted)["turns"]) == ("queued", 6)
-
-
-@pytest.mark.parametrize(
-    ("package", "reason"),
-    [("", "etcd's client for Go is not under "), ("src/go.etcd.io/etcd/clientv3/concurrency", "does not compile: no")],
-)
-def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, reason: str) -> None:
-    """A toolchain alone does not do, nor a client that does not go with it."""
-    toolchain = tmp_path / "go"
-    toolchain.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
-    toolchain.chmod(0o755)
-    (tmp_path / package).mkdir(parents=True, exist_ok=True)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("GOPATH", str(tmp_path))
-    with pytest.raises(GoMissing, match=reason):
-        compiled(tmp_path)
 
 
 @pytest.mark.slow

@@ -6,11 +6,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 
 from app.contract.outcomes import Outcome
-from app.contract.verdict import FINDINGS, Kind
 from labs.faults.audit_command import audit_records
 from loadtest.results.answer import Answer
 from loadtest.results.record import Point, Record
@@ -55,19 +53,6 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert f"1 order acknowledged but missing:\n    {lost.order} of {lost.buyer}" in done.output
     assert "1 buyer without an answer:\n    ada" in done.output
-
-
-@pytest.mark.parametrize("finding", ["disturbed", "too_slow"])
-def test_a_record_without_a_verdict_blames_no_guard(tmp_path: Path, finding: str) -> None:
-    """A purchase from outside the rush is listed, and is not a broken promise; nor is what came too late."""
-    record = Record.read(DATA / "rush-etcd.json")
-    record.ledger.append(replace(record.ledger[0], order="o", buyer="anonymous"))
-    record.verdict |= {"findings": {finding: 1}, "kind": Kind.NONE.value}
-    record.write(tmp_path / "record.json")
-    done = judged(tmp_path / "record.json")
-    assert done.exit_code == 0
-    assert "1 order stored but unacknowledged:\n    o of anonymous" in done.output
-    assert done.output.splitlines()[-1] == f"  {FINDINGS[finding]}"
 
 
 def test_what_contradicts_real_time_or_the_fence_is_named(tmp_path: Path) -> None:

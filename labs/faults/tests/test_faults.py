@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,11 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from app.contract.verdict import FINDINGS, Kind, Verdict
-from app.guards import guards
-from labs.faults import trial
+from app.contract.verdict import FINDINGS, Verdict
 from labs.faults.buyers import Buyers
-from labs.faults.commands import DEFAULT_GUARDS, GUARDS, LOCKLESS, exit_code, faults
+from labs.faults.commands import LOCKLESS, exit_code, faults
 from labs.faults.context import VICTIM, ScenarioContext, TrialListener
 from labs.faults.judgement import BREAKS_NOT, judge_trial
-from labs.faults.runner import ScenarioRunner
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios import scenarios
 from labs.faults.scenarios.holder import DelayedWrite, PauseHolder
@@ -31,12 +27,11 @@ from labs.faults.shops import Setup
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
 from labs.faults.trial import MOST_PLAYS, Trial
-from loadtest.cli.main import run
 from loadtest.language import Message
 from loadtest.results.answer import Answer
 from loadtest.results.audit import Audit, audit
 from loadtest.results.record import Expectation, Record
-from loadtest.shop_client.shops import SaleError, in_progress
+from loadtest.shop_client.shops import in_progress
 from loadtest.stack.proxy import Proxy
 from tests.support.commands import finished
 
@@ -111,19 +106,6 @@ def test_a_mistake_in_a_thread_ends_the_scenario(testbed: Testbed, place: str) -
     assert any("ended with KeyError('a mistake')" in problem for problem in problems_of(record))
 
 
-def test_an_error_of_the_sale_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the shops do not answer any more, `faults` ends with a sentence, no traceback and no verdict."""
-
-    def play(runner: ScenarioRunner, scenario: type[Scenario], guards: Sequence[str]) -> None:
-        raise SaleError("no shop answers")
-
-    monkeypatch.setattr(ScenarioRunner, "play", play)
-    monkeypatch.setattr(sys, "argv", ["loadtest", "faults", "partition"])
-    with pytest.raises(SystemExit, match=r"^2$"):
-        run()
-    assert capsys.readouterr().err == "Error: no shop answers\n"
-
-
 class Late(Nothing):
     unfenced = Expected.EXACT
 
@@ -164,36 +146,6 @@ def test_an_untimely_fault_is_played_again(
     assert problems_of(record)[:1] == ([] if as_expected else ["too late"])
 
 
-class Slow(Nothing):
-    """Freeze both shops when the fault is over, as a machine does that has no time for them."""
-
-    unfenced = Expected.EXACT
-
-    def play(self, context: ScenarioContext) -> None:
-        heal = context.testbed.heal
-
-        def heal_and_freeze() -> None:
-            heal()
-            vars(context.testbed).pop("heal")
-            for shop in context.shops:
-                shop.instance.pause()
-
-        vars(context.testbed)["heal"] = heal_and_freeze
-
-
-@pytest.mark.slow
-def test_a_sale_that_cannot_end_in_time_has_no_verdict(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither what is missing nor what is under way speaks against the guard, or disturbs the next sale."""
-    monkeypatch.setattr(trial, "END_TIMEOUT_S", 1.0)
-    record = Trial(Slow(), "etcd", testbed, TrialListener(), stock=STOCK).run()
-    assert problems_of(record)[0] == "the sale was not over 1 s after the fault"
-    assert (record.verdict["findings"], record.verdict["kind"]) == ({"too_slow": 0}, Kind.NONE)
-    assert record.as_expected is None
-    monkeypatch.undo()
-    record = Trial(Late(0), "etcd", testbed, TrialListener(), stock=FEW).run()
-    assert (record.as_expected, problems_of(record)) == (True, [])
-
-
 def test_the_exit_code_tells_no_verdict_from_a_broken_promise() -> None:
     """0: all are as expected; 1: one is not, whatever else has no verdict; 2: one has no verdict."""
     record = Record.read(DATA / "rush-etcd.json")
@@ -202,33 +154,6 @@ def test_the_exit_code_tells_no_verdict_from_a_broken_promise() -> None:
     assert exit_code([good, good]) == 0
     assert exit_code([good, unknown, bad]) == 1
     assert exit_code([unknown, good]) == 2
-
-
-@pytest.mark.slow
-def test_a_late_write_is_neither_missed_nor_overtaken(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the victim wrote before the line was cut, there is another sale; its retry comes after the write held back."""
-    start_holder, let_others_buy = ScenarioContext.start_holder, ScenarioContext.let_others_buy
-    victims = list[ScenarioContext]()
-
-    def slow_at_first(context: ScenarioContext, shop: int, *, think_ms: int) -> Future[Answer]:
-        victims.append(context)
-        answer = start_holder(context, shop, think_ms=think_ms)
-        if len(victims) == 1:
-            answer.result(30)
-        return answer
-
-    def await_doubt(context: ScenarioContext) -> None:
-        context.wait_for("the victim's doubt", lambda: VICTIM in context.buyers.last_told)
-        let_others_buy(context)
-
-    monkeypatch.setattr(ScenarioContext, "start_holder", slow_at_first)
-    monkeypatch.setattr(ScenarioContext, "let_others_buy", await_doubt)
-    record = Trial(DelayedWrite(), "etcd-unfenced", testbed, TrialListener(), stock=STOCK).run()
-    assert len(victims) >= 2
-    assert record.as_expected, problems_of(record)
-    (back,) = (event.at_ms for event in record.events if event.text.startswith("the network is back"))
-    doubted, *retries = (answer for answer in record.answers if answer.buyer == VICTIM)
-    assert doubted.answered_ms < back < min(retry.sent_ms for retry in retries)
 
 
 @pytest.mark.slow
@@ -246,14 +171,6 @@ def test_a_frozen_holder_oversells_without_check_and_fence(testbed: Testbed, gua
     assert any(each.entry.buyer == VICTIM for each in found.losses.losing) is (outcome == "sold")
     assert (found.sold > STOCK) is (outcome == "sold")
     assert [str(event.message) for event in record.events][1] == "shop-a is frozen"
-
-
-@pytest.mark.slow
-def test_a_check_before_the_write_does_not_refuse_a_late_one(testbed: Testbed) -> None:
-    """The holder checked its lock in time; its write arrives after others have sold, and oversells."""
-    record = Trial(DelayedWrite(), "etcd-checked", testbed, TrialListener(), stock=STOCK).run()
-    assert record.as_expected, problems_of(record)
-    assert audit(record).sold > STOCK
 
 
 def test_only_the_fence_refuses_a_late_write(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,25 +216,6 @@ def test_every_sale_of_the_command_is_as_expected(tmp_path: Path, words: list[st
         assert (found.findings() == []) is (found.sold == 300) is fenced
 
 
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("group", "guards", "exact", "broken"),
-    [
-        ("opening", ["etcd", "etcd-cohort"], 8, r"OVERSOLD by \d+"),
-    ],
-)
-def test_a_group_is_exact_but_for_what_has_to_break(
-    tmp_path: Path, group: str, guards: list[str], exact: int, broken: str
-) -> None:
-    """Leaders that fail; without its token a late leader opens the sale again."""
-    done = finished(tmp_path, "faults", group, *(f"--guard={guard}" for guard in guards))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(": EXACT, as expected") == exact
-    assert not broken or len(re.findall(rf": .*{broken}.*, as expected", done.stdout)) == len(guards)
-
-
 def test_what_is_expected_is_part_of_the_scenario() -> None:
     """An exact guard is exact in every scenario but one; --help says what each is, in their order."""
     shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
@@ -348,13 +246,6 @@ def test_unplayable_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert refused.exit_code == 2
     assert "Error: pause-holder, kill-holder: not for redis-lua\n" in refused.output
     assert list(tmp_path.iterdir()) == []
-
-
-def test_every_guard_with_a_lock_can_be_played() -> None:
-    """What has no lock that could be lost is left out: nothing, a lock in the process, and Redis's own means."""
-    assert set(GUARDS) == {name for name, guard in guards().items() if guard.loses_lock}
-    assert not set(GUARDS) & {"none", "thread", "redis-watch", "redis-lua"}
-    assert DEFAULT_GUARDS == ["etcd", "etcd-checked", "etcd-unfenced", "redis-lock"]
 
 
 @pytest.mark.parametrize(

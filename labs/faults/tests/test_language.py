@@ -7,20 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.cells import cell_len
-
 from app.contract import verdict
-from labs.faults.commands import conclusion
 from labs.faults.scenarios import scenarios
-from labs.faults.screen import results_table, sale_picture
-from labs.faults.tests.test_screen import played, snapshot
+from labs.faults.tests.test_screen import played
 from loadtest.language import CHINESE, Message, chinese_texts
 from loadtest.results import audit
 from loadtest.results.record import Expectation, FaultEvent, Record
-from tests.support.terminal import printed
 
 LABS = Path(__file__).parents[2]
-HAN = r"[\u4e00-\u9fff]"
 # What makes messages of a text: the methods of a scenario's context, and `Message` itself.
 MAKERS = {"Message", "of", "announce", "act", "require", "require_in_time", "wait_for", "_shown", "say", "of_shop"}
 MAKERS |= {"MistimedFault", "ScenarioError"}
@@ -82,20 +76,3 @@ def test_a_kept_record_speaks_both_languages(tmp_path: Path) -> None:
     kept = Record.read(tmp_path / "record.json")
     assert (kept.events, kept.expectation) == (record.events, record.expectation)
     assert kept.events[0].message.in_language(CHINESE) == "shop-a 被冻结\uff0c持续 1.2 秒"
-
-
-def test_the_last_line_counts_in_chinese() -> None:
-    """As many as are not as expected, and as many as have no verdict."""
-    line = conclusion([played(), played(as_expected=None)], 6.1).in_language(CHINESE)
-    assert line == "2 场\uff0c用时 6 秒\uff1a1 场不符合预期\uff0c1 场没有结论\uff0c因为这台机器太慢。"
-
-
-def test_chinese_columns_align() -> None:
-    """The table fits into 80 cells; the bars of the picture begin below each other."""
-    lines = printed(results_table([played()], plain=True, language=CHINESE), width=80).splitlines()
-    assert max(map(cell_len, lines)) <= 80
-    assert len(lines) == 4
-    rows = printed(sale_picture("pause-holder, etcd", snapshot(etcd=False), CHINESE), width=80).splitlines()[1:]
-    assert not re.search("[a-z]{3}", re.sub("shop-.|etcd", "", "".join(rows)))
-    words = ["剩余 288", "租约 1 秒", "租约 2 秒", "不可用"]
-    assert len({cell_len(row[: row.index(word)]) for row, word in zip(rows, words, strict=True)}) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 import urllib.request
 import uuid
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 import redis
 
-from loadtest.stack import binaries
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import all_stand_still
 from loadtest.stack.servers import Etcd, Redis
@@ -90,15 +88,3 @@ def opener(server: Redis) -> dict[str, str]:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         found: dict[str, str] = client.hgetall(f"sale:{{{SALE}}}:opener")
         return found
-
-
-def test_the_leader_can_be_observed(instances: dict[str, Instance], etcd: Etcd) -> None:
-    """`etcdctl elect --listen` names the leader, as `python -m lock elect --listen` does for every election."""
-    leader, _ = scheduled(instances["shop-a"], 600)
-    name = f"sale/{SALE}/opener"
-    command = [str(binaries.etcdctl()), f"--endpoints={etcd.endpoint}", "elect", "--listen", name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listening:
-        assert listening.stdout is not None
-        key, value = listening.stdout.readline(), listening.stdout.readline()
-        listening.terminate()
-    assert (key.startswith(f"{name}/"), value.strip()) == (True, leader)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from unittest.mock import patch
 
@@ -16,16 +14,11 @@ from flask.testing import FlaskClient
 from pydantic import SecretStr
 
 from app import services
-from app.contract.outcomes import Promise
-from app.guards import guards
-from app.sales.sale import Sale
 from labs.opening.schedule import OpeningSchedule
 from lock import Mutex
 from tests.support.overtaking import overtaken
-from tests.support.shops import WAIT_S, WAYS, Answer, buy, in_ms
+from tests.support.shops import WAIT_S, WAYS, buy, in_ms
 from tests.support.waiting import wait_until
-
-EXACT = [name for name, guard in guards().items() if guard.promise is not Promise.NONE]
 
 
 def test_a_schedule_is_set_shown_and_cancelled(browser: FlaskClient) -> None:
@@ -136,28 +129,6 @@ def test_a_click_on_an_open_sale_costs_nothing(app: Flask, schedule: OpeningSche
     buy(app)
     with patch.object(schedule.sale.client, "hmget", side_effect=AssertionError), overtaken(2, pytest.fail):
         assert buy(app, "redis-lua")["outcome"] == "sold"  # one command to Redis, perhaps one more for its connection
-
-
-@pytest.mark.parametrize("guard", EXACT)
-def test_exact_guards_sell_exactly_from_the_opening_on(
-    app: Flask, other: Flask, sale: Sale, schedule: OpeningSchedule, guard: str, crowd: ThreadPoolExecutor
-) -> None:
-    """Buyers who click on and on at two instances buy exactly the stock, all of it after the opening."""
-    schedule.set(7, in_ms(300))
-
-    def keep_clicking(number: int) -> Answer:
-        answer: Answer = {"outcome": "not_open"}
-        while answer["outcome"] == "not_open":
-            answer = buy((app, other)[number % 2], guard, buyer=number, hold_ms=1)
-        return answer
-
-    clicking = [crowd.submit(keep_clicking, number) for number in range(16)]
-    while open_now(other.extensions["schedule"], 1)[0] == "early":
-        time.sleep(0.01)
-    answers = [each.result(WAIT_S) for each in clicking]
-    assert Counter(answer["outcome"] for answer in answers) == {"sold": 7, "sold_out": 9}
-    assert len({answer["order"] for answer in answers}) == 7 + 1  # those without an order have None
-    assert (sale.snapshot().judge().sentence, sale.snapshot().stock) == ("EXACT", 0)
 
 
 @pytest.mark.parametrize("wrong_by_s", [-3600, 3600])

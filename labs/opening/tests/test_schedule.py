@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import suppress
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as examples
-from hypothesis import strategies as st
 
 from app.sales.purchase import Purchase
-from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from labs.opening.schedule import Closed, NotScheduled, OpeningSchedule
@@ -128,49 +123,3 @@ def test_a_closed_generation_is_closed_from_its_first_moment_on(process: Process
     assert schedule.open(plan, 1)[0] == "opened"
     assert buys(other).startswith("sold")
     assert (schedule.was_early(clicked), schedule.was_early(time.monotonic())) == (True, False)
-
-
-@pytest.mark.parametrize("items", [1, 3])
-def test_a_scheduled_sale_opens_with_other_items(process: Process, items: int) -> None:
-    """Instances that were restarted with fewer items, or more, open those that they have."""
-    plan = closed(process())
-    restarted = process(items=items)
-    assert schedule_of(restarted).open(plan, 1)[0] == "opened"
-    assert [buys(restarted, str(item))[:4] for item in range(1, items + 1)] == ["sold"] * items
-
-
-STEPS = [
-    *("set", "set later", "cancel", "reset", "open", "open late", "open, die"),
-    *("wipe", "buy", "buy", "buy"),
-]
-
-
-@examples(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans()), max_size=30))
-def test_whatever_happens_no_opening_sells_more_than_its_stock(process: Process, steps: list[tuple[str, bool]]) -> None:
-    """With dying or late leaders and wipes, a generation sells at most 2, and none while it is closed."""
-    sales, sold, token, late = [process(), process()], Counter[str](), 0, list[Closed]()
-    sales[0].reset(2)
-    for step, which in steps:
-        sale, token = sales[which], token + 1
-        schedule = schedule_of(sale)
-        plan = schedule.read()
-        late += [plan] if plan else []
-        with suppress(NotScheduled, SaleLost, ZeroDivisionError):
-            if step.startswith("set"):
-                schedule.set(2, in_ms(60_000 if step == "set later" else -1))
-            elif step == "open late" and late:
-                schedule.open(late[0], token)
-            elif step == "open, die" and plan:
-                with overtaken(token % 2, partial(divmod, 1, 0)):
-                    schedule.open(plan, token)
-            elif step == "open" and plan:
-                schedule.open(plan, token)
-            elif step in ("cancel", "reset"):
-                schedule.cancel() if step == "cancel" else sale.reset(2)
-            elif step == "wipe":
-                sale.client.delete(*vars(sale.keys).values(), f"{sale.keys.prefix}opening", f"{sale.keys.prefix}opener")
-            elif step == "buy" and (outcome := buys(sale)).startswith("sold "):
-                sold[outcome] += 1
-                assert plan is None
-    assert all(count <= 2 for count in sold.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -213,19 +212,6 @@ def test_a_pin_cannot_be_tried_out(try_pin: Callable[..., str], address: str) ->
     assert set(tried) == {"wrong_pin", "slow_down"}
     if ":" in address:
         assert try_pin("471147", "2001:db8:1::1") == "joined"
-
-
-def test_repetitions_of_a_click_do_not_wait(join: Join, crowd: Crowd) -> None:
-    """While one request waits for the answer of the shop, others of that phone get the state at once."""
-    phone, sale = join(), open_sale(crowd, opens_in_s=0.2)
-    (buyer,) = crowd.phones
-    click, _ = crowd.click(buyer, KEY["Idempotency-Key"], sale)  # which nothing settles
-    waiting = threading.Thread(target=click.wait, args=(60,))
-    waiting.start()
-    assert [buy(phone, sale).get_json()["me"]["bought"] for _ in range(10)] == ["pending"] * 10
-    assert waiting.is_alive()
-    click.settled.set()
-    waiting.join()
 
 
 def test_one_address_does_not_fill_the_room(crowd: Crowd) -> None:

@@ -77,24 +77,3 @@ def test_every_text_is_chinese(open_page: Open, site: Path, name: str) -> None:
             hand.press("step", buyer)
             found += english(page, *same)
     assert [text for text in found if re.search("[A-Za-z]{2,}", re.sub(COMMANDS, "", text))] == []
-
-
-def test_a_listener_without_motion_hears_the_same_story(open_page: Open, site: Path) -> None:
-    """Each step is told where it is announced; so are the lease that ended and the aim, as they are with motion."""
-    stories = []
-    for motion in ("reduce", "no-preference"):
-        page = open_page((site / "scheduler.html").as_uri(), reduced_motion=motion)
-        page.click(".levels button[value=etcd-unfenced]")
-        hand = Hand(page, "mouse")
-        story = []
-        for move in ["A"] * 4 + ["B", "freeze A"] + ["B"] * 5 + ["freeze A", "A"]:
-            hand.press("freeze" if len(move) > 1 else "step", move[-1])
-            if move == "freeze A":
-                page.wait_for_selector("[data-do='step B']:not([aria-disabled=true]), #result:not(:empty)")
-            story.append(page.locator("[aria-live=polite], [role=status]").all_inner_texts())
-        assert "Sold twice" in story[-1][-1]
-        stories.append(story)
-    assert stories[0] == stories[1]
-    page = opened(open_page, site, "index")
-    assert re.search("Without a lock they sold 20. Under an etcd lock they sold 8.", page.inner_text("main"))
-    assert 'img "Without a lock' in page.locator("main").aria_snapshot()

@@ -35,18 +35,6 @@ def test_each_page_opens_from_a_disk(open_page: Open, site: Path, width: int, la
         assert files <= {path.as_uri() for path in site.iterdir()}, name
 
 
-@pytest.mark.parametrize("name", ["scheduler", "holder", "schedules", "mistakes"])
-def test_a_page_has_its_title_before_any_script_runs(open_page: Open, site: Path, name: str) -> None:
-    """A phone that is slow with scripts shows it at once; it is the one that scripts give the page, in English."""
-    titles = []
-    for runs_scripts in (False, True):
-        page = open_page((site / f"{name}.html").as_uri(), java_script_enabled=runs_scripts)
-        page.wait_for_selector("h1:not(:empty)")
-        titles.append((page.title(), page.inner_text("h1")))
-    assert titles[0] == titles[1]
-    assert titles[0][0] == titles[0][1]
-
-
 def test_the_first_page_leads_to_each_other_page(open_page: Open, served: str) -> None:
     """From a server, below any path: by a card, which keeps the language, and back."""
     page = open_page(f"{served}/index.html", locale="zh")
@@ -75,15 +63,6 @@ def test_a_rush_plays_and_explains_itself(open_page: Open, site: Path) -> None:
     page.keyboard.press("End")
     page.wait_for_selector("#word:text-is('EXACT')")
     assert page.locator("#runs tr").count() == 2
-
-
-def test_nothing_moves_for_who_asks_for_that(open_page: Open, site: Path) -> None:
-    """With reduced motion, the end of a rush is there at once."""
-    page = open_page((site / "watch.html").as_uri(), reduced_motion="reduce")
-    page.wait_for_selector("#play:text-is('Play')")
-    assert page.inner_text("#word").startswith("OVERSOLD by ")
-    page.goto((site / "index.html").as_uri())
-    page.wait_for_selector("#pause:text-is('Play')")
 
 
 def test_the_holder_pauses_and_wakes_up(open_page: Open, site: Path) -> None:

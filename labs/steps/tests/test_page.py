@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 SOLD_TWICE = "Sold twice: A and B both have the one item, and the counter says 0."
-NOTHING = "\N{EN DASH}"
-BEGIN = b'{"guard": "none"}'
 RACE = ["A"] * 4 + ["B"] * 6 + ["A"] * 2
 WAYS_OUT = {  # what to click: the purchases in this order, each to its next point; then the sentence
     "none": (RACE, SOLD_TWICE),
@@ -247,22 +244,6 @@ def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, st
         assert all(row["beyond"] == 0 and row["size"] >= 18 for row in rows), (guard, rows)
 
 
-def test_what_a_marker_says_is_never_cut_to_a_letter(open_page: Any) -> None:
-    """Where the line of code leaves no room for it, it is not shown; the purchase's own panel says it."""
-    page = open_page()
-    page.set_viewport_size({"width": 1024, "height": 768})
-    begin(page, "thread")
-    for buyer, words in (("A", "A is inside"), ("A", "A read 1"), ("B", "B is inside")):
-        page.click(f"[data-do='step {buyer}']:not([aria-disabled=true])")
-        page.wait_for_selector(f".purchase:has-text('{words}')")
-    shown = page.evaluate(
-        "() => [...document.querySelectorAll('.code-note span')].filter("
-        "({ offsetTop, offsetHeight, parentNode }) => offsetTop < parentNode.offsetTop + parentNode.offsetHeight"
-        ").map((note) => [note.textContent, note.scrollWidth - note.clientWidth])"
-    )
-    assert shown == [["read 1", 0]]
-
-
 def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_page: Any) -> None:
     """C joins, finds the item sold, and is told so in the language of the browser."""
     page = open_page("zh-CN")
@@ -272,48 +253,3 @@ def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_pa
     step(page, *"AAAAAACCCC")
     page.wait_for_selector(".purchase:has-text('C 得知已售罄')")
     assert page.inner_text("h1") == "你来当调度器"
-
-
-@pytest.mark.skipif("check-then-set" not in mistakes(), reason="labs/mistakes is not there")
-def test_a_mistake_is_described_in_the_language_of_the_page(open_page: Any) -> None:
-    """By the texts of its lab."""
-    page = open_page("zh-CN")
-    page.click("#mistakes button[value=check-then-set]")
-    page.wait_for_selector("#task:has-text('先 EXISTS'):has-text('再 SET')")
-
-
-def test_all_viewers_are_answered_while_one_begins(stage_stack: Stack) -> None:
-    """The state that others ask for just then has both instances, and keeps no purchase from being stepped at once."""
-    with ThreadPoolExecutor(4) as viewers:
-        states = [viewers.submit(ask, stage_stack, "state") for _ in range(200)]
-        for _ in range(8):
-            purchases = [each for instance in ask(stage_stack, "begin", BEGIN) for each in instance["purchases"]]
-            assert len(purchases) == 2
-            for purchase in purchases:
-                ask(stage_stack, "step", json.dumps({"id": purchase["id"]}).encode())
-        assert {len(state.result()) for state in states} == {2}
-
-
-def test_of_four_that_begin_at_once_one_has_both_purchases(stage_stack: Stack) -> None:
-    """Four viewers start four guards at once: two purchases are under way, both under one of them."""
-    bodies = [json.dumps({"guard": guard}).encode() for guard in ("none", "thread", "etcd", "redis-lua")]
-    with ThreadPoolExecutor(4) as viewers:
-        for begun in [viewers.submit(ask, stage_stack, "begin", body) for body in bodies]:
-            begun.result()
-    purchases = [each for instance in ask(stage_stack, "state") for each in instance["purchases"]]
-    assert sorted(each["buyer"] for each in purchases) == ["A", "B"]
-    assert len({each["guard"] for each in purchases}) == 1
-
-
-def test_another_sale_is_not_counted_as_the_level(open_page: Any, stage_stack: Stack) -> None:
-    """When the stock is reset for a rush, the page shows no counter and no orders rather than those of the rush."""
-    page = open_page()
-    begin(page, "none")
-    page.wait_for_selector(".stage-figures div:nth-child(1) dd:text-is('1')")
-    assert stage_stack.board is not None
-    reset = urllib.request.Request(
-        f"{stage_stack.board.url}/control/reset", b'{"stock": 300}', {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(reset, timeout=30):
-        page.wait_for_selector(f".stage-figures div:nth-child(1) dd:text-is('{NOTHING}')")
-    assert page.inner_text(".stage-figures div:nth-child(2) dd") == NOTHING

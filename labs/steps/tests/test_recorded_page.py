@@ -155,20 +155,6 @@ def test_a_level_is_won_from_a_recording(open_page: Any) -> None:
     assert page.inner_text(".stage-figures div:nth-child(4) dd") == "2"
 
 
-def test_a_wrong_guard_is_recorded_and_played_in_the_same_way(open_page: Any) -> None:
-    """The late write of a frozen holder lands between the next one's read and its write; the page says what it did."""
-    page = open_page(reduced_motion="reduce")
-    page.click(f".levels button[value={WRONG}]")
-    page.wait_for_selector(".code small:has-text('flawed_guards.py')")
-    steps(page, FROZEN)
-    click(page, "freeze A")
-    steps(page, list("BBB"))
-    page.wait_for_selector(".purchase:has-text('B is about to write 0')")
-    page.click("[data-do='freeze A']:has-text('Thaw and step A')")
-    click(page, "step B")
-    page.wait_for_selector("#result[data-tone=good]:has-text('Sold twice: A and B both have the one item')")
-
-
 def test_undo_is_one_step_back(open_page: Any) -> None:
     """By its button or its key, down to the beginning, where it cannot be pressed."""
     page = open_page(reduced_motion="reduce")

@@ -160,21 +160,3 @@ def test_a_board_that_tried_nothing_shows_what_came_with_the_repository(page: Pa
         assert page.evaluate("fetch('/schedules/recorded/nowhere').then(({ status }) => status)") == 404
     finally:
         away.rename(report)
-
-
-def test_the_page_speaks_chinese_and_follows_the_keys(page: Page) -> None:
-    """Left goes back along the order, down to another state, and Enter plays."""
-    page.click("#language")
-    page.wait_for_selector("#summary:has-text('种出错')")
-    before = page.get_attribute("#steps", "href")
-    page.focus("#graph")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_selector("#order [aria-current=step]")
-    assert page.get_attribute("#steps", "href") == before
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    page.wait_for_function("before => document.querySelector('#steps').getAttribute('href') !== before", arg=before)
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".slow-dialog .stage")

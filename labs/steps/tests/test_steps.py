@@ -157,11 +157,3 @@ def test_there_is_an_end_to_purchases_under_way(app: Flask, sale: Sale) -> None:
     refused = [answer for answer in answers if answer.status_code == 409]
     assert len(refused) == 22
     assert all("DELETE /steps" in answer.get_json()["detail"] for answer in refused)
-
-
-def test_purchases_that_are_over_are_forgotten(app: Flask, sale: Sale) -> None:
-    """The last ones are kept, so that people see what became of them; a crowd does not fill the memory."""
-    for number in range(20):
-        step(app, add(app, "redis-lua", buyer=f"buyer-{number}"), 4)
-    kept = app.test_client().get("/steps").get_json()["purchases"]
-    assert [each["buyer"] for each in kept] == [f"buyer-{number}" for number in range(12, 20)]

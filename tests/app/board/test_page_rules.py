@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shutil
@@ -155,29 +154,3 @@ def test_slow_motion_counts_the_same_losses(run: Run) -> None:
     assert [each[:2] for each in wrote] == [[write.lost, write.after] for write in found.writes]
     assert [each[2] for each in wrote] == pytest.approx([write.at_ms for write in found.writes], abs=0.001)
     assert sum(each[0] for each in wrote) == record.verdict["lost_updates"] > 0
-
-
-def test_fifty_lanes_keep_apart(run: Run) -> None:
-    """In a timeline as low as on a small projector no bar leaves its lane, and no name stands on another."""
-    script = """
-        import { draw, rectOf } from "./drawing.js";
-        import { layOut, sweep } from "./overlaps.js";
-        const element = () => ({ getAttribute() {}, setAttribute(name, value) { this[name] = value; } });
-        globalThis.document = { createElementNS: element };
-        const told = (sections) => {
-          const { bars, lanes } = layOut({ instances: [], live: false, sections });
-          const room = { x: (ms) => 100 + ms, from: 0, to: 800, left: 100, width: 900, bottom: 200, line: 16 };
-          const place = { bars, lanes, ...sweep(bars), events: [], ...room };
-          const titles = draw(place).filter((node) => node.class === "lane-title").map(({ y }) => y);
-          const rects = bars.map((bar) => [bar.lane.top, rectOf(bar, place), bar.lane.top + bar.lane.height]);
-          return { titles, rects, lanes: lanes.length };
-        };
-    """
-    section = {"pid": 1, "token": None, "item": "1", "entered_ms": 0}
-    sections = [{**section, "instance": f"shop-{n}", "order": n, "left_ms": left} for n in range(50) for left in (3, 9)]
-    told = run(sections, script)
-    assert (told["lanes"], len(told["rects"])) == (50, 100)
-    assert len(told["titles"]) > 5
-    assert all(below - above >= 16 for above, below in itertools.pairwise(told["titles"]))
-    for top, rect, bottom in told["rects"]:
-        assert 0 <= top <= rect["y"] <= rect["y"] + rect["height"] <= bottom <= 200

@@ -14,7 +14,7 @@ from flask import Flask
 
 from app import services
 from app.contract.outcomes import Promise
-from app.guards import guards, redis_lock, redis_watch
+from app.guards import guards, redis_lock
 from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
 from app.sales.stock import Stock
@@ -86,28 +86,6 @@ def test_a_purchase_that_waits_too_long_times_out(
         assert "stranger" in answer["detail"]
         assert 1000 <= answer["waited_ms"] < 16 * 1000
     assert sale.snapshot().orders == 0
-
-
-def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(
-    app: Flask, sale: Sale, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of eight purchases that think at the same time one succeeds; the others pause in proportion to their number."""
-    together, pauses = threading.Barrier(8), list[float]()
-
-    def noted(_: float, longest: float) -> float:
-        pauses.append(longest)
-        return 0.0
-
-    def think(_: Section) -> None:
-        if not pauses:
-            together.wait(WAIT_S)
-
-    monkeypatch.setattr("random.uniform", noted)
-    monkeypatch.setattr(Section, "think", think)
-    assert {answer["status"] for answer in at_once(8, lambda _: buy(app, "redis-watch"))} == {200}
-    assert max(pauses) == pytest.approx(8 * redis_watch.PAUSE_S, rel=0.2)
-    assert min(pauses) >= redis_watch.PAUSE_S
-    assert redis_watch.LONGEST_PAUSE_S < 1
 
 
 def after_the_loss(ensure: Callable[[Any], None], begun: list[str]) -> Callable[[Any], None]:

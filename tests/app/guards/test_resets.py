@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -50,16 +49,3 @@ def test_a_stock_that_is_no_number_is_named(app: Flask, sale: Sale, value: str) 
     assert (ready.status_code, sale.keys.stock in ready.get_json()["sale"]) == (503, True)
     assert browser.post("/stock/reset?stock=20").status_code == 200
     assert [buy(app, way)["status"] for way in WAYS] == [200] * len(WAYS)
-
-
-def test_a_wiped_etcd_is_told_by_the_probe_and_each_purchase(make: Callable[..., Flask], sale: Sale) -> None:
-    """If etcd forgot the sale that Redis has, it is etcd that is blamed, and the instance is not ready."""
-    shop = make()
-    browser = shop.test_client()
-    assert buy(shop, "redis-lua")["status"] == 200
-    assert browser.get("/readyz").status_code == 200
-    sale.client.set(sale.keys.fence, f"{2**62:020d}")  # as tokens of an etcd that had counted further
-    ready = browser.get("/readyz")
-    assert (ready.status_code, ready.get_json()["sale"]) == (503, "etcd has lost this sale: reset it")
-    assert browser.post("/stock/reset").status_code == 200
-    assert browser.get("/readyz").status_code == 200

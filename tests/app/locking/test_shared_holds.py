@@ -13,18 +13,15 @@ from flask import Flask
 
 from app import services
 from app.contract.keys import DEFAULT_ITEM
-from app.guards import etcd_batch
 from app.sales import commit_queue
 from app.sales.commit_queue import QueuedPurchase
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from lock import CohortMutex, LockTimeout, Mutex, Turn
-from tests.support.overtaking import answer_lost
 from tests.support.shops import WAIT_S, Answer, buy, ledger
 from tests.support.waiting import wait_until
 
 each_guard = pytest.mark.parametrize("guard", ["etcd-cohort", "etcd-batch"])
-Make = Callable[..., Flask]
 QueueUp = Callable[..., list[Future[Answer]]]
 
 
@@ -98,25 +95,6 @@ def test_a_group_is_committed_together(
     assert entries == list(zip("0123456"[:stock], orders[:stock], tokens[:stock], strict=True))
 
 
-def test_buyers_of_a_group_think_together(queue_up: QueueUp, stranger: Mutex, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Buyers of a group think at the same time, and not one after the other."""
-    thought = list[float]()
-    monkeypatch.setattr(etcd_batch, "think_for", thought.append)
-    with stranger.acquire(timeout=WAIT_S):
-        buyers = queue_up("etcd-batch", 3, hold_ms=200) + queue_up("etcd-batch", 1)
-    assert told(buyers) == ["sold"] * 4
-    assert thought == [0.2]
-
-
-def test_a_commit_queue_goes_on_when_a_cohort_is_woken(queue_up: QueueUp, sale: Sale, stranger: Mutex) -> None:
-    """Both guards share the mutex; a sale seen sold out under etcd-cohort ends no purchase under etcd-batch."""
-    sale.reset(1)
-    with stranger.acquire(timeout=WAIT_S):
-        cohort, group = queue_up("etcd-cohort", 2), queue_up("etcd-batch", 3)
-    assert told(cohort) == ["sold", "sold_out"]
-    assert told(group) == ["sold_out"] * 3
-
-
 @each_guard
 def test_a_lost_session_is_lost_for_all(
     queue_up: QueueUp,
@@ -143,18 +121,6 @@ def test_a_lost_session_is_lost_for_all(
     assert len(ledger(sale)) == len(answers) - len(told_lost)
     assert buy(app, guard)["outcome"] == "sold"
     assert sale.snapshot().judge().sentence == "EXACT"
-
-
-def test_a_lost_answer_leaves_a_group_in_doubt(queue_up: QueueUp, app: Flask, sale: Sale, stranger: Mutex) -> None:
-    """Each buyer of the group hears that the purchase is in doubt, and finds it by the same key."""
-    assert buy(app, "etcd-batch")["outcome"] == "sold"  # now Redis knows the script
-    keys: list[str | None] = ["k0", "k1", "k2"]
-    with answer_lost(b"EVALSHA"):
-        with stranger.acquire(timeout=WAIT_S):
-            buyers = queue_up("etcd-batch", 3, keys=keys)
-        assert (told(buyers), told(buyers, "in_doubt")) == (["unavailable"] * 3, [True] * 3)
-    again = [buy(app, "etcd-batch", key=key, buyer=number)["order"] for number, key in enumerate(keys)]
-    assert [entry["order"] for entry in ledger(sale)][1:] == again
 
 
 @each_guard

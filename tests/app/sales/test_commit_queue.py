@@ -37,28 +37,6 @@ def queue_up(crowd: ThreadPoolExecutor, queue: CommitQueue, lead: Lead, number: 
     return waiting
 
 
-def test_a_leader_that_fails_leaves_and_the_next_one_leads(crowd: ThreadPoolExecutor) -> None:
-    """Its error is its own: those behind it are served, and it is not."""
-    queue, served, leaders = CommitQueue(), list[str](), list[QueuedPurchase]()
-
-    def sell(group: Sequence[Section]) -> list[Receipt]:
-        served.extend(section.purchase.buyer for section in group)
-        return sell_all(group)
-
-    def lead(leader: QueuedPurchase) -> None:
-        leaders.append(leader)
-        wait_until(lambda: len(queue) == 4 - len(leaders))
-        if len(leaders) == 1:
-            raise LockTimeout("not in time")
-        queue.serve(sell)
-
-    first, *others = queue_up(crowd, queue, lead, 3)
-    with pytest.raises(LockTimeout, match="not in time"):
-        first.result(WAIT_S)
-    assert [each.result(WAIT_S).outcome for each in others] == [Outcome.SOLD] * 2
-    assert served == ["2", "3"]
-
-
 def test_who_waits_in_vain_leaves_and_is_not_served(crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time is up before the leader decides; nobody buys for it later."""
     monkeypatch.setattr("app.sales.commit_queue._RESULT_S", 0.01)

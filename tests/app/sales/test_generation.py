@@ -7,14 +7,13 @@ from functools import partial
 from unittest.mock import Mock, patch
 
 import pytest
-import redis
 
 from app.sales.purchase import Purchase
 from app.sales.refusals import EtcdLost, SaleLost, SaleReset
 from app.sales.sale import Sale
 from app.sales.snapshot import SaleSnapshot
 from app.sales.stock import Stock
-from loadtest.stack.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable
 from tests.support.lock import delete
 from tests.support.overtaking import overtaken
@@ -183,24 +182,6 @@ def test_an_opening_that_ends_halfway_opens_nothing_later(process: Process) -> N
         assert_raises(SaleLost, buys, each)
     dying.reset()
     assert buys(dying) == 9
-
-
-def test_a_redis_that_takes_no_writes_opens_nothing(process: Process, fresh_redis: Redis) -> None:
-    """It refuses before etcd is told; when it takes writes, the first start opens the sale."""
-    sale = process(redis_url=fresh_redis.url)
-    with redis.Redis(port=fresh_redis.port) as admin:
-        admin.replicaof("127.0.0.1", "1")
-        assert_raises(redis.RedisError, buys, sale)
-        admin.replicaof("NO", "ONE")
-    assert buys(sale) == 9
-
-
-def test_resets_at_once_agree(process: Process) -> None:
-    """After concurrent resets all processes sell the one that came last."""
-    sales = [process() for _ in range(6)]
-    for _ in range(5):
-        at_once(6, lambda number: sales[number].reset(number + 10))
-    assert len({each.snapshot() for each in [*sales, process()]}) == 1
 
 
 def test_etcd_that_was_wiped_is_told_of_the_sale(process: Process) -> None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 import redis
-from flask import Flask
 
-from app.sales.redis_client import NotSent, Refused, answered_until, connect, warm_up
+from app.sales.redis_client import NotSent, Refused, answered_until, connect
 from loadtest.ports import free_port
 from loadtest.stack.servers import Redis
 from tests.support.shops import WAIT_S
-from tests.support.waiting import wait_until
-
-Make = Callable[..., Flask]
 
 
 @pytest.fixture
@@ -46,14 +42,6 @@ def test_no_connection_means_not_sent(redis_server: Redis) -> None:
         client.connection_pool.release(in_use)
 
 
-def test_warming_up_opens_every_connection(redis_server: Redis) -> None:
-    """The warm-up makes as many connections as the pool has room for; one of them is there already."""
-    with connect(redis_server.url, connections=7) as client:
-        before = client.info("stats")["total_connections_received"]
-        warm_up(client)  # they stand in Redis's backlog, and it takes them in at its own time
-        wait_until(lambda: client.info("stats")["total_connections_received"] == before + 6)
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -69,13 +57,6 @@ def test_a_refusal_is_known_in_all_its_forms(client: redis.Redis, answer: str, s
     with pytest.raises(Refused) as caught:
         client.eval("return redis.error_reply(ARGV[1])", 0, answer)
     assert str(caught.value) == f"Redis refused: {said}"
-
-
-def test_a_wrong_password_is_not_taken_for_a_lost_connection(redis_server: Redis) -> None:
-    """The error of a refused login stays what it is."""
-    url = f"redis://shop:wrong@127.0.0.1:{redis_server.port}/0"
-    with connect(url, connections=1) as client, pytest.raises(redis.AuthenticationError):
-        client.incr("counted")
 
 
 def test_a_name_that_cannot_be_resolved_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

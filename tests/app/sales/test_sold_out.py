@@ -109,24 +109,6 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
         item_stock.known_sold_out(late)
 
 
-@pytest.mark.parametrize("unlocked", [False, True])
-@each_guard
-def test_a_retry_leaves_the_look_of_others(app: Flask, sale: Sale, guard: str, unlocked: bool) -> None:
-    """A replayed "sold out" says nothing about the stock after a delivery: the last look counts, from its own time."""
-    check, before = services.of(app).guards["etcd"].stock("1"), Purchase("cleo", "etcd")
-    sale.reset(0)
-    assert buy(app, guard, key="k")["outcome"] == "sold_out"
-    sale.client.set(sale.keys.stock, 5)
-    assert check.known_sold_out(Purchase("dan", "etcd")) is None, "the look has ended"
-    if unlocked:
-        check.sold_out_at = time.monotonic()
-    later = Purchase("eve", "etcd")
-    again = buy(app, guard, key="k")
-    assert (again["outcome"], again["replayed"]) == ("sold_out", "true")
-    assert (check.known_sold_out(before) is not None) == unlocked
-    assert check.known_sold_out(later) is None
-
-
 # Waking those that wait in vain
 
 

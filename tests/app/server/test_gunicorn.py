@@ -15,15 +15,12 @@ from typing import Any
 
 import psutil
 import pytest
-from flask import Flask
 
-from app import services
 from app.config.settings import Settings
 from app.guards import guards as known_guards
-from app.server.cpu import run_on
 from loadtest.stack.apps import Instance
 from lock import Mutex
-from tests.support.waiting import has_ended, wait_until
+from tests.support.waiting import wait_until
 
 Answer = tuple[int, dict[str, Any]]
 CONFIG = "app/gunicorn.conf.py"
@@ -101,27 +98,6 @@ def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str
         wait_until(lambda: not instance.running)
 
 
-def test_a_stop_while_starting_is_clean(app: Flask) -> None:
-    """A worker that is told to stop before it has warmed up ends without an error."""
-    services.of(app).drain()
-    services.of(app).warm_up()
-
-
-@pytest.mark.slow
-def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, str]) -> None:
-    """A worker that is still starting its threads ends on SIGTERM, so that a stop need not wait for it."""
-    instance = Instance(tmp_path, env={**env, "FLASHSALE_THREADS": "1000"})
-    try:
-        instance.launch()
-        wait_until(lambda: workers(instance))
-        (worker,) = map(psutil.Process, workers(instance))
-        wait_until(lambda: worker.num_threads() > 1)
-        worker.terminate()
-        wait_until(lambda: has_ended(worker))
-    finally:
-        instance.kill()
-
-
 @pytest.mark.slow
 def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
     """Purchases in hand are counted, each line of the log names the instance, and a new worker serves after SIGHUP."""
@@ -155,17 +131,6 @@ def test_all_threads_of_an_instance_run_on_the_cpu_that_is_set(tmp_path: Path, e
         allowed = {frozenset(os.sched_getaffinity(thread.id)) for thread in psutil.Process(worker).threads()}
         assert allowed == {frozenset({usable[-1]})}
         assert f"Worker {worker}: all threads on CPU {usable[-1]} of {len(usable)}" in instance.log.read_text()
-
-
-@pytest.mark.parametrize("refusal", [OSError("not permitted"), AttributeError("no sched_setaffinity")])
-def test_without_affinity_an_instance_runs_on(monkeypatch: pytest.MonkeyPatch, refusal: Exception) -> None:
-    """As on macOS, or where a container may not choose: a line for the log says why."""
-
-    def refuse(*arguments: object) -> None:
-        raise refusal
-
-    monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
-    assert run_on(0) == f"not kept on one CPU, though FLASHSALE_CPU=0: {refusal}"
 
 
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask import Flask
@@ -22,7 +21,7 @@ from app.sales.sale import Sale
 from app.telemetry import section_log
 from app.telemetry.mapped_file import CHUNK
 from app.telemetry.section_log import SectionLog
-from tests.support.shops import WAYS, buy
+from tests.support.shops import buy
 
 REPOSITORY = Path(__file__).parents[3]
 IN_ONE_SCRIPT = {"redis-lua", "etcd-batch"}  # what they read does not leave Redis
@@ -65,23 +64,6 @@ def test_the_lines_are_those_of_the_calls(make: Callable[..., Flask], sale: Sale
     starts = {"read": "reading = stock.read(", "think": "section.think()", "write": "return stock.write("}
     assert {name: at[name].startswith(text) for name, text in starts.items()} == dict.fromkeys(starts, True)
     assert at["left"].startswith("with self.locked(")
-
-
-def test_what_is_no_guard_has_no_lines(make: Callable[..., Flask], sale: Sale, tmp_path: Path) -> None:
-    """What a lab sells by a route of its own is logged without lines; nothing else is missing."""
-    for way in set(WAYS) - set(guards()):
-        assert bought(make, tmp_path / way, way).line is None
-
-
-def test_a_damaged_source_is_none(tmp_path: Path) -> None:
-    """A file that is missing, broken or of another shape says nothing."""
-    assert GuardSource.kept(None, "etcd") is None
-    for content in ("{", "[]", json.dumps({"file": "x"}), '"text"'):
-        (tmp_path / "etcd.source").write_text(content)
-        assert GuardSource.kept(tmp_path, "etcd") is None
-    odd: Any = "../my guard"
-    GuardSource("f.py", 1, "def buy").keep(tmp_path, odd)
-    assert GuardSource.kept(tmp_path, odd) == GuardSource("f.py", 1, "def buy")
 
 
 # The file
@@ -133,15 +115,6 @@ def test_a_full_disk_leaves_a_gap(
     use(log, 1)
     assert [json.loads(line)["event"] for line in text_of(tmp_path).splitlines()] == ["gap", "enter", "leave"]
     assert text_of(tmp_path).startswith(b'{"event":"gap","lines":6}')
-    assert [record.message[:29] for record in caplog.records] == ["the section log has a gap fro"]
-
-
-def test_a_directory_that_cannot_be_made_does_not_stop_the_sale(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One line of the application's log says so, and purchases go on."""
-    (tmp_path / "taken").write_text("")
-    use(SectionLog(tmp_path / "taken", instance="a"), 3)
     assert [record.message[:29] for record in caplog.records] == ["the section log has a gap fro"]
 
 

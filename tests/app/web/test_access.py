@@ -164,11 +164,3 @@ def test_beyond_loopback_without_a_token_there_is_no_reset(serve: Serve, server:
         answer = clients[server].post(RESET[server], json={}, headers=headers)
         assert answer.status_code == 403
         assert "FLASHSALE_ADMIN_TOKEN" in answer.get_json()["detail"]
-
-
-@pytest.mark.parametrize("token", ["a=b, c", "two words"])
-def test_a_token_may_have_any_characters(serve: Serve, token: str) -> None:
-    """A token that looks like HTTP parameters is accepted."""
-    shop, sent = serve(token)["shop"], (f"Bearer {token}", f"Bearer {token[:-1]}", f"Basic {token}")
-    answers = [shop.post("/stock/reset", headers={"Authorization": each}).status_code for each in sent]
-    assert answers == [200, 401, 401]

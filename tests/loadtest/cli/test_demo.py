@@ -116,17 +116,3 @@ def test_the_shop_says_which_guards_there_are(stack: Stack, tmp_path: Path) -> N
     done = finished(tmp_path, "compare", "--all", "--buyers=3", "--stock=2", hosts, env=environment(stack))
     comparison = Comparison.read(tmp_path / "reports/latest/comparison.json")
     assert ([run.guard for run in comparison.runs], done.returncode) == ([*guards()], 0), done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:
-    """Where the report cannot be written, the reason is told without a traceback; the stack runs on."""
-    unmeasured = {**environment(stack), "COVERAGE_PROCESS_CONFIG": ""}  # or else it has a large file of its own
-    hosts = f"--hosts={','.join(stack.urls)}"
-    done = finished(tmp_path, "compare", *SMALL, hosts, env=unmeasured, largest_file="4")
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert re.search("^redis-lua +20 .* EXACT ", done.stdout, re.M)
-    assert not re.search("^none ", done.stdout, re.M), "`compare` adds no baseline"
-    assert all(process.running for process in stack.processes)
-    assert re.search(r"^Error: The report cannot be kept in \S+: File too large\.$", done.stdout, re.M)
-    assert re.fullmatch(r"Error: Locust ended with code 2 and no comparison; see \S+/locust.log\n", done.stderr)

@@ -6,16 +6,13 @@ import os
 import re
 import signal
 import socket
-import sys
 import threading
 import urllib.request
 from contextlib import ExitStack, suppress
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import pytest
 
-from loadtest.__main__ import main
 from loadtest.ports import is_occupied
 from loadtest.shop_client.shops import in_progress
 from tests.support.commands import Command, finished, leaving_nothing
@@ -103,21 +100,3 @@ def test_up_names_an_occupied_port(tmp_path: Path) -> None:
         done = finished(tmp_path, "up")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r".*already in use: .*port 8090 \(instance-8090\).*Choose others: .*-ports\n", done.stderr)
-
-
-def test_an_interrupt_at_the_very_beginning_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Ctrl-C while the commands are still being imported has the same words and the same code as later."""
-
-    class Interrupted(MetaPathFinder):
-        def find_spec(self, fullname: str, *_: object) -> None:
-            if fullname == "loadtest.cli.main":
-                raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "loadtest.cli.main", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
-    assert capsys.readouterr().err == "Interrupted: everything is stopped.\n"

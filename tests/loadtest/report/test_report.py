@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from loadtest.cli.report import report
 from loadtest.language import Message
 from loadtest.report.build import write_report_page
-from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
 from loadtest.report.pages import repeat_comparison, repeat_records
 from loadtest.results.audit import audit
@@ -188,19 +187,6 @@ def test_names_with_markup_are_text(tmp_path: Path) -> None:
     assert MARKUP in page.row(MARKUP)
     assert any(text.startswith(MARKUP[:15]) for texts in page.charts for text in texts)  # a long one is cut
     assert f"0.00 s {MARKUP}" in page.text("li")
-
-
-def test_without_the_drawing_library_the_tables_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report says what it cannot draw on a platform without its wheel, and has all its figures; 1 has no plural."""
-    monkeypatch.setattr(chart, "vl_convert", None)
-    a = kept(tmp_path / "a")
-    whole = Comparison.read(a / "comparison.json")
-    replace(whole, stock=1, buyers=1, runs=whole.runs[:1]).write(a / "comparison.json")
-    page = page_of(a)
-    assert "1 buyer clicked" in page.text("p")
-    assert page.charts == []
-    assert page.row("none")[3].startswith("OVERSOLD")
-    assert "vl-convert-python is not installed here" in page.text()
 
 
 def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:

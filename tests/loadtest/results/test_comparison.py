@@ -60,15 +60,6 @@ def test_percentiles_are_those_of_what_was_measured() -> None:
     assert Percentiles.of([None]) == Percentiles(None, None, None)
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
-    """Sold out is an answer like sold; the other outcomes are failures."""
-    answer = Answer("buyer-0", outcome, "shop", answered_ms=1000.0)
-    verdict = judge_rush(stock=1, stock_left=1, ledger=[], answers=[answer])
-    run = GuardRun.of("etcd", "exact", verdict, stock_left=1, answers=[answer])
-    assert run.failed == (outcome not in (Outcome.SOLD, Outcome.SOLD_OUT))
-
-
 @pytest.mark.parametrize(
     ("runs", "sentence", "tone", "exit_code"),
     [

@@ -128,16 +128,3 @@ def test_a_sale_that_can_have_happened_is_never_condemned(
     ledger.sort(key=lambda order: order.item)
     assert contradictions(answers, ledger) == []
     assert premature(answers, ledger, stock) == []
-
-
-@given(st.lists(st.tuples(times, times), max_size=8))
-def test_the_orders_out_of_order_are_those_of_all_pairs(made: list[tuple[int, int]]) -> None:
-    """One pass finds each order that precedes one acknowledged before its buyer came."""
-    answers = [sold(str(number), min(pair), max(pair)) for number, pair in enumerate(made)]
-    ledger = [Order(f"order-{number}", str(number)) for number in range(len(made))]
-    late = [
-        answer.buyer
-        for number, answer in enumerate(answers)
-        if any(later.answered_ms + SLACK_MS < answer.sent_ms for later in answers[number + 1 :])
-    ]
-    assert sorted(buyer for buyer, _ in contradictions(answers, ledger)) == sorted(late)

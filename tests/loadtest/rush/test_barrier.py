@@ -92,27 +92,3 @@ def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> N
     pool.add(HOSTS)
     pool.wait_for_everyone(round, "cleo")
     assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (["ada", "bob"], ["cleo"])]
-
-
-def test_arrivals_are_told_while_others_are_still_on_their_way(pool: BuyerPool, runner: Runner) -> None:
-    """A crowd is counted while it comes: every batch of arrivals is told at once."""
-    slot, *_ = [pool.add(HOSTS) for _ in range(60)]
-    runner.announce(1)
-    (round,) = invited(slot)
-    round.gate = Turnstile()
-    for number in range(59):
-        pool.wait_for_everyone(round, f"buyer-{number}")
-    told = [len(data["buyers"]) for _, data in runner.sent]
-    assert len(told) > 1
-    assert 0 < sum(told) < 59
-
-
-def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:
-    """A new test has its own buyers, with other names, and does not wait for those of the last test."""
-    before = pool.add(HOSTS)
-    runner.announce(1)
-    pool.reset()
-    after = pool.add(HOSTS)
-    assert (invited(after), after.buyer == before.buyer) == ([], False)
-    runner.announce(1)
-    assert ([each.expected for each in invited(after)], len(invited(before))) == ([1], 1)

@@ -225,27 +225,6 @@ def test_no_comparison_is_one_line_and_exit_code_2(
 
 
 @pytest.mark.slow
-def test_workers_that_are_too_slow_are_no_verdict(stack: Stack) -> None:
-    """Locust takes them for dead and stops; the rush ends with a line and exit code 2, and does not wait for ever."""
-    ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]
-    with subprocess.Popen(
-        [*LOCUST, "--processes=2", *ports], cwd=REPOSITORY, env=environment(stack), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    ) as locust:  # fmt: skip
-        assert locust.stderr is not None
-        assert any("Sending spawn jobs" in line for line in locust.stderr)
-        workers = psutil.Process(locust.pid).children()
-        for worker in workers:
-            worker.suspend()
-        assert any("last worker went missing" in line for line in locust.stderr)
-        for worker in workers:
-            worker.resume()
-        printed, logged = locust.communicate(timeout=60)
-    assert locust.returncode == 2, printed + logged
-    assert "no verdict, this machine is too slow" in printed
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("processes", [[], ["--processes=2"]], ids=["one process", "three"])
 def test_ctrl_c_is_no_traceback(stack: Stack, processes: list[str]) -> None:
     """Wherever Locust is, also in the midst of what conducts the rush, it ends with a line and exit code 2."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -109,19 +107,6 @@ def assert_speaks_chinese(shown: Page) -> None:
         assert shown.arguments(language)["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
 
 
-@pytest.mark.flaky(reruns=1, reason="a silent shop is waited for a second")
-@pytest.mark.slow
-def test_without_a_shop_the_form_offers_the_default_guards(stack: Stack) -> None:
-    """And those of the command line; a shop that is silent is waited for at most a second."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        hosts = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with locust_page(environment(stack, LOCUST_HOST=hosts), "--guards", "hope") as shown:
-            began = time.monotonic()
-            guards = shown.arguments()["extra_options"]["guards"]
-            assert time.monotonic() - began < 3.0
-            assert (guards["choices"], guards["default_value"]) == ([*DEFAULT_GUARDS, "hope"], ["hope"])
-
-
 def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack, printed: Path) -> None:
     """Stop ends a rush with one line; the next one waits for its purchases, also after a guard that does not exist."""
     before = stops(printed)
@@ -150,19 +135,6 @@ def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack
 def stops(printed: Path, line: str = "Stopped before the first verdict.") -> int:
     """How often the screen has said that a rush was stopped."""
     return printed.read_text(encoding="utf-8").splitlines().count(line)
-
-
-def test_a_rush_that_is_stopped_on_its_way_shows_no_other(shown: Page, printed: Path) -> None:
-    """While its buyers still come, and after Stop, the comparison before it is neither in the tab nor on the screen."""
-    shown.compare(guards=["redis-lua"], stock=6, buyers=BUYERS)
-    before, incomplete = stops(printed), stops(printed, "Not complete.")
-    shown.start(guards=["redis-lua"], stock=4, buyers=BUYERS, spawn_rate=0.1)
-    wait_until(lambda: shown.comparison() is None, timeout=60)
-    assert verdicts(shown) == []
-    shown.stop()
-    wait_until(shown.is_idle, timeout=60)
-    assert shown.comparison() is None
-    assert (stops(printed), stops(printed, "Not complete.")) == (before + 1, incomplete)
 
 
 def test_a_form_that_cannot_be_read_is_refused(shown: Page) -> None:

@@ -14,12 +14,10 @@ import pytest
 from app.contract.outcomes import Outcome
 from app.contract.verdict import Kind
 from app.guards import guards
-from loadtest.language import ENGLISH, verdict_in
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Comparison, GuardRun, Percentiles
-from loadtest.results.record import Sample
 from loadtest.results.verdict import judge_rush
-from loadtest.terminal import Running, comparison_table, console
+from loadtest.terminal import Running, comparison_table
 from tests.support.terminal import Terminal, printed
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
@@ -98,13 +96,6 @@ def test_a_log_has_one_plain_table(acts: list[str]) -> None:
     assert [word if not word.startswith("--") else "--" for word in found] == [word[:6] for word in titles]
 
 
-@pytest.mark.parametrize(("columns", "width"), [("60", 60), ("", 120)])
-def test_columns_say_how_wide_a_log_is(monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
-    """Without them it is wide enough for every column."""
-    monkeypatch.setenv("COLUMNS", columns)
-    assert console().width == width
-
-
 @pytest.mark.parametrize("width", [60, 80, 115, 200])
 @pytest.mark.parametrize("plain", [True, False])
 def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
@@ -118,36 +109,3 @@ def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
     assert text.isascii() is plain
     assert ("\x1b" in text) is not plain
     assert "500 buyers, 300 items, all clicks within 0 ms" in text
-
-
-@pytest.mark.parametrize(
-    "sample", [None, Sample(0.0, 300, 0, None, 500), Sample(0.0, 0, 500, None, 0), Sample(0.0, None, None, None, 3)]
-)
-def test_a_table_that_fills_keeps_its_columns(sample: Sample | None) -> None:
-    """Whatever the row of the running guard has, the table is as wide as it is in the end."""
-    ended = shown(*map(oversold, GUARDS), width=80)
-    filling = shown(oversold("none"), width=80, running=Running("etcd-unfenced", 9.9, sample))
-    assert filling.splitlines()[:4] == ended.splitlines()[:4]
-
-
-@pytest.mark.parametrize(
-    ("outcome", "is_shown"),
-    [(Outcome.SOLD_OUT, False), (Outcome.LOCK_TIMEOUT, True)],
-)
-def test_a_column_of_zeros_is_left_out(outcome: Outcome, is_shown: bool) -> None:
-    """Failed clicks have a column where there are any."""
-    titles = " ".join(shown(a_run("etcd", outcome)).splitlines()[:3]).split()
-    assert ("failed" in titles) == is_shown
-
-
-@pytest.mark.parametrize("doubts", [{}, {"in_doubt": 120}])
-@pytest.mark.parametrize("plain", [True, False])
-def test_columns_are_dropped_before_words_are_broken(doubts: dict[str, int], plain: bool) -> None:
-    """A long verdict stands in one line of 80 columns, beside its guard and what was sold."""
-    findings = {"undersold": 271, "gave_up": 268, **doubts}
-    run = replace(a_run("redis-watch", Outcome.LOCK_TIMEOUT), findings=findings)
-    text = shown(run, a_run("none"), width=80, plain=plain)
-    (line,) = [line for line in text.splitlines() if "redis-watch" in line]
-    assert verdict_in(ENGLISH, findings) in line
-    assert "500" in line
-    assert "…" not in text

@@ -96,13 +96,6 @@ def test_purchases_in_progress_are_waited_for(stack: Stack) -> None:
     assert in_progress(stack.urls[1]) == 0
 
 
-def test_the_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It names the instances that are busy still, with what is in progress there, and what to do."""
-    monkeypatch.setattr(shops, "in_progress", {"a": 0, "b": 1, "c": 2}.__getitem__)
-    with pytest.raises(SaleError, match=r"within 0 s at b \(1\) and c \(2\): wait until they are over, or restart"):
-        next(Shops(["a", "b", "c"]).until_idle(timeout=0))
-
-
 def test_an_instance_without_answer_is_named(stack: Stack) -> None:
     """One that is not there is not idle."""
     missing = f"http://127.0.0.1:{free_port()}"

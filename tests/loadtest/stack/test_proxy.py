@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import threading
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from loadtest.ports import LOOPBACK, free_port
+from loadtest.ports import LOOPBACK
 from loadtest.stack.proxy import REQUESTS, Proxy
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
@@ -70,41 +66,3 @@ def test_a_forgotten_connection_stays_silent(proxy: Proxy) -> None:
         with dial(proxy) as new:
             assert ask(new, b"three") == b"three"
         wait_until(lambda: proxy.held_back(REQUESTS) == b"two")
-
-
-def test_a_target_that_refuses_is_refused_here_too() -> None:
-    """Without its target, the proxy breaks every new connection."""
-    with Proxy(f"{LOOPBACK}:{free_port()}") as proxy, pytest.raises(ConnectionError), dial(proxy) as connection:
-        connection.recv(100)
-
-
-def test_jitter_slows_each_piece_by_a_time_of_its_own(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each direction is kept back by the delay, and on top by a random time up to the jitter."""
-    monkeypatch.setattr(proxy.random, "uniform", lambda least, most: least + most)
-    proxy.delay_s, proxy.jitter_s = 0.05, 0.1
-    with dial(proxy) as connection:
-        before = time.monotonic()
-        assert ask(connection, b"slow") == b"slow"
-        assert time.monotonic() - before >= 0.3
-
-
-def test_a_connection_that_is_being_made_is_refused_as_well(
-    echo: Echo, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A client that was accepted, and not yet passed on, is refused too."""
-    connect, accepted, refused = socket.create_connection, threading.Event(), threading.Event()
-
-    def connect_late(address: tuple[str, int], **options: Any) -> socket.socket:
-        if address == proxy._target:
-            accepted.set()
-            assert refused.wait(10)
-        return connect(address, **options)
-
-    monkeypatch.setattr(socket, "create_connection", connect_late)
-    with dial(proxy) as connection:
-        assert accepted.wait(10)
-        proxy.refuse()
-        refused.set()
-        with contextlib.suppress(ConnectionError):
-            assert ask(connection, b"hello") == b""
-    assert echo.got == b""

@@ -7,9 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,50 +114,6 @@ def test_a_pause_returns_when_all_stand_still(tmp_path: Path) -> None:
         family = [psutil.Process(script.pid), *psutil.Process(script.pid).children()]
         script.pause()
         assert {process.status() for process in family} == {psutil.STATUS_STOPPED}
-
-
-def test_two_starts_at_once_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As two viewers of the board may do: the second one finds it running."""
-    starts, command, both = [], Script.command, threading.Barrier(2)
-
-    def slow_command(script: Script) -> list[str]:
-        starts.append(script)
-        with suppress(threading.BrokenBarrierError):
-            both.wait(0.5)  # for another start at the same time
-        return command(script)
-
-    script = Script(tmp_path, "import signal; print('ready'); signal.pause()")
-    monkeypatch.setattr(Script, "command", slow_command)
-    with ThreadPoolExecutor(2) as threads, ExitStack() as end:
-        end.callback(script.stop)
-        for start in [threads.submit(script.start) for _ in range(2)]:
-            start.result(30)
-        assert len(starts) == 1
-
-
-IMPATIENT_PARENT = """
-import sys, time
-from loadtest.stack.process import scratch_directory
-from tests.loadtest.stack.test_servers import Script
-STUBBORN = '''
-import os, time
-while True:
-    os.makedirs({!r}, exist_ok=True)
-    time.sleep(0.001)
-'''
-with scratch_directory() as directory:
-    print(directory, flush=True)
-    Script(directory, STUBBORN.format(str(directory))).launch()
-while not directory.exists():
-    time.sleep(0.001)
-"""
-
-
-def test_what_is_still_running_at_the_end_leaves_no_directory() -> None:
-    """As after a second Ctrl-C: it is killed, and what it has written after its directory was removed goes as well."""
-    parent = subprocess.run([sys.executable, "-c", IMPATIENT_PARENT], stdout=subprocess.PIPE, text=True, timeout=60)
-    assert parent.returncode == 0
-    wait_until(lambda: not Path(parent.stdout.strip()).exists())
 
 
 def test_two_processes_are_not_given_the_same_port() -> None:

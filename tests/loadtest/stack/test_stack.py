@@ -6,8 +6,6 @@ import json
 import os
 import shlex
 import signal
-import socket
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,11 +17,9 @@ import pytest
 import redis
 from click.testing import CliRunner
 
-from app.board.sources.stack_client import ACT_TIMEOUT, START_TIMEOUT
 from app.config.settings import Settings
 from loadtest.cli.options import no_pin
 from loadtest.ports import is_occupied
-from loadtest.stack import process
 from loadtest.stack.control import Control
 from loadtest.stack.servers import answers_ok
 from loadtest.stack.stack import Stack, usage_hints
@@ -92,15 +88,6 @@ def test_one_click_on_the_board_rushes(stage: Stack) -> None:
     wait_until(page.is_idle, timeout=60)
 
 
-def test_a_killed_instance_starts_at_once(stage: Stack) -> None:
-    """The board's start waits for the port, which a worker may still keep when its instance was killed."""
-    assert stage.board is not None
-    instance = stage.instances[0]
-    for action in ("kill", "start"):
-        post(f"{stage.board.url}/control/instance", instance=instance.name, action=action)
-    assert instance.running
-
-
 def test_an_instance_starts_while_the_sale_is_lost(stage: Stack) -> None:
     """It runs, refuses purchases as the others do until the sale is reset, and is ready then."""
     assert stage.board is not None
@@ -144,19 +131,6 @@ def asking(tmp_path: Path) -> Iterator[Script]:
         yield running
 
 
-def test_a_board_that_waits_no_longer_is_no_defect(
-    script: Script, asking: Script, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """What it asked for is done, and nothing is written between the lines of `up`."""
-    with closing(Control([script], asking)) as control:
-        with socket.socket(socket.AF_UNIX) as board:
-            board.connect(str(control.path))
-            board.sendall(json.dumps({"ask": "kill", "instance": "script"}).encode() + b"\n")
-        wait_until(lambda: not script.running)
-        wait_until(lambda: not any("process_request" in thread.name for thread in threading.enumerate()))
-    assert capfd.readouterr().err == ""
-
-
 def test_what_a_board_has_frozen_goes_on_when_the_board_is_killed(script: Script, asking: Script) -> None:
     """Nobody is left to thaw it; while the board runs, it stays frozen."""
     with closing(Control([script], asking)) as control:
@@ -181,9 +155,3 @@ def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(script: Script, as
 
 def asked(control: Control, ask: str) -> dict[str, object]:
     return control.answer({"ask": ask, "instance": "script"})
-
-
-def test_the_board_hears_what_became_of_an_action() -> None:
-    """It waits for longer than the stack does, which has the last words of the log where a start has failed."""
-    assert process.START_TIMEOUT_S < START_TIMEOUT
-    assert 2 * process._FREEZE_S < ACT_TIMEOUT, "on a busy machine"

@@ -19,8 +19,6 @@ from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
-from lock.cli.trace import Log, _lines
-from lock.etcd.transport import rpc
 from tests.lock.cli.conftest import LOCK, Invoke, Start
 from tests.support.lock import WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import Patch, wait_until
@@ -313,11 +311,3 @@ def test_every_operation_is_printed_with_revision_and_latency(invoke: Invoke) ->
         assert ("Watch" in [call for contender, call in steps if contender == who]) is (who == "B")
     first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
     assert second > first
-
-
-def test_what_the_janitor_asks_needs_no_command() -> None:
-    """A session that waits for long looks for stray keys; the script need not do the same."""
-    log = Log()
-    log.of("A")("LeaseTimeToLive", rpc.LeaseTimeToLiveRequest(ID=1), rpc.LeaseTimeToLiveResponse(), 0.001)
-    _, told, following, *_ = _lines(log)
-    assert ("LeaseTimeToLive" in told, "1.0 ms" in told, following) == (True, True, "")

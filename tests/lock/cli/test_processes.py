@@ -196,15 +196,6 @@ def test_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal], clie
     assert keys(client, name) == []
 
 
-def test_a_pipeline_shares_the_terminal(terminal: Callable[..., Terminal], name: str) -> None:
-    """What stands behind the command in a pipeline can read from the terminal as well: it is one job."""
-    line = f"{' '.join(LOCK)} {name} -- echo first | (cat; read word </dev/tty; echo then $word)"
-    screen = terminal("bash", "--norc", "-ic", line)
-    assert screen.shows("first")
-    screen.type("second\n")
-    assert screen.shows("then second")
-
-
 @pytest.mark.parametrize(("ttl", "outcome"), [(60, "said on"), (1, "could not be kept alive")])
 def test_ctrl_z_suspends_the_job(
     terminal: Callable[..., Terminal], client: Client, name: str, ttl: int, outcome: str

@@ -1,8 +1,8 @@
 """A small world of sessions on the core and the simulated etcd, whose next step is chosen from outside.
 
-`World.moves` lists all that may happen now, and `World.make` does one of them. `tests.lock.core.walks` draws the next
-one from a seed, `tests.lock.core.explorer` tries all: it copies the world, and tells equal ones by their content. So a
-world is a plain value, nothing in here is a closure, and times and revisions say that they are (`Time`, `Revision`).
+`World.moves` lists all that may happen now, and `World.make` does one of them. `tests.lock.core.explorer` tries all: it
+copies the world, and tells equal ones by their content. So a world is a plain value, nothing in here is a closure, and
+times and revisions say that they are (`Time`, `Revision`).
 """
 
 from __future__ import annotations

@@ -203,25 +203,6 @@ def can_watch(client: Client) -> bool:
         return False
 
 
-def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> None:
-    """A client that knows its password works before, after, and while a thread waits for it."""
-    with (
-        LoginEtcd(tmp_path) as server,
-        connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client,
-        Session(client, ttl=600) as session,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        mutex = Mutex(session, "shop/switched")
-        with mutex.acquire(timeout=WAIT_S) as hold:
-            waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
-            await_followed(session, mutex.name, 2)
-            server.require_login()
-        with waiting.result(WAIT_S) as hold:
-            server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "auth", "disable")
-            wait_until(lambda: keys(client, mutex.name) == [hold.key])  # what was handed over is deleted behind it
-        mutex.acquire(timeout=WAIT_S).release()
-
-
 # TLS and mutual TLS, with certificates made for the test
 
 

@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -131,33 +130,6 @@ def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     assert len(found) == 5
     for kv in found:
         delete(client, kv.key)
-
-
-def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., str]) -> None:
-    """Another client's key of arbitrary bytes is listed, and can be deleted by the name that was listed."""
-    etcdctl("put", b"client/bytes/\xff\xfe".decode("utf-8", "surrogateescape"), "x")
-    (kv,) = client.get_prefix("client/bytes/").keys
-    assert delete(client, kv.key)
-    assert client.get_prefix("client/bytes/").keys == []
-
-
-def test_the_empty_prefix_is_all_keys(client: Client, theirs: Mutex) -> None:
-    """Listed and watched; the client's other watches go on beside it, so a wait hears of its turn."""
-    hold = theirs.acquire(timeout=WAIT_S)
-    assert hold.key in [kv.key for kv in client.get_prefix("").keys]
-    changes = client.watch("")
-    assert changes.next(WAIT_S) == []
-    with Session(client) as session:
-        waiting = queue_up(client, Mutex(session, hold.name))
-        hold.release()
-        waiting.result(WAIT_S).release()
-    assert all(event.kv.key.startswith(hold.name) for event in changes.next(WAIT_S) or [])
-    changes.close()
-
-
-def test_the_status_names_the_servers_version(client: Client, etcdctl: Callable[..., str]) -> None:
-    """What /readyz asks for; the same as etcdctl shows."""
-    assert client.status(timeout=1.0) in etcdctl("endpoint", "status")
 
 
 def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:

@@ -179,18 +179,6 @@ def test_what_is_said_has_one_error(
     assert unanswered == ["asked"] * in_doubt
 
 
-def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> None:
-    """Also where other threads move from one to the next in the meantime."""
-    with connect(f"{silent},{etcd.endpoint},{refused}", timeout=0.6) as client:
-
-        def others_move() -> None:
-            for position in (0, 1):
-                client.leave(client.endpoints[position])
-
-        client.call(client.requests.create_key(Create("transport/once", b"", NO_LEASE)), unanswered=others_move)
-        assert delete(client, "transport/once")
-
-
 @pytest.mark.parametrize("read", [True, False])
 def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, proxy: Proxy, read: bool) -> None:
     """It would be silent, too, until gRPC finds that out 13 s later; one that was not read yet is not opened there."""

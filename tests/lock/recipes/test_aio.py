@@ -14,12 +14,10 @@ from typing import Any
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LockTimeout, Mutex, NotHeld, Session, UpgradeRefused, aio, connect
-from lock.aio import driver
 from lock.etcd import transport
 from tests.support.lock import WAIT_S, await_keys, delete, in_a_loop, keys, lock_threads
-from tests.support.waiting import Patch, out_of_threads, wait_until
+from tests.support.waiting import Patch, wait_until
 
 
 async def queued(client: Client, name: str, number: int) -> None:
@@ -105,21 +103,6 @@ async def test_an_acquisition_is_a_coroutine_for_a_task(session: Session, name: 
     hold = await asyncio.create_task(mutex.acquire(timeout=WAIT_S))
     assert mutex.current().token == hold.token
     await mutex.release()
-
-
-@in_a_loop
-async def test_a_task_is_cancelled_in_an_outage(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
-    """It does not wait for the outage to end; what it has written is deleted afterwards."""
-    mutex = aio.Mutex(far_session, name)
-    async with mutex.acquire(timeout=WAIT_S):
-        proxy.stall()
-        task = asyncio.create_task(mutex.acquire().__aenter__())
-        await asyncio.sleep(0.1)
-        task.cancel()
-        await asyncio.wait([task], timeout=WAIT_S)
-        assert task.cancelled()
-        proxy.resume()
-    await queued(client, name, 0)
 
 
 @in_a_loop
@@ -243,38 +226,6 @@ def test_no_step_waits_for_the_loops_thread(session: Session, stranger: Session,
 
     with Mutex(stranger, name).acquire(timeout=WAIT_S):
         asyncio.run(main())
-
-
-def test_a_task_needs_no_thread_once_logged_in(etcd: Etcd, name: str, monkeypatch: Patch) -> None:
-    """Only getting a token takes one; it was got for the session."""
-
-    async def main() -> None:
-        async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
-            pass
-
-    with connect(etcd.endpoint, user="any", password="any") as client, Session(client, ttl=600) as session:
-        monkeypatch.setattr(driver, "call", out_of_threads)
-        asyncio.run(main())
-
-
-@in_a_loop
-async def test_a_task_enters_again_and_alone_releases(session: Session, name: str) -> None:
-    """A reentrant mutex belongs to the task, not to its thread."""
-    mutex = aio.ReentrantMutex(session, name)
-    async with mutex.acquire(timeout=WAIT_S) as outer, mutex.acquire(timeout=WAIT_S) as inner:
-        assert inner.token == outer.token
-
-        async def thief() -> None:
-            await inner.release()
-
-        with pytest.raises(NotHeld):
-            await asyncio.create_task(thief())
-
-        async def rival() -> None:
-            await mutex.acquire(timeout=1.0)
-
-        with pytest.raises(LockTimeout):
-            await asyncio.create_task(rival())
 
 
 async def cancelled(acquiring: Awaitable[object]) -> pytest.ExceptionInfo[asyncio.CancelledError]:

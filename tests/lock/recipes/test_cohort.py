@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import sys
 import threading
@@ -16,10 +15,10 @@ import pytest
 
 from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
-from lock.errors import LockLost, LockTimeout, NotHeld, SessionLost
+from lock.errors import NotHeld
 from lock.recipes.cohort import CohortToken, YieldingCohortMutex
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, delete, keys, queue_up
+from tests.support.lock import WAIT_S, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 Make = Callable[..., CohortMutex]
@@ -115,47 +114,6 @@ def test_turns_end_together_within_the_slice(client: Client, make: Make, theirs:
     in_thread(first.release).result(WAIT_S)
     second.result(WAIT_S).release()
     stranger.result(WAIT_S).release()
-
-
-def test_the_finder_of_a_lost_session_is_told(client: Client, name: str) -> None:
-    """Also a thread on its way into a mutex that has to be told as well, because it had lost a hold before."""
-    with Session(client, ttl=10) as session:
-        mutex = CohortMutex(session, name)
-        turn = mutex.acquire(timeout=WAIT_S)
-        delete(client, turn.key)
-        assert turn.lost.wait(WAIT_S)
-        assert_raises(LockLost, turn.release)
-        session._engine.core.deadline = now()
-        assert_raises(SessionLost, in_thread(mutex.acquire).result, WAIT_S)
-
-
-@pytest.mark.parametrize("step", ["before", "after"])
-def test_an_interrupt_passes_the_first_turn_on(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch, step: str
-) -> None:
-    """A thread that got the lock for all and is interrupted at once leaves it to the next one: turn and key."""
-    acquire = mutex._engine.drive
-
-    def interrupted(turn: Any) -> bool:
-        monkeypatch.undo()
-        with contextlib.suppress(LockTimeout):
-            acquire(turn)
-        raise KeyboardInterrupt
-
-    hold = theirs.acquire(timeout=WAIT_S)
-    monkeypatch.setattr(mutex._engine, "drive", interrupted)
-    victim = in_thread(mutex.acquire, timeout=WAIT_S if step == "after" else 1.0)
-    wait_until(lambda: len(keys(client, mutex.name)) == 2)
-    [other] = queue_inside(mutex)
-    if step == "after":
-        hold.release()
-    assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
-    if step == "before":
-        hold.release()
-    with other.result(WAIT_S) as turn:
-        assert turn.token.turn == (2 if step == "after" else 1)
-        turn.ensure()
-        assert keys(client, mutex.name) == [turn.key]
 
 
 def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(

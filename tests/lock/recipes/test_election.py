@@ -144,16 +144,6 @@ def test_closing_an_observation_wakes_its_reader(election: Election, monkeypatch
         wait_until(lambda: "lock-watch" not in lock_threads())
 
 
-def test_an_observation_that_is_dropped_ends(election: Election) -> None:
-    """Leaving a `for` over it is enough: neither thread nor watch is left."""
-    with election.campaign("one", timeout=WAIT_S):
-        for _ in range(5):
-            for leader in election.observe():
-                assert leader.value == "one"
-                break
-        wait_until(lambda: "lock-watch" not in lock_threads())
-
-
 def test_an_observation_ends_with_its_client(etcd: Etcd, election: Election) -> None:
     """A wait for the next leader ends in EtcdUnavailable when the client is closed, and after that."""
     with election.campaign("one", timeout=WAIT_S), connect(etcd.endpoint) as client:

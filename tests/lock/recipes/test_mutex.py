@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any, cast
 
 import pytest
@@ -25,13 +23,10 @@ from lock import (
     Session,
     connect,
 )
-from lock.core.queue import Stage
-from lock.errors import EtcdDenied, InvalidName, LockCancelled, LockLost, LockTimeout, NotHeld
+from lock.errors import EtcdDenied, InvalidName, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
-from lock.runtime.interrupts import InterruptSafeEvent
-from lock.session import engine
 from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up
-from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
+from tests.support.waiting import Patch, assert_raises, wait_until
 
 
 def test_a_timeout_of_nothing_is_a_try(client: Client, mutex: Mutex, theirs: Mutex) -> None:
@@ -98,40 +93,6 @@ def test_a_thread_that_waits_for_itself_is_logged(
     assert "test_mutex.py:" in caplog.text
 
 
-def test_a_turn_that_comes_right_away_is_no_wait_for_itself(
-    session: Session, stranger: Session, name: str, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nothing is logged where the lock is freed between the look at the queue and the wait."""
-    before = Mutex(stranger, name).acquire(timeout=WAIT_S)
-
-    def come_to_its_turn() -> InterruptSafeEvent:
-        before.release()
-        wait_until(lambda: any(each.stage is Stage.HELD for each in session._engine.core.tickets.values()))
-        return InterruptSafeEvent()
-
-    monkeypatch.setattr(engine, "InterruptSafeEvent", come_to_its_turn)
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    monkeypatch.undo()
-    hold.release()
-    assert caplog.text == ""
-
-
-def test_short_waits_get_a_free_lock(session: Session, name: str) -> None:
-    """Of forty threads that wait for 50 ms at most, a good part gets it: those that have left hold up none."""
-    mutex = Mutex(session, name)
-
-    def attempt() -> bool:
-        try:
-            with mutex.acquire(timeout=0.05):
-                return True
-        except LockTimeout:
-            return False
-
-    with ThreadPoolExecutor(40) as pool:
-        got = [each.result(WAIT_S) for each in [pool.submit(attempt) for _ in range(200)]]
-    assert sum(got) >= 40
-
-
 def test_contenders_keep_a_deadline(client: Client, far: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """Over a slow network the TTLs of the first ones are told, and the call does not wait for those of a long queue."""
     leases = [client.grant(60).id for _ in range(30)]
@@ -188,20 +149,6 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
 
 
 # Cancellation and interrupts
-
-
-def test_thousands_of_cancelled_waits_are_one_line(
-    session: Session, theirs: Mutex, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Not one for each."""
-    caplog.set_level("INFO", logger="lock")
-    mutex = Mutex(session, theirs.name)
-    with theirs, ThreadPoolExecutor(100) as pool:
-        waits = [pool.submit(mutex.acquire) for _ in range(100)]
-        await_keys(session.client, theirs.name, 101)
-        session.cancel_waiters()
-        assert all(isinstance(wait.exception(WAIT_S), LockCancelled) for wait in waits)
-    assert len(caplog.messages) <= 1
 
 
 # ReentrantMutex: a thread enters as often as it likes, with one key and one token; other threads stay out
@@ -272,24 +219,6 @@ def test_all_are_held_and_all_are_released(client: Client, session: Session, str
     assert_raises(NotHeld, hold.release, match=f"{name}/a")
 
 
-def test_opposite_orders_do_not_deadlock(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Workers that name the same locks in random order, or nested ones, all get through, never two inside a name."""
-    nested = (["a", "c"], ["b", "a/b"], ["c/d"])
-    inside = {each: threading.Lock() for each in ("a", "b", "c", "d", "e", "a/b", "c/d")}
-
-    def work(number: int) -> None:
-        wanted = nested[number // 2 % 3] if number % 2 else random.Random(number).sample("abcde", 3)
-        names = [f"{name}/{each}" for each in wanted]
-        with MultiLock((session, stranger)[number // 6 % 2], names).acquire(timeout=WAIT_S), ExitStack() as alone:
-            for each in wanted:
-                assert inside[each].acquire(blocking=False), f"two are inside {each}"
-                alone.callback(inside[each].release)
-
-    with ThreadPoolExecutor(12) as pool:
-        list(pool.map(work, range(120)))
-    assert keys(client, name) == []
-
-
 def test_all_are_held_or_none(client: Client, several: MultiLock, stranger: Session, name: str) -> None:
     """When one name is busy, at a timeout or a try, the others are free again, and the error names the busy one."""
     with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
@@ -301,22 +230,6 @@ def test_all_are_held_or_none(client: Client, several: MultiLock, stranger: Sess
     assert hold is not None
     assert len(keys(client, name)) == 3
     hold.release()
-
-
-def test_a_release_elsewhere_takes_nothing_from_an_attempt(client: Client, several: MultiLock, name: str) -> None:
-    """While a thread waits for its own hold, another thread releases that: the wait ends with a hold of all names."""
-    first = several.acquire(timeout=WAIT_S)
-
-    def release() -> None:
-        wait_until(lambda: len(keys(client, name)) > len(first.tokens), timeout=WAIT_S)
-        first.release()
-
-    releasing = in_thread(release)
-    with several.acquire(timeout=WAIT_S) as second:
-        releasing.result(WAIT_S)
-        assert sorted(second.tokens) == several.names
-        await_keys(client, name, len(several.names))
-    assert keys(client, name) == []
 
 
 def test_free_names_cost_two_round_trips(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
@@ -332,20 +245,6 @@ def test_free_names_cost_two_round_trips(counted: Client, calls: Counter[str], c
         assert calls["Txn"] == 2
         assert set(calls) <= {"Txn", "LeaseTimeToLive"}
     assert keys(client, name) == []
-
-
-def test_names_that_are_taken_together_exclude_the_name_above(
-    client: Client, several: MultiLock, stranger: Session, name: str
-) -> None:
-    """Their keys stand at one place of its queue: it waits for both, and is the first to hold when both are gone."""
-    hold = several.acquire(timeout=WAIT_S)
-    above = queue_up(client, Mutex(stranger, name))
-    assert_goes_on(above, 0.1)
-    hold.release()
-    with above.result(WAIT_S):
-        below = several.try_acquire()  # which waits for nothing above it
-        assert below is not None
-        below.release()
 
 
 def test_a_creation_of_all_whose_answer_was_lost_is_made_once(
@@ -378,20 +277,6 @@ def test_losing_one_is_losing_all(client: Client, several: MultiLock, name: str)
     for call in (hold.ensure, hold.release):
         assert_raises(LockLost, call)
     assert keys(client, name) == []
-
-
-def test_a_loss_on_the_way_is_noticed(
-    client: Client, session: Session, several: MultiLock, stranger: Session, name: str
-) -> None:
-    """A thread that loses the first name while it waits for the second gets LockLost, never a body half locked."""
-    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S):
-        waiting = in_thread(several.acquire, timeout=WAIT_S)
-        await_keys(client, name, 3)
-        first = session._engine.core.tickets[keys(client, f"{name}/a")[0]]
-        delete(client, first.key)
-        wait_until(lambda: first.failure is not None)
-    assert_raises(LockLost, waiting.result, WAIT_S)
-    await_keys(client, name, 0)
 
 
 @pytest.mark.parametrize(

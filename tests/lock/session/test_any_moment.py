@@ -23,21 +23,17 @@ from lock import (
     Turn,
     connect,
 )
-from lock.core.acquisition import Acquisition
 from lock.recipes.cohort import YieldingCohortMutex
 from lock.session import session as session_module
 from tests.support.lock import WAIT_S, await_keys, lock_threads, queue_up
 from tests.support.waiting import (
     Patch,
-    assert_goes_on,
     assert_raises,
     in_thread,
     in_turn,
     out_of_threads,
     wait_until,
 )  # fmt: skip
-
-QUIET_S = 0.3
 
 
 @pytest.mark.parametrize("means", ["drain", "cancel"])
@@ -59,16 +55,6 @@ def test_a_signal_handler_ends_waits(client: Client, session: Session, theirs: M
     in_thread(session.ensure).result(WAIT_S)
 
 
-def test_what_was_cancelled_gets_no_turn_that_comes_later(client: Client, session: Session, name: str) -> None:
-    """A thread cancels, and then releases: the wait that it has cancelled does not get the hold."""
-    mutex = Mutex(session, name)
-    for _ in range(20):
-        with mutex.acquire(timeout=WAIT_S):
-            waiting = queue_up(client, mutex)
-            mutex.cancel()
-        assert_raises(LockCancelled, waiting.result, WAIT_S)
-
-
 THREADS: dict[str, Callable[[Session, str], Any]] = {
     "lock-callbacks": lambda session, name: session.on_lost(threading.Event().set),
 }
@@ -85,25 +71,6 @@ def test_a_thread_that_did_not_start_is_started_later(
             assert_raises(RuntimeError, THREADS[thread], session, name, match="new thread")
         THREADS[thread](session, name)
         assert thread in lock_threads()
-
-
-def test_a_watch_whose_thread_did_not_start_is_read_later(client: Client, theirs: Mutex, monkeypatch: Patch) -> None:
-    """The wait goes on, and its turn comes."""
-    start, failed = threading.Thread.start, threading.Event()
-
-    def refuse(thread: threading.Thread) -> None:
-        if thread.name == "lock-watch" and not failed.is_set():
-            failed.set()
-            out_of_threads()
-        start(thread)
-
-    hold = theirs.acquire(timeout=WAIT_S)
-    with Session(client) as session:
-        monkeypatch.setattr(threading.Thread, "start", refuse)
-        waiting = queue_up(client, Mutex(session, hold.name))
-        assert failed.wait(WAIT_S)
-        hold.release()
-        waiting.result(WAIT_S).release()
 
 
 def test_an_error_inside_a_call_leaves_no_ticket(
@@ -176,38 +143,3 @@ def test_sessions_end_together(proxy: Proxy, monkeypatch: Patch) -> None:
         session_module._close_all()
         assert time.monotonic() - began < 3.0
         assert all(session.lost.is_set() for session in sessions)
-
-
-def test_an_outage_is_reported_once(client: Client, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Not for every key whose deletion etcd does not confirm in time."""
-    with connect(proxy.endpoint, timeout=0.5) as far, Session(far, ttl=600) as session:
-        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
-        proxy.stall()
-        for releasing in [in_thread(hold.release) for hold in holds]:
-            releasing.result(WAIT_S)
-        assert len([line for line in caplog.messages if "are deleted later" in line]) == 1
-        proxy.resume()
-        wait_until(lambda: not session._engine.core.tickets)
-
-
-def test_a_wait_that_was_woken_in_vain_sleeps_again(
-    client: Client, session: Session, theirs: Mutex, monkeypatch: Patch
-) -> None:
-    """As the ticket that begins anew after a restore wakes it: it looks once, and costs nothing until its turn."""
-    looks: list[float] = []
-    following = Acquisition.next
-
-    def look(acquisition: Acquisition, now: float) -> Any:
-        looks.append(now)
-        return following(acquisition, now)
-
-    with theirs.acquire(timeout=WAIT_S):
-        waiting = queue_up(client, Mutex(session, theirs.name))
-        (ticket,) = session._engine.core.tickets.values()
-        wait_until(lambda: ticket.wake is not None)
-        monkeypatch.setattr(Acquisition, "next", look)
-        assert ticket.wake is not None
-        ticket.wake()
-        assert_goes_on(waiting, QUIET_S)
-        assert 1 <= len(looks) <= 3
-    waiting.result(WAIT_S).release()

@@ -221,24 +221,6 @@ class StrictEtcd(Etcd):
         return [*super().command(), "--max-txn-ops=2"]
 
 
-def test_a_key_whose_write_was_interrupted_is_deleted(
-    client: Client, session: Session, name: str, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nobody knows whether etcd has done it: the key is deleted at once, and not found as a stray one later."""
-    send = session._engine._send
-
-    def interrupted(*args: object) -> None:
-        monkeypatch.undo()
-        send(*args)  # type: ignore[arg-type]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(session._engine, "_send", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        Mutex(session, name).acquire(timeout=WAIT_S)
-    wait_until(lambda: keys(client, name) == [])
-    assert "belongs to no acquisition" not in caplog.text
-
-
 def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Where the keys cannot go together, each goes by itself, without a complaint."""
     caplog.set_level("INFO", logger="lock")
@@ -281,30 +263,6 @@ def test_names_are_waited_for_in_one_stream(etcd: Etcd, stranger: Session, name:
             hold.release()
         pool = stack.enter_context(ThreadPoolExecutor(40))
         list(pool.map(lambda wait: wait.result(WAIT_S).release(), waits))
-
-
-def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str, monkeypatch: Patch) -> None:
-    """A free lock is not followed at all; some time after the last waiter, neither watch nor thread is left."""
-    monkeypatch.setattr(following.Following, "idle_s", 0.1)
-    with Session(client, ttl=600) as session:
-        mutex = Mutex(session, name)
-        with mutex.acquire(timeout=WAIT_S):
-            assert followed(session, name) is None
-            waiting = in_thread(lambda: mutex.acquire(timeout=WAIT_S).release())
-            await_followed(session, name, 2)
-        waiting.result(WAIT_S)
-        wait_until(lambda: not session._engine.core.queues)
-        wait_until(lambda: "lock-watch" not in lock_threads())
-
-
-def test_a_thousand_names_are_held_with_two_threads(client: Client, name: str) -> None:
-    """Whatever is held free costs no watch and no thread."""
-    with Session(client, ttl=10) as session:
-        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(1000)]
-        assert sorted(lock_threads()) == ["lock-lease", "lock-worker"]
-        assert not session.lost.wait(3.0)
-        for hold in holds:
-            hold.ensure()
 
 
 def test_an_error_that_was_not_expected_ends_no_thread(

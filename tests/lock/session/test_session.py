@@ -14,24 +14,16 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, connect
-from lock.errors import EtcdUnavailable, SessionLost
-from lock.session import lease_thread
+from lock import Client, MultiLock, Mutex, Session
+from lock.errors import SessionLost
 from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+from tests.support.waiting import assert_raises, in_thread, wait_until
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1.5, 10**12, "5", None, True])
 def test_a_ttl_is_a_positive_whole_number(client: Client, ttl: Any) -> None:
     """Anything else is refused before etcd is asked."""
     assert_raises((TypeError, ValueError), Session, client, ttl=ttl, match="ttl is a whole number of seconds")
-
-
-def test_what_cannot_be_opened_leaves_no_thread() -> None:
-    """EtcdUnavailable without etcd, within the deadline."""
-    with connect("127.0.0.1:9", timeout=0.5) as nowhere:
-        assert_raises(EtcdUnavailable, Session, nowhere)
-    assert not lock_threads()
 
 
 # Closing
@@ -75,14 +67,6 @@ def test_a_session_that_is_dropped_lives_on(client: Client, name: str) -> None:
     assert client.time_to_live(lease_id).ttl > 0
     hold.ensure()
     hold._session.close()
-
-
-def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: Patch) -> None:
-    """However long it would have slept."""
-    monkeypatch.setattr(lease_thread, "_SLEEP_S", 60.0)
-    with Session(client, ttl=600):
-        assert "lock-lease" in lock_threads()
-    wait_until(lambda: "lock-lease" not in lock_threads())
 
 
 # Processes that end, fork or freeze
@@ -186,18 +170,3 @@ def test_callbacks_are_called_in_order_whatever_they_raise(client: Client, name:
     assert told == ["hold", "session, with its hold lost: True"]
     session.on_lost(lambda: told.append("late"))
     assert told[2:] == ["late"]
-
-
-def test_what_is_closed_leaves_no_thread_in_the_list(etcd: Etcd, name: str) -> None:
-    """Not even as a dummy: Python lists threads that it did not start as soon as they ask for themselves."""
-    Session(client := connect(etcd.endpoint)).close()
-    client.close()
-    before = set(threading.enumerate())
-    with (
-        connect(etcd.endpoint) as client,
-        Session(client) as session,
-        CohortMutex(session, name).acquire(timeout=WAIT_S),
-        Election(session, f"{name}/e").observe(),
-    ):
-        pass
-    wait_until(lambda: {each for each in threading.enumerate() if each.name != "lock-call"} <= before)

@@ -21,14 +21,12 @@ import pytest
 import lock
 from lock import (
     Created,
-    Election,
     EtcdUnavailable,
     ForkedError,
     HoldExpired,
     LeaseNotFound,
     LockLost,
     LockTimeout,
-    MultiLock,
     Mutex,
     Session,
     SessionLost,
@@ -167,19 +165,6 @@ def test_a_silent_etcd_loses_holds_when_the_lease_is_over(etcd_lock: MemoryEtcd,
     assert (hold.lost.is_set(), session.lost.is_set()) == (True, True)
 
 
-def test_what_was_released_in_a_silence_is_free_after_it(etcd_lock: MemoryEtcd, name: str) -> None:
-    """The session deletes the key when etcd answers again, and the one that waits holds."""
-    hold = Mutex(etcd_lock.session(), name).acquire()
-    waiting = in_thread(Mutex(etcd_lock.session(), name).acquire)
-    wait_until(lambda: len(etcd_lock.list_keys(f"{name}/")) == 2, timeout=WAIT_S)
-    etcd_lock.silence()
-    hold.release(wait=False)
-    etcd_lock.clock.advance(1)
-    assert hold.key in etcd_lock.list_keys()
-    etcd_lock.resume()
-    waiting.result(WAIT_S).ensure()
-
-
 def test_a_transaction_fails_that_comes_too_late(etcd_lock: MemoryEtcd, name: str) -> None:
     """`put` and `delete` hold their conditions against the keys in memory."""
     session = etcd_lock.session()
@@ -206,19 +191,6 @@ def test_a_transaction_fails_that_comes_too_late(etcd_lock: MemoryEtcd, name: st
         assert [kv.key for kv in client.get_prefix("", limit=1).keys] == ["price"]
         assert client.delete("price", if_=hold.is_owner())
         assert client.delete("price", if_=hold.is_owner())
-
-
-def test_observers_see_what_a_leader_proclaims(etcd_lock: MemoryEtcd, name: str) -> None:
-    """Watches tell it, through a silence as well."""
-    election = Election(etcd_lock.session(), name)
-    with election.campaign("one") as leadership, election.observe() as observation:
-        assert next(observation).value == "one"
-        leadership.proclaim("two")
-        assert next(observation).value == "two"
-        etcd_lock.silence()
-        etcd_lock.resume()
-        leadership.proclaim("three")
-        assert next(observation).value == "three"
 
 
 def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:
@@ -254,13 +226,6 @@ def test_a_removed_watch_is_told_nothing_more() -> None:
         with contextlib.closing(client.watch("a")) as last:
             assert last.next(WAIT_S) == []
         assert told == []
-
-
-def test_a_lease_that_is_gone_takes_no_locks_together(etcd_lock: MemoryEtcd, name: str) -> None:
-    """A session that does not know it yet learns it from a MultiLock."""
-    session = etcd_lock.session()
-    etcd_lock.connect().revoke(session.lease_id)
-    assert_raises(SessionLost, MultiLock(session, [f"{name}-1", f"{name}-2"]).acquire)
 
 
 def test_a_client_belongs_to_its_process(etcd_lock: MemoryEtcd, monkeypatch: Patch) -> None:

@@ -88,20 +88,3 @@ def test_a_stream_ends(source: EventStream, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(late) == []
     monkeypatch.setattr(module, "LIFETIME_S", 0.0)
     assert list(EventStream(lambda: (0, {}), viewers=1).view()) == []
-
-
-def test_a_snapshot_delays_no_other_viewer() -> None:
-    """While the snapshot for a newcomer is made, the others are told what is new."""
-    delayed: list[bool] = []
-
-    def snapshot() -> tuple[int, Any]:
-        publishing = threading.Thread(target=stream.publish, args=("sample", {"n": 2}), daemon=True)
-        publishing.start()
-        publishing.join(20)
-        delayed.append(publishing.is_alive())
-        return stream.number, {}
-
-    stream = EventStream(snapshot, viewers=1)
-    stream.publish("sample", {"n": 1})
-    next(stream.view())
-    assert delayed == [False]

@@ -36,14 +36,6 @@ def run_of(began_s: float = 1000.0) -> SaleRun:
     return SaleRun(str(int(began_s * 1e6)), SaleSnapshot(initial=10, stock=10, lucky=0, orders=0))
 
 
-def test_a_run_has_the_guard_of_its_orders() -> None:
-    """One guard is named, several are "mixed"; a run without orders has none."""
-    run = run_of()
-    for orders, guard in (([], None), ([order("etcd")], "etcd"), ([order("none")], "mixed")):
-        run.add_orders(orders)
-        assert run.guard == guard
-
-
 def test_sections_belong_to_the_run_in_which_they_began() -> None:
     """When the next run turns out to have begun, its first sections are handed to it."""
     run = run_of()
@@ -87,27 +79,6 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
     assert told == [example["verdict"], example["gave_up"]]
 
 
-def test_what_a_dead_process_had_in_hand_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its buyers were not served, and count as soon as no other answer is to come."""
-    monkeypatch.setattr(module, "QUIET_S", 0.0)
-    run, sold = run_of(), Counter(sold=1)
-    run.snapshot = SaleSnapshot(initial=10, stock=9, lucky=1, orders=1)
-    run.add_orders([order("etcd")])
-    run.answered(sold, in_hand=5, lost=0)
-    assert (run.over, run.verdict.sentence) == (False, "EXACT")
-    run.answered(sold, in_hand=0, lost=5)
-    assert (run.over, run.verdict.sentence) == (True, "UNDERSOLD by 5, 5 without an answer")
-
-
-def test_a_run_is_not_over_while_things_happen() -> None:
-    """A short pause between two purchases is not the end, and without heartbeats the end is unknown."""
-    run = run_of()
-    run.add_orders([order("etcd")])
-    for outcomes in (Counter(sold=1), Counter[str]()):
-        run.answered(outcomes, in_hand=0, lost=0)
-        assert not run.over
-
-
 Beat = Callable[..., HeartbeatReader]
 
 
@@ -137,14 +108,6 @@ def test_a_restarted_container_is_another_process(beat: Beat) -> None:
     assert [each.in_hand for each in reader.stale if each.began == 1] == [3]
     reader.begin(began + 4)
     assert beat(began + 5, began=2).stale == []
-
-
-def test_requests_per_second_are_told_by_outcome(beat: Beat) -> None:
-    """One heartbeat tells no rate; two tell how many answers of each kind there were between them."""
-    began = now_ns()
-    assert beat(began, sold=7).per_second() == {}
-    rates = beat(began + 500_000_000, sold=17, lock_timeout=1).per_second()
-    assert rates == {"sold": 20.0, "lock_timeout": 2.0}
 
 
 def test_only_the_purchases_of_a_run_are_counted(beat: Beat, tmp_path: Path) -> None:

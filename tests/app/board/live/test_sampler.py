@@ -10,9 +10,8 @@ from flask import Flask
 
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd, Redis
-from lock import Mutex
 from tests.app.board.conftest import Watch
-from tests.support.shops import WAIT_S, buy
+from tests.support.shops import buy
 
 
 def buy_each(app: Flask, guard: str, *buyers: str) -> None:
@@ -84,17 +83,6 @@ def test_the_last_run_of_each_guard_is_kept(app: Flask, sale: Sale, watch: Watch
     assert (ended["guard"], ended["orders"], ended["stock"], ended["verdict"]) == ("etcd", 3, 7, "EXACT")
     assert ended["by_instance"] == {"shop-a": 3}
     assert (now["sale"]["initial"], now["sale"]["orders"], now["sections"]) == (5, 0, [])
-
-
-def test_the_queue_is_seen_in_order(stranger: Mutex, watch: Watch) -> None:
-    """The holder has token and lease, waiters follow, and the board is not in the queue."""
-    watcher = watch()
-    with stranger.acquire(timeout=WAIT_S) as hold:
-        queue = watcher.wait(lambda now: now["queue"] and now["queue"]["holder"])["queue"]
-        assert (queue["holder"]["instance"], queue["holder"]["token"]) == ("stranger", hold.token)
-        assert 0 < queue["holder"]["ttl_s"] <= queue["holder"]["granted_s"] == 10
-        assert queue["waiters"] == []
-    watcher.wait(lambda now: now["queue"]["holder"] is None)
 
 
 def test_a_frozen_server_is_unavailable_until_it_answers(

@@ -13,7 +13,6 @@ import redis
 from app.board.sources import ledger
 from app.board.sources.ledger import LedgerReader
 from app.config.settings import Settings
-from app.contract import section_log
 from app.contract.orders import Order
 from app.contract.section_log import SectionTail
 from app.sales.purchase import Purchase, Section
@@ -104,23 +103,3 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
     assert [each.order for each in tail.poll()] == ["98", "99"]
     append(path, enter("100"))
     assert [each.order for each in tail.poll()] == ["100"]
-
-
-def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sections without an end are forgotten, the oldest first."""
-    monkeypatch.setattr(section_log, "MOST_OPEN", 2)
-    tail, path = SectionTail(tmp_path), tmp_path / "shop-a-1.jsonl"
-    append(path, *(enter(order) for order in "abc"))
-    assert len(tail.poll()) == 3
-    times = {"at": 2, "read_at": 1, "commit_at": 1}
-    leave: dict[str, Any] = {
-        **times,
-        "event": "leave",
-        "outcome": "sold",
-        "cause": None,
-        "stock": 1,
-        "stock_read": 2,
-        "points": [],
-    }
-    append(path, *({**leave, "order": order} for order in "abc"))
-    assert [each.order for each in tail.poll()] == ["b", "c"]

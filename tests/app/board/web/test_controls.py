@@ -17,10 +17,9 @@ from flask.testing import FlaskClient
 from pydantic import SecretStr
 
 from app.board import create_board
-from app.board.live.arrival import Arrival
 from app.board.settings import BoardSettings
 from app.board.sources import locust as locust_page
-from app.board.sources.locust import LocustStatus, RushClient
+from app.board.sources.locust import RushClient
 from app.board.web.pages import STATIC
 from app.sales.sale import Sale
 from tests.support.serving import answering, serving
@@ -100,26 +99,6 @@ def test_a_slow_locust_is_busy(board_settings: BoardSettings, sale: Sale, monkey
         for answer in (board.post("/control/rush", json=RUSH), board.post("/control/reset", json={"stock": 7})):
             assert (answer.status_code, answer.get_json()["type"].split(":")[-1]) == (409, "rush_running")
     assert sale.snapshot() == before
-
-
-def test_buyers_on_their_way_are_counted() -> None:
-    """From the click until the sale begins the board tells how many have come; not when Locust has given up."""
-    arrival = Arrival(guard="none", buyers=500, stock=300, generation="1")
-    asked = {"guard": "none", "buyers": 500, "stock": 300}
-    assert arrival.look(LocustStatus("stopped", 7), "1") == {**asked, "here": 0}  # its page tells an old state
-    assert arrival.look(LocustStatus("spawning", 312), "1") == {**asked, "here": 312}
-    assert arrival.look(LocustStatus("running", 500), "1") == {**asked, "here": 500}
-    assert (arrival.look(LocustStatus("running", 500), "2"), arrival.lasts) == (None, True)
-    assert (arrival.look(LocustStatus("stopped", 500), "1"), arrival.lasts) == (None, False)
-
-
-def test_another_server_on_locusts_port_is_no_locust(board_settings: BoardSettings, sale: Sale) -> None:
-    """What does not speak HTTP starts no rush, and prevents no reset."""
-    with serving(lambda connection, _: connection.sendall(b"220 not here\r\n")) as stranger:
-        board = create_board(board_settings.model_copy(update={"locust": f"http://{stranger.endpoint}"})).test_client()
-        assert board.post("/control/rush", json=RUSH).status_code == 503
-        assert board.post("/control/reset", json={"stock": 7}).status_code == 200
-    assert sale.snapshot().initial == 7
 
 
 def test_a_rush_that_does_not_start_says_why(board: FlaskClient, with_locust: FlaskClient, locust: LocustPage) -> None:

@@ -15,14 +15,13 @@ from click.testing import CliRunner
 from click.testing import Result as ClickResult
 from rich.console import Console
 
-from app.guards import guards
 from labs.bench import commands, meters
 from labs.bench.commands import DOCUMENTS
 from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.runner import Bench, _threads_of
-from labs.bench.suite import BARE, PARTS, PINNED, Part, parts
-from labs.bench.tables import COLUMNS, fill_blocks
+from labs.bench.suite import PARTS, PINNED, Part
+from labs.bench.tables import fill_blocks
 from labs.bench.tests.samples import benchmark, rush_of
 from loadtest.results.folders import LATEST, REPORTS, new_report, point_latest
 from loadtest.stack.servers import Etcd
@@ -30,7 +29,6 @@ from loadtest.stack.stack import Stack
 from lock import connect
 
 T = TypeVar("T")
-NAMES = tuple(guards())
 
 
 def test_figures_are_per_click_and_times_are_medians() -> None:
@@ -42,16 +40,6 @@ def test_figures_are_per_click_and_times_are_medians() -> None:
     assert (row.verdicts, row.share("sold"), row.share("sold_out")) == ({"EXACT": 2, "OVERSOLD by 1": 1}, 1.0, 0.0)
     assert row.purchase_ms.p50 == 200.0
     assert row.others_cpus == 1.0
-
-
-def test_every_part_measures_every_guard_it_is_asked_for() -> None:
-    """By default no guard is left out; a click has bare apps, too."""
-    for name in PARTS:
-        made = parts([name], NAMES, None)
-        assert {part.name for part in made} == {name}
-        guards_of_part = {case.guard for part in made for case in part.cases} - BARE.keys()
-        assert guards_of_part == set(NAMES)
-    assert COLUMNS.keys() == PARTS.keys()
 
 
 @pytest.mark.parametrize("parts_done", [0, 1, None])

@@ -16,11 +16,10 @@ from click.testing import CliRunner
 
 from app.contract.verdict import FINDINGS, Verdict
 from labs.faults.buyers import Buyers
-from labs.faults.commands import LOCKLESS, exit_code, faults
+from labs.faults.commands import exit_code, faults
 from labs.faults.context import VICTIM, ScenarioContext, TrialListener
 from labs.faults.judgement import BREAKS_NOT, judge_trial
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.scenarios import scenarios
 from labs.faults.scenarios.holder import DelayedWrite, PauseHolder
 from labs.faults.scenarios.random_sequence import Injection, injections, plan_injections, run_injections
 from labs.faults.shops import Setup
@@ -214,29 +213,6 @@ def test_every_sale_of_the_command_is_as_expected(tmp_path: Path, words: list[st
     assert {f"--guard={record.guard}" for record in records} == {word for word in words if word.startswith("--guard=")}
     for found, fenced in ((audit(record), record.promise == "exact") for record in records):
         assert (found.findings() == []) is (found.sold == 300) is fenced
-
-
-def test_what_is_expected_is_part_of_the_scenario() -> None:
-    """An exact guard is exact in every scenario but one; --help says what each is, in their order."""
-    shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
-    listed = [shown.index(f" {name} {scenario.summary}") for name, scenario in scenarios().items()]
-    assert listed == sorted(listed)
-    for name, scenario in scenarios().items():
-        assert (scenario.fenced is Expected.EXACT) == (name != "opening-unfenced")
-    breaking = {name for name, each in scenarios().items() if each.unfenced is Expected.BREAKS is not each.fenced}
-    assert breaking == {"pause-holder", "delayed-write"}
-    checked = {name for name in breaking if scenarios()[name].expected("etcd-checked") is Expected.BREAKS}
-    assert checked == {"delayed-write"}, "the check notices a pause before it, and not one after it"
-
-
-def test_a_scenario_takes_the_guards_that_suit_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A holder needs a guard with a lock; some are made for one guard; the rest takes any."""
-    asked = ["etcd", "etcd-batch"]
-    holder, random = (scenarios()[name] for name in ("kill-holder", "random"))
-    assert holder.suitable(asked) == random.suitable(asked) == asked
-    assert (holder.suitable(LOCKLESS), random.suitable(LOCKLESS)) == ([], LOCKLESS)
-    monkeypatch.setattr(holder, "only", ("redis-lua",))
-    assert holder.suitable(asked) == ("redis-lua",)
 
 
 def test_unplayable_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

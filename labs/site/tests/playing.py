@@ -160,17 +160,3 @@ async ({ purchase: columns, graphs: [{ rows, states, moves }] }) => {
 """
 
 # Clicks every state of the graph that is shown; returns how many there are, and what was wrong.
-GRAPH_ROBOT = """
-(guard) => {
-  const $ = (id) => document.getElementById(id);
-  const boxes = [...document.querySelectorAll("#graph rect")];
-  const wrong = boxes.filter((box) => {
-    box.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-    const texts = ["summary", "order", "ending", "state"].map((id) => $(id).textContent);
-    const href = $("steps").getAttribute("href");
-    const isTold = texts.every((text) => text && !/undefined|NaN|null/.test(text));
-    return !isTold || !box.classList.contains("chosen") || !href.includes(`guard=${guard}&`);
-  });
-  return [boxes.length, wrong.map((box) => box.textContent)];
-}
-"""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from app.guards import guards as known_guards
-from labs.site.tests.playing import GRAPH_ROBOT, ROBOT, levels_of, recorded, way_to, win_all
+from labs.site.tests.playing import ROBOT, levels_of, recorded, way_to, win_all
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -94,17 +94,6 @@ def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, played: Ma
         seen, wrong = page.evaluate(ROBOT, recording)
         assert wrong == [], guard
         assert seen == len(recording["graphs"][0]["states"]), guard
-
-
-def test_each_state_of_each_graph_can_be_chosen(open_page: Open, played: Made) -> None:
-    """A click on any box tells an order through it, and how that ends."""
-    page = open_page((played.site / "schedules.html").as_uri())
-    for guard in page.eval_on_selector_all("#guards button", "all => all.map(({ value }) => value)"):
-        page.click(f"#guards button[value={guard}]")
-        page.wait_for_selector(f"#steps[href*='guard={guard}&']")
-        boxes, wrong = page.evaluate(GRAPH_ROBOT, guard)
-        assert wrong == [], guard
-        assert boxes == len(recorded(played.recordings, guard)["graphs"][0]["states"]), guard
 
 
 def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:

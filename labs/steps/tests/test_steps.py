@@ -70,41 +70,6 @@ def test_a_purchase_stops_at_every_point_on_its_line(app: Flask, sale: Sale, gua
     assert [each["stock_read"] for each in states[:2]] == ([None, 10] if guard == "none" else [None, None])
 
 
-@pytest.mark.parametrize("guard", ["none", "thread"])
-def test_two_that_read_before_either_writes_sell_one_item_twice(
-    app: Flask, other: Flask, sale: Sale, guard: str
-) -> None:
-    """Stepped past the read in both instances, both write; the counter says that one was sold."""
-    sale.reset(1)
-    ids = {shop: add(shop, guard) for shop in (app, other)}
-    for shop, id in ids.items():
-        assert step(shop, id, 2)["stock_read"] == 1
-    assert [step(shop, id, 4)["outcome"] for shop, id in ids.items()] == ["sold", "sold"]
-    assert (sale.snapshot().orders, sale.snapshot().stock) == (2, 0)
-
-
-def test_a_step_that_queues_waits_behind_the_holder(app: Flask, other: Flask, sale: Sale) -> None:
-    """The queue in etcd names both threads; a further step is refused while one waits, and comes when it is let in."""
-    first, second = add(app, "etcd"), add(other, "etcd")
-    token = step(app, first)["token"]
-    queue(other, second)
-    mutex = services.of(app).sessions.mutex()
-    wait_until(lambda: len(mutex.contenders()) == 2)
-    waits = show(other, second)
-    assert (waits["stands"], line_of(waits)[:17]) == (False, "with self.locked(")
-    contenders = mutex.contenders()
-    assert [f"thread steps-{id}" in each.owner for each, id in zip(contenders, (first, second), strict=True)] == [
-        True
-    ] * 2
-    assert contenders[0].token == token
-    refused = other.test_client().post(f"/steps/{second}")
-    assert (refused.status_code, "it waits" in refused.get_json()["detail"]) == (409, True)
-    assert step(app, first, 5)["outcome"] == "sold"
-    wait_until(lambda: show(other, second)["stands"])
-    assert step(other, second, 5)["outcome"] == "sold"
-    assert sale.snapshot().orders == 2
-
-
 def test_what_is_ended_writes_nothing_and_leaves_nothing(app: Flask, other: Flask, sale: Sale) -> None:
     """Before the guard, inside, in the queue and about to write: all end, the lock is free, and nothing was sold."""
     holder, waiter, before = add(app, "etcd"), add(other, "etcd"), add(app, "none")

@@ -105,17 +105,6 @@ def test_turns_may_end_together(client: Client, make: Make, theirs: Mutex, toget
         stranger.result(WAIT_S).release()
 
 
-def test_turns_end_together_within_the_slice(client: Client, make: Make, theirs: Mutex) -> None:
-    """Once the slice is over, a thread that has had a turn does not wait for the turn that still runs."""
-    mutex = make(slice=60 * WAIT_S, together=True)
-    first, stranger = held_and_contended(mutex, theirs, client)
-    [second] = queue_inside(mutex)
-    mutex._cohort.slice_ends = now() + 1.0  # a moment ahead: with the slice over, the second one would get no turn
-    in_thread(first.release).result(WAIT_S)
-    second.result(WAIT_S).release()
-    stranger.result(WAIT_S).release()
-
-
 def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(
     mutex: CohortMutex, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 from collections import Counter
@@ -84,16 +83,6 @@ def test_a_long_hold_gives_itself_up(client: Client, session: Session, stranger:
     assert issubclass(HoldExpired, LockLost)
     assert not session.lost.is_set()
     assert keys(client, name) == []
-
-
-def test_a_hold_is_over_at_its_end_also_where_the_worker_is_late(
-    session: Session, name: str, monkeypatch: Patch
-) -> None:
-    """`ensure` says so at once, without the session's thread."""
-    hold = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S)
-    monkeypatch.setattr(session._engine, "poll", lambda commands: math.inf)
-    wait_until(lambda: hold.remaining() == 0.0)
-    assert_raises(HoldExpired, hold.ensure, match=name)
 
 
 @pytest.mark.parametrize("max_hold", [0, -1.0, float("nan"), "3"])

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import (
     Client,
@@ -25,17 +25,8 @@ from lock import (
 )
 from lock.errors import EtcdDenied, InvalidName, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
-from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up
+from tests.support.lock import WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_raises, wait_until
-
-
-def test_a_timeout_of_nothing_is_a_try(client: Client, mutex: Mutex, theirs: Mutex) -> None:
-    """A free lock is acquired; a taken one times out, names the holder, and nothing is written."""
-    mutex.acquire(timeout=0).release()
-    with theirs.acquire() as hold:
-        revision = client.get_prefix(f"{mutex.name}/").revision
-        assert_raises(LockTimeout, mutex.acquire, timeout=0, match=hold.key)
-        assert client.get_prefix(f"{mutex.name}/").revision == revision
 
 
 def test_the_timeout_bounds_the_wait_and_not_the_request(far_session: Session, proxy: Proxy, name: str) -> None:
@@ -91,21 +82,6 @@ def test_a_thread_that_waits_for_itself_is_logged(
         assert_raises(LockTimeout, mutex.acquire, timeout=0.2)
     assert caplog.text.count("waits for itself") == 1
     assert "test_mutex.py:" in caplog.text
-
-
-def test_contenders_keep_a_deadline(client: Client, far: Client, far_session: Session, proxy: Proxy, name: str) -> None:
-    """Over a slow network the TTLs of the first ones are told, and the call does not wait for those of a long queue."""
-    leases = [client.grant(60).id for _ in range(30)]
-    for number, lease in enumerate(leases):
-        put(client, f"{name}/{number}", lease_id=lease)
-    proxy.delay_s = far.timeout / 20
-    contenders = Mutex(far_session, name).contenders()
-    assert [contender.lease_id for contender in contenders] == leases
-    ttls = [contender.ttl_s is not None for contender in contenders]
-    assert ttls == sorted(ttls, reverse=True)
-    assert set(ttls) == {True, False}
-    for lease in leases:
-        client.revoke(lease)
 
 
 def test_contenders_tell_session_time_and_ttl(
@@ -245,19 +221,6 @@ def test_free_names_cost_two_round_trips(counted: Client, calls: Counter[str], c
         assert calls["Txn"] == 2
         assert set(calls) <= {"Txn", "LeaseTimeToLive"}
     assert keys(client, name) == []
-
-
-def test_a_creation_of_all_whose_answer_was_lost_is_made_once(
-    both: Client, client: Client, proxy: Proxy, name: str
-) -> None:
-    """The first endpoint creates all keys and its answer is lost: the repetition finds all of them its own."""
-    with Session(both, ttl=600) as session:
-        proxy.stall(ANSWERS)
-        with MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S) as hold:
-            assert {kv.create_revision for kv in client.get_prefix(f"{name}/").keys} == set(hold.tokens.values())
-            hold.ensure()
-        proxy.resume()
-        await_keys(client, name, 0)
 
 
 def test_more_names_than_a_transaction_takes(client: Client, lasting: Session, name: str) -> None:

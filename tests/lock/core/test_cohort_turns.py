@@ -12,15 +12,7 @@ from lock.core.acquisition import Send, Sleep
 from lock.core.cohort import OLDEST_S, Bounds, Cohort, CohortTurn
 from lock.core.messages import Create, Delete, Follow, TimeToLive
 from lock.core.queue import Stage
-from lock.errors import (
-    EtcdDenied,
-    EtcdUnavailable,
-    HoldExpired,
-    LockCancelled,
-    LockTimeout,
-    NotHeld,
-    SessionLost,
-)
+from lock.errors import EtcdDenied, EtcdUnavailable, HoldExpired, LockCancelled, LockTimeout, NotHeld, SessionLost
 from lock.model import Event
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Etcd

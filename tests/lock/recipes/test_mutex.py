@@ -12,17 +12,7 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    CohortMutex,
-    Election,
-    MultiLock,
-    Mutex,
-    ReentrantMutex,
-    Semaphore,
-    Session,
-    connect,
-)
+from lock import Client, CohortMutex, Election, MultiLock, Mutex, ReentrantMutex, Semaphore, Session, connect
 from lock.errors import EtcdDenied, InvalidName, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
 from tests.support.lock import WAIT_S, delete, keys, put, queue_up

@@ -14,18 +14,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    Election,
-    EtcdUnavailable,
-    Hold,
-    LockLost,
-    LockTimeout,
-    Mutex,
-    NotHeld,
-    Session,
-    connect,
-)
+from lock import Client, Election, EtcdUnavailable, Hold, LockLost, LockTimeout, Mutex, NotHeld, Session, connect
 from lock.core import following
 from lock.core.names import LONGEST
 from tests.support.lock import (

@@ -15,18 +15,7 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    EtcdUnavailable,
-    LockTimeout,
-    MultiLock,
-    Mutex,
-    ReadWriteLock,
-    Semaphore,
-    Session,
-    aio,
-    connect,
-)
+from lock import Client, EtcdUnavailable, LockTimeout, MultiLock, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
 from lock.session import session as session_module
 from tests.support.lock import ROOT, WAIT_S, in_a_loop, keys
 from tests.support.waiting import Patch, assert_raises, wait_until

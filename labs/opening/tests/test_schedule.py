@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from functools import partial
 
@@ -101,25 +100,3 @@ def test_a_schedule_that_is_overtaken_closes_nothing(process: Process) -> None:
         schedule_of(sale).set(3, in_ms(-1))
     assert schedule_of(sale).read() is None
     assert buys(sale).startswith("sold")
-
-
-def test_a_closed_generation_is_closed_from_its_first_moment_on(process: Process) -> None:
-    """A process that has seen a generation open need not look again, also in the middle of a schedule."""
-    sale, other = process(), process()
-    sale.reset(1)
-    looks, schedule = list[str](), schedule_of(other)
-
-    def look() -> None:
-        looks.append(buys(other))
-        assert not schedule.was_early(time.monotonic())
-
-    with overtaken(b"opening", look):
-        plan = closed(sale)
-    assert looks == ["sold_out"]
-    assert buys(other) == "sold_out"
-    assert schedule.was_early(time.monotonic())
-    assert other.generation == plan.generation
-    clicked = time.monotonic() - 1.0
-    assert schedule.open(plan, 1)[0] == "opened"
-    assert buys(other).startswith("sold")
-    assert (schedule.was_early(clicked), schedule.was_early(time.monotonic())) == (True, False)

@@ -15,7 +15,7 @@ from flask import Flask
 from app.contract.outcomes import Promise
 from app.guards import guards
 from app.sales.redis_client import Script
-from app.sales.stock import READ, WRITE, sending
+from app.sales.stock import READ, WRITE
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost
 from tests.support.shops import WAYS, Answer, buy
@@ -135,12 +135,6 @@ def warmed(app: Flask) -> Iterator[str]:
 
 def orders(app: Flask) -> int:
     return int(app.test_client().get("/stock").get_json()["orders"])
-
-
-def test_a_redis_that_still_reads_its_data_has_written_nothing() -> None:
-    """Redis says so instead of executing anything, so nothing is in doubt, although redis-py calls it a lost line."""
-    with pytest.raises(redis.BusyLoadingError), sending():
-        raise redis.BusyLoadingError("Redis is loading the dataset in memory")
 
 
 def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:

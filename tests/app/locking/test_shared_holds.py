@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -23,20 +23,6 @@ from tests.support.waiting import wait_until
 
 each_guard = pytest.mark.parametrize("guard", ["etcd-cohort", "etcd-batch"])
 QueueUp = Callable[..., list[Future[Answer]]]
-
-
-@pytest.fixture
-def may_write(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A purchase that has its turn thinks until this is set."""
-    event, ensure = threading.Event(), Turn.ensure
-
-    def thoughtful(turn: Turn) -> None:
-        event.wait(WAIT_S)
-        ensure(turn)
-
-    monkeypatch.setattr(Turn, "ensure", thoughtful)
-    yield event
-    event.set()
 
 
 def waiting(app: Flask, guard: str) -> int:
@@ -93,34 +79,6 @@ def test_a_group_is_committed_together(
     assert told(buyers) == ["sold"] * min(stock, 7) + ["sold_out"] * max(7 - stock, 0)
     entries = [(entry["buyer"], entry["order"], entry["token"]) for entry in ledger(sale)]
     assert entries == list(zip("0123456"[:stock], orders[:stock], tokens[:stock], strict=True))
-
-
-@each_guard
-def test_a_lost_session_is_lost_for_all(
-    queue_up: QueueUp,
-    crowd: ThreadPoolExecutor,
-    app: Flask,
-    sale: Sale,
-    stranger: Mutex,
-    may_write: threading.Event,
-    guard: str,
-) -> None:
-    """If the lease is revoked while one thinks and others wait, nothing is written under it, and then sales go on."""
-    session = services.of(app).sessions.session()
-    holder = crowd.submit(buy, app, guard)
-    wait_until(lambda: stranger.contenders() and waiting(app, guard) == 0)
-    buyers = queue_up(guard, 3)
-    stranger.session.client.revoke(session.lease_id)
-    assert session.lost.wait(WAIT_S)
-    may_write.set()
-    answers = [buyer.result(WAIT_S) for buyer in [holder, *buyers]]
-    assert answers[0]["outcome"] == "lock_lost"
-    told_lost = [answer for answer in answers if answer["outcome"] == "lock_lost"]
-    assert all("Nothing was written" in answer["detail"] for answer in told_lost)
-    assert {answer["outcome"] for answer in answers} <= {"lock_lost", "sold"}
-    assert len(ledger(sale)) == len(answers) - len(told_lost)
-    assert buy(app, guard)["outcome"] == "sold"
-    assert sale.snapshot().judge().sentence == "EXACT"
 
 
 @each_guard

@@ -56,19 +56,6 @@ def test_who_waits_in_vain_leaves_and_is_not_served(crowd: ThreadPoolExecutor, m
     assert first.result(WAIT_S).outcome is Outcome.SOLD
 
 
-def test_one_leads_at_a_time(crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who comes while the leader decides is the first in the queue, and waits all the same."""
-    monkeypatch.setattr("app.sales.commit_queue._RESULT_S", 0.01)
-    queue, ada, bob = CommitQueue(), Purchase("ada", "etcd-batch"), Purchase("bob", "etcd-batch")
-
-    def sell(group: Sequence[Section]) -> list[Receipt]:
-        newcomer = crowd.submit(queue.buy, bob, lambda _: 0.05, lambda _: queue.serve(sell_all))
-        assert isinstance(newcomer.exception(WAIT_S), LockTimeout)
-        return sell_all(group)
-
-    assert queue.buy(ada, lambda _: WAIT_S, lambda _: queue.serve(sell)).outcome is Outcome.SOLD
-
-
 @pytest.mark.parametrize(
     ("fault", "told"),
     [(redis.ConnectionError("gone"), redis.ConnectionError), (KeyboardInterrupt(), InDoubt)],

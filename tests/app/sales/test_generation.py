@@ -139,18 +139,6 @@ def test_a_purchase_belongs_to_the_sale_in_which_it_was_clicked(process: Process
         sale.reset()
 
 
-def test_an_answer_from_before_two_resets_is_not_a_loss(process: Process) -> None:
-    """A thread that is told of the first reset when another one knows the second already looks again."""
-    sale = process()
-    sale.reset()
-    first, asked = sale.generation, 0.0
-    sale.reset()
-    second = sale.generation
-    sale.reset()
-    sale.follow(first, second, sale.now_us(), asked)
-    assert buys(sale) == 9
-
-
 @pytest.mark.parametrize("crash", range(6))
 def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: int) -> None:
     """A reset that crashes before any command leaves the old sale or opens the new one; the next one opens another."""

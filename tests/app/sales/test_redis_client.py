@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from typing import Any
 
 import pytest
 import redis
@@ -15,7 +13,6 @@ import redis
 from app.sales.redis_client import NotSent, Refused, answered_until, connect
 from loadtest.ports import free_port
 from loadtest.stack.servers import Redis
-from tests.support.shops import WAIT_S
 
 
 @pytest.fixture
@@ -57,24 +54,6 @@ def test_a_refusal_is_known_in_all_its_forms(client: redis.Redis, answer: str, s
     with pytest.raises(Refused) as caught:
         client.eval("return redis.error_reply(ARGV[1])", 0, answer)
     assert str(caught.value) == f"Redis refused: {said}"
-
-
-def test_a_name_that_cannot_be_resolved_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connecting ends within its second, also while the resolver still looks for a server that was removed."""
-    found = threading.Event()
-
-    def search(*_: Any) -> Any:
-        assert found.wait(WAIT_S)
-        raise OSError("not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", search)
-    with (
-        connect("redis://removed.example:6379/0", connections=1) as client,
-        pytest.raises(NotSent, match="Timeout connecting"),
-    ):
-        client.ping()
-    assert not found.is_set()
-    found.set()
 
 
 def test_what_is_left_of_a_purchase_bounds_each_answer(fresh_redis: Redis) -> None:

@@ -15,7 +15,7 @@ from app.sales.purchase import Purchase
 from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
 from app.sales.stock import Stock
-from lock import Hold, Mutex
+from lock import Mutex
 from tests.support.overtaking import overtaken
 from tests.support.shops import WAIT_S, Answer, buy, queue_behind
 from tests.support.waiting import wait_until
@@ -139,28 +139,3 @@ def test_those_that_wait_are_woken_when_it_is_sold_out(
         last = [queue_behind(stranger, crowd, app, guard) for _ in range(5)]
     with between.result(WAIT_S):  # the last five cannot have had a turn
         assert sorted(outcomes(first + last)) == ["sold"] + ["sold_out"] * 6
-
-
-def test_one_that_was_woken_for_nothing_queues_again(
-    crowd: ThreadPoolExecutor, app: Flask, stranger: Mutex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A delivery between the wake-up and the look is not missed: the woken buyer buys, in the time that is left."""
-    made = services.of(app)
-    mutex = made.sessions.mutex()
-    acquire, timeouts, waited_s = mutex.acquire, list[float](), 0.2
-
-    def noted(*, timeout: float) -> Hold:
-        timeouts.append(timeout)
-        return acquire(timeout=timeout)
-
-    monkeypatch.setattr(mutex, "acquire", noted)
-    with stranger.acquire(timeout=WAIT_S):
-        waiting = queue_behind(stranger, crowd, app, "etcd")
-        first = stranger.contenders()[1].token
-        time.sleep(waited_s)
-        made.guards["etcd"].stock("1").sold_out_at = 0.0  # as if it had been seen before the delivery
-        mutex.cancel()
-        wait_until(lambda: [each.token for each in stranger.contenders()[1:]] not in ([], [first]))
-    assert outcomes([waiting]) == ["sold"]
-    before, after = timeouts
-    assert after <= before - waited_s

@@ -6,7 +6,6 @@ import html
 import json
 import re
 import signal
-import sys
 import urllib.request
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -15,7 +14,6 @@ import pytest
 
 from app.contract.verdict import Kind
 from app.guards import guards
-from loadtest.cli.main import run
 from loadtest.results.comparison import Comparison
 from loadtest.stack.stack import Stack
 from tests.loadtest.results.test_formats import validator
@@ -89,20 +87,6 @@ def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path)
     assert ".venv/bin/locust" in said["Send the rush"]
     assert "FLASHSALE_SECTION_LOG=" in said["Send the rush"]
     assert "proves nothing" in demo.printed
-
-
-@pytest.mark.parametrize("words", [["demo"], ["compare"]])
-def test_reports_that_cannot_be_kept_are_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: list[str]
-) -> None:
-    """Before anything is started, one line names the directory and the reason."""
-    (tmp_path / "reports").write_text("mine")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["loadtest", *words])
-    with pytest.raises(SystemExit) as ended:
-        run()
-    assert ended.value.code == 1
-    assert capfd.readouterr() == ("", f"Error: no report can be kept in {tmp_path}/reports: it is not a directory\n")
 
 
 @pytest.mark.slow

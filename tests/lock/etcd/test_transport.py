@@ -226,17 +226,6 @@ def test_a_web_proxy_is_not_pending(etcd: Etcd, refused: str, monkeypatch: Patch
         assert client.status()
 
 
-def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:
-    """One thread asks for the token of all, with as much time as its own call has; no other has to wait so long."""
-    with connect(silent, timeout=0.6, user="shop", password="secret") as client:
-        in_thread(client.status, timeout=60.0)
-        login = client.login
-        assert login is not None
-        wait_until(lambda: login._pending is not None)
-        assert seconds(lambda: client.status(timeout=0.3)) < 30
-        assert_raises(EtcdUnavailable, list, client.watch("a/"), match="logging in")
-
-
 # Streams: they end, and leave nothing of gRPC's behind that could keep the interpreter from ending
 
 
@@ -288,18 +277,6 @@ def test_the_call_of_a_watch_goes_with_it(
     assert not calls.are_gone()
     ends(watch, proxy)
     reading.result(WAIT_S)
-    wait_until(calls.are_gone)
-
-
-@pytest.mark.usefixtures("no_garbage_collector")
-def test_the_call_of_a_failed_renewal_goes_with_it(far: Client, proxy: Proxy, monkeypatch: Patch) -> None:
-    """It is a stream as well, and its own error."""
-    endpoint = far.endpoints[0].lease
-    calls = Calls(endpoint.LeaseKeepAlive)
-    monkeypatch.setattr(endpoint, "LeaseKeepAlive", calls)
-    proxy.stall()
-    with contextlib.suppress(EtcdUnavailable):
-        far.keep_alive(1, timeout=0.2)
     wait_until(calls.are_gone)
 
 

@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, Election, EtcdUnavailable, Hold, LockLost, LockTimeout, Mutex, NotHeld, Session, connect
+from lock import Client, Election, EtcdUnavailable, Hold, LockLost, Mutex, Session, connect
 from lock.core import following
 from lock.core.names import LONGEST
 from tests.support.lock import (
@@ -178,17 +177,6 @@ def test_a_release_rides_out_a_reset_connection(
     wait_until(lambda: keys(client, name) == [])
 
 
-def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
-    """release() returns when its deadline is over; the key is deleted once etcd is back, and the next one gets it."""
-    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
-    proxy.refuse()
-    hold.release()
-    assert_raises(NotHeld, hold.release)
-    assert keys(client, name) == [hold.key]
-    proxy.start()
-    await_keys(client, name, 0)
-
-
 @pytest.mark.flaky(reruns=1, reason="an error without any wait")
 def test_a_release_after_the_client_was_closed_says_so_at_once(etcd: Etcd, client: Client, name: str) -> None:
     """It names the key, and what becomes of it."""
@@ -201,25 +189,6 @@ def test_a_release_after_the_client_was_closed_says_so_at_once(etcd: Etcd, clien
     assert time.monotonic() - began < 2.0
     session.close()
     await_keys(client, name, 0)
-
-
-class StrictEtcd(Etcd):
-    """An etcd that takes one operation in a transaction."""
-
-    def command(self) -> list[str]:
-        return [*super().command(), "--max-txn-ops=2"]
-
-
-def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where the keys cannot go together, each goes by itself, without a complaint."""
-    caplog.set_level("INFO", logger="lock")
-    with StrictEtcd(tmp_path) as etcd, connect(etcd.endpoint) as client, Session(client) as session:
-        mutex = Mutex(session, "few")
-        with mutex.acquire(timeout=WAIT_S), ThreadPoolExecutor(8) as pool:
-            waits = [pool.submit(mutex.acquire, timeout=0.3) for _ in range(8)]
-            assert {type(wait.exception(WAIT_S)) for wait in waits} == {LockTimeout}
-            await_keys(client, "few", 1)
-    assert [message for message in caplog.messages if "watching" not in message] == []
 
 
 # What it costs

@@ -64,26 +64,6 @@ def test_a_slow_grant_leaves_time_to_renew(counted: Client, calls: Counter[str],
         session.ensure()
 
 
-def test_it_is_renewed_only_when_due(counted: Client, calls: Counter[str], monkeypatch: Patch) -> None:
-    """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
-    monkeypatch.setattr(lease_thread, "_SLEEP_S", 0.01)
-    with Session(counted, ttl=600) as session:
-        runs, wait = list[float](), session._engine.lease._wake.wait
-
-        def counted_wait(pause: float) -> bool:
-            runs.append(pause)
-            return wait(pause)
-
-        monkeypatch.setattr(session._engine.lease._wake, "wait", counted_wait)
-        wait_until(lambda: len(runs) > 20)
-        assert calls == {"LeaseGrant": 1}
-        session._engine.lease.wake()
-        wait_until(lambda: calls["LeaseKeepAlive"])
-        runs.clear()
-        wait_until(lambda: len(runs) > 20)
-        assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
-
-
 def test_an_unanswered_renewal_is_resent(proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture) -> None:
     """After the client's timeout, however long the lease; it does not wait for the next third of its TTL."""
     caplog.set_level("INFO", logger="lock.session.lease_thread")
@@ -116,16 +96,6 @@ def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client
     client.revoke(lasting.lease_id)
     assert lasting.lost.wait(WAIT_S)
     assert_raises(SessionLost, hold.release, match="was revoked")
-
-
-@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
-def test_a_call_that_first_hears_of_a_revoked_lease_says_so(
-    client: Client, lasting: Session, name: str, attempt: Callable[[Mutex], object]
-) -> None:
-    """An acquire that comes before the next renewal gets SessionLost, and so does each call after it."""
-    client.revoke(lasting.lease_id)
-    assert_raises(SessionLost, attempt, Mutex(lasting, name))
-    assert lasting.lost.is_set()
 
 
 FAULTS: dict[str, Callable[[Proxy, Client], object]] = {

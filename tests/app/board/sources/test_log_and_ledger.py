@@ -77,14 +77,6 @@ def test_a_run_that_was_missed_is_not_mistaken(reader: LedgerReader, sale: Sale)
     assert read(reader).ended is None
 
 
-def test_a_long_ledger_comes_in_parts(reader: LedgerReader, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No reading is larger than the limit; the next one goes on."""
-    monkeypatch.setattr(ledger, "MOST_NEW", 2)
-    buy(sale, "a", "b", "c")
-    assert sellers(read(reader).new) == ["a", "b"]
-    assert sellers(read(reader).new) == ["c"]
-
-
 def enter(order: str, at: int = 1) -> dict[str, Any]:
     purchase = {"order": order, "item": "1", "buyer": "ada", "guard": "etcd", "token": 7}
     return {"at": at, "event": "enter", **purchase, "instance": "shop-a", "pid": 1, "thread": "t", "line": 1}

@@ -9,14 +9,12 @@ the session compares its keys.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.queue import Ticket
@@ -31,8 +29,6 @@ from lock.session.engine import Engine, Work
 
 T = TypeVar("T")
 HeldT = TypeVar("HeldT", bound=Releasable)
-_calls: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
-_threads = threading.Semaphore(16)
 
 
 def call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> bool:
@@ -113,23 +109,13 @@ class _Blocking(Operation[T]):
         self._blocking = blocking
 
     def _start(self) -> None:
-        _calls.put(self._run)
-        start_apart(_make_calls)
+        start_apart(self._run)
 
     def _run(self) -> None:
         try:
             self._settle(self._blocking())
         except BaseException as error:
             self._settle(error=error)
-
-
-def _make_calls() -> None:
-    """Make those that wait for a thread, unless so many threads do so already."""
-    while not _calls.empty() and _threads.acquire(blocking=False):
-        with contextlib.suppress(queue.Empty):
-            while True:
-                _calls.get_nowait()()
-        _threads.release()
 
 
 async def call(blocking: Callable[[], T]) -> T:
@@ -182,7 +168,7 @@ class Drive(Operation[T]):
         left = self._until - now()
         if left <= 0.0:
             error = EtcdUnavailable("not sent in time: earlier requests were not answered")
-            self._take(self._receive(wait, step, partial(_fail, error)))
+            self._take(partial(self._engine.apply, wait.failed, step.request, error, then=wait.next))
             return False
         sent = self._engine.send(wait, step.request, left)
         sent.add_done_callback(partial(self._answered, wait, step))
@@ -191,11 +177,8 @@ class Drive(Operation[T]):
     # By any thread
 
     def _answered(self, wait: Work, step: Send, sent: Future[Any]) -> None:
-        self._take(self._receive(wait, step, sent.result))
+        self._take(partial(self._engine.exchange, wait, step.request, answer_of=sent.result, then=wait.next))
         self._worker.line.leave()
-
-    def _receive(self, wait: Work, step: Send, answer_of: Callable[[], Any]) -> Callable[[], Send | Sleep | None]:
-        return partial(self._engine.exchange, wait, step.request, answer_of=answer_of, then=wait.next)
 
     def _take(self, next_step: Callable[[], Send | Sleep | None]) -> None:
         """Do the next step of what is waited for."""
@@ -285,7 +268,3 @@ def _tickets_of(wait: Work) -> list[Ticket]:
 def _unless_closed(loop: asyncio.AbstractEventLoop) -> object:
     """What waits, in a loop; None once the loop is closed, even where its tasks are kept."""
     return None if loop.is_closed() else loop
-
-
-def _fail(error: Exception) -> NoReturn:
-    raise error

@@ -13,6 +13,7 @@ from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
 from lock.etcd.transport import Observer, Tls
 from lock.model import printable
+from lock.session.session import LONGEST_TTL_S
 
 
 @dataclass(frozen=True, repr=False)  # not to show the password
@@ -53,7 +54,6 @@ class _Seconds(click.FloatRange):
 
 
 SECONDS = _Seconds(min=0)
-_LONGEST_TTL_S = 9_000_000_000  # which etcd takes
 
 
 def _option(name: str, metavar: str, text: str, **more: Any) -> Callable[..., Any]:
@@ -97,6 +97,6 @@ def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str
 
 name_argument = click.argument("name", callback=_valid_name)
 ttl_option = click.option(
-    "--ttl", type=click.IntRange(1, _LONGEST_TTL_S), default=10, show_default=True, metavar="SECONDS",
+    "--ttl", type=click.IntRange(1, LONGEST_TTL_S), default=10, show_default=True, metavar="SECONDS",
     help="When this process dies or is cut off from etcd, its place is free after so long.",
 )  # fmt: skip

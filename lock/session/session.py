@@ -24,7 +24,7 @@ from lock.session.engine import Engine
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_TTL_S = 9_000_000_000  # of etcd
+LONGEST_TTL_S = 9_000_000_000  # of etcd
 
 _open: set[Session] = set()
 
@@ -53,7 +53,7 @@ class Session:
     def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None) -> None:
         if not isinstance(client, Client):
             raise TypeError(f"a Session takes the client that connect() makes; got {client!r}")
-        check_number(ttl, lambda s: is_whole(s) and s <= _LONGEST_TTL_S, "ttl is a whole number of seconds, 1 or more")
+        check_number(ttl, lambda s: is_whole(s) and s <= LONGEST_TTL_S, "ttl is a whole number of seconds, 1 or more")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name is a text, or None; got {name!r}")
         self.client = client

@@ -16,9 +16,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
 from lock.core import messages
@@ -119,14 +118,9 @@ class Worker(threading.Thread):
             case messages.Renew():
                 engine.lease.wake()
             case _:
-                self.send(engine.core, command)
-
-    def send(self, sender: Any, request: messages.Request, timeout: float | None = None) -> Future[Any]:
-        """Send a request, whose answer goes to its sender by this thread; returns at once."""
-        sent = self._engine.send(sender, request, timeout)
-        take = partial(self._engine.exchange, sender, request, answer_of=sent.result)
-        sent.add_done_callback(lambda _: self.do(take))
-        return sent
+                sent = engine.send(engine.core, command)
+                take = partial(engine.exchange, engine.core, command, answer_of=sent.result)
+                sent.add_done_callback(lambda _: self.do(take))
 
 
 class Line:

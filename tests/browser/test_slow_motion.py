@@ -195,7 +195,8 @@ async (purchases) => {
     const sold = { order: buyer, outcome: "sold", stock_read, stock: stock_read - 1, commit_ms: wrote };
     return { buyer, instance: "shop-a", entered_ms: read, line: 1, points, left_ms: wrote, ...sold };
   });
-  const { sentences, people } = storyOf({ sections, stock: 300, source: { text: "" } }, speaker());
+  const ledger = [...purchases].sort((a, b) => a[3] - b[3]).map(([order]) => ({ order }));
+  const { sentences, people } = storyOf({ sections, ledger, stock: 300, source: { text: "" } }, speaker());
   return [people.map(({ buyer }) => buyer), sentences.at(-1)];
 }
 """

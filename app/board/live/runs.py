@@ -16,7 +16,7 @@ from app.contract.section_log import LoggedSection
 from app.contract.verdict import Verdict
 from app.sales.snapshot import SaleSnapshot
 
-MOST_SECTIONS = 20_000  # that are kept of a run
+MOST_SECTIONS = 20_000  # and orders that are kept of a run
 QUIET_S = 1.0  # a run is over when nothing has happened for so long, and no request is in hand
 _SECTION = ("number", "order", "item", "buyer", "instance", "pid", "thread", "token", "outcome", "cause")
 
@@ -29,6 +29,7 @@ class SaleRun:
         generation: Redis's clock at the reset, in microseconds since the epoch.
         slack_ns: how long before it its first sections may have begun.
         sections: by their number.
+        orders: the ids of the first ones, as they were written.
         cut: whether there were more sections than are kept.
         over: whether all buyers have their answers, as far as the heartbeats show.
         unanswered: requests that processes had in hand when they died.
@@ -38,6 +39,7 @@ class SaleRun:
     snapshot: SaleSnapshot
     slack_ns: int = 0
     sections: dict[int, LoggedSection] = field(default_factory=dict)
+    orders: list[str] = field(default_factory=list)
     cut: bool = False
     over: bool = False
     unanswered: int = 0
@@ -52,6 +54,8 @@ class SaleRun:
 
     def add_orders(self, orders: Iterable[Order]) -> None:
         for order in orders:
+            if len(self.orders) < MOST_SECTIONS:
+                self.orders.append(order.order)
             self._guards.add(order.guard)
             self._by_instance[order.instance] += 1
             first, last = self._times or (order.at_ms, order.at_ms)

@@ -106,12 +106,14 @@ class Sampler(Poller[None]):
         self.stream.close()
 
     def last_run(self, guard: str) -> dict[str, Any] | None:
-        """The last run under `guard` with its critical sections; None if there was none."""
+        """The last run under `guard` with its orders and critical sections; None if there was none."""
         with self._data:
             run = self._run if self._run and self._run.guard == guard else self._ended.get(guard)
+            if run is None:
+                return None
             source = GuardSource.kept(self._section_log, guard)
-            lines = source and asdict(source)
-            return {"sale": run.summary(), "sections": run.films(), "source": lines} if run else None
+            rows = {"orders": run.orders, "sections": run.films(), "source": source and asdict(source)}
+            return {"sale": run.summary(), **rows}
 
     @contextmanager
     def expecting(self, *, guard: str, buyers: int, stock: int) -> Iterator[None]:

@@ -24,7 +24,7 @@ const live = new Live({ changed: () => recorded || showSoon(), connection: showS
 let recorded = null; // the run that is open instead of the live sale: { name, end, at(ms) }
 let expected = null; // the rush that was asked for here, until the board tells of it
 let asked = 0;
-let order = []; // the guards, in the shop's order
+let guardNames = []; // the guards, in the shop's order
 const explained = new Set(); // "lock" or "none": of each, the first rush that is seen here explains itself
 let rushed = ""; // the generation of a rush that is under way
 const rows = []; // the guards of the table, which keep their places
@@ -51,7 +51,7 @@ function liveView(model) {
   if (arrival) last.set(arrival.guard, { ...awaited(arrival), guard: arrival.guard, current: true }); // its row is there before it begins
   const runs = [...last.values()];
   const begun = runs.map((run) => run.guard).filter((each) => !rows.includes(each));
-  rows.push(...begun.sort((a, b) => order.indexOf(a) - order.indexOf(b)));
+  rows.push(...begun.sort((a, b) => guardNames.indexOf(a) - guardNames.indexOf(b)));
   runs.sort((a, b) => rows.indexOf(a.guard) - rows.indexOf(b.guard));
   const view = { ...model, live: true, arrival, guard, runs, over: sale?.over, events: [] };
   return arrival ? { ...view, sale: awaited(arrival), sections: [] } : view;
@@ -89,8 +89,8 @@ async function ask(address) {
 
 const openFile = (file) => openView(file.name, async () => open(await file.text(), file.name));
 const readRun = async (guard) => {
-  const { sale, sections, source } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
-  return kept(sale, sections, source);
+  const { sale, ...rows } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
+  return kept(sale, rows);
 };
 const openReport = (path) => openView(path, async () => open(await ask(`/records/${path}`), path));
 const openRun = (guard) =>
@@ -175,7 +175,7 @@ function showReports({ records }) {
   $("reports").replaceChildren(new Option(text("choose"), ""), ...records.map((record) => new Option(told(record), record.path)));
 }
 
-// The pages of labs. A link may have something done first; where that is refused, its page is not opened.
+// The pages of labs. A link may have something done first; if that is refused, its page is not opened.
 function showLinks(links) {
   const made = links.map(({ path, text: title, first }) => {
     const link = Object.assign(document.createElement("a"), { href: `${path}?lang=${language}`, textContent: title[language] ?? title.en });
@@ -210,7 +210,7 @@ for (const drawing of document.querySelectorAll(".canvas")) resized.observe(draw
 ask("/setup")
   .then((told) => {
     const setup = JSON.parse(told);
-    order = setup.guards.map((guard) => guard.name);
+    guardNames = setup.guards.map((guard) => guard.name);
     controls.setUp(setup);
     showLinks(setup.links);
     setLabTexts(setup.lab_texts);

@@ -25,11 +25,11 @@ export function open(content, name) {
   return { name: [scenario, guard].filter(Boolean).join(", ") || name, record: data, ...replay({ ...data, events, initial, ended }) };
 }
 
-// A run that the board has kept, as { end, at(ms) }. Of its orders the board has only counts, but each is a section that sold.
-export function kept(sale, sections, source) {
+// A run that the board has kept, as { end, at(ms) }. Of its orders the board has only the ids, but each is a section that sold.
+export function kept(sale, { orders, sections, source }) {
   const sold = sections.filter(({ outcome, cause }) => outcome === "sold" && !cause);
   const ledger = sold.map(({ instance, left_ms }) => ({ instance, at_ms: left_ms }));
-  const record = { guard: sale.guard, stock: sale.initial, sections, ledger: [], source, verdict: { ...sale.counts, kind: sale.kind } };
+  const record = { guard: sale.guard, stock: sale.initial, sections, ledger: orders.map((order) => ({ order })), source, verdict: { ...sale.findings, kind: sale.kind } };
   return { record, ...replay({ ...sale, ended: sale, ledger, sections, samples: [], answers: [], events: [] }) };
 }
 

@@ -154,3 +154,25 @@ def test_slow_motion_counts_the_same_losses(run: Run) -> None:
     assert [each[:2] for each in wrote] == [[write.lost, write.after] for write in found.writes]
     assert [each[2] for each in wrote] == pytest.approx([write.at_ms for write in found.writes], abs=0.001)
     assert sum(each[0] for each in wrote) == record.verdict["lost_updates"] > 0
+
+
+def test_a_kept_run_is_in_the_order_of_its_ledger(run: Run) -> None:
+    """Of two who read the same, the second in the ledger lost the first one's sale, though its answer came earlier."""
+    script = """
+        import { kept } from "./record.js";
+        import { movesOf } from "./slow/moves.js";
+        const section = { instance: "a", pid: 1, token: null, outcome: "sold", line: 1, stock_read: 300, stock: 299 };
+        const wrote = (order, at_ms) => ({
+          ...section, order, buyer: order, entered_ms: 0, left_ms: at_ms, points: [{ name: "wrote", line: 2, at_ms }],
+        });
+        const rows = { sections: [wrote("first", 9), wrote("second", 5)], source: { first_line: 1 } };
+        const told = ({ sale, orders }) => {
+          const { record } = kept(sale, { ...rows, orders });
+          const moves = movesOf(record).moves.filter(({ sold }) => sold);
+          return [record.verdict, moves.map(({ section, lost }) => [section.order, lost])];
+        };
+    """
+    sale = {"guard": "none", "initial": 300, "kind": "oversold", "findings": {"oversold": 1}}
+    verdict, wrote = run({"sale": sale, "orders": ["first", "second"]}, script)
+    assert verdict == {"kind": "oversold", "oversold": 1}
+    assert wrote == [["first", 0], ["second", 1]]

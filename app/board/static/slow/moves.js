@@ -14,8 +14,7 @@ export function movesOf({ sections, ledger, answers = [], stock, guard, source }
   const own = source && sections.some((section) => section.line != null);
   const known = own ? sections : sections.map(withOldPoints);
   const moves = known.flatMap((section) => pointsOf(section));
-  const orders = ledger?.length ? ledger : ordersOf(moves);
-  const writes = lossesOf({ sections: known, ledger: orders, stock });
+  const writes = lossesOf({ sections: known, ledger, stock });
   for (const move of moves) take(move, writes.get(move.section.order));
   placeWrites(moves);
   moves.sort((a, b) => a.at - b.at || a.rank - b.rank);
@@ -60,12 +59,6 @@ function withOldPoints(section) {
   const line = (name) => OLD.indexOf(name === "wrote" ? "write" : name);
   const stock_read = outcome === "sold" && read_ms != null && stock != null ? stock + 1 : null;
   return { ...section, stock_read, line: 0, points: points.map(([name, at_ms]) => ({ name, at_ms, line: line(name) })) };
-}
-
-// Of a run without its ledger: the orders as their answers came.
-function ordersOf(moves) {
-  const sold = moves.filter(({ point, section }) => point === "wrote" && section.outcome === "sold" && section.cause == null);
-  return sold.sort((a, b) => a.at - b.at).map(({ section }) => section);
 }
 
 // What a move did to the counter, if it is the write of an order in the ledger; or whether its write was refused.

@@ -44,7 +44,7 @@ def test_sections_belong_to_the_run_in_which_they_began() -> None:
     ended = LedgerReading(run.generation, SaleSnapshot(initial=10, stock=9, lucky=1, orders=1), [order("etcd")])
     assert run.end(run.began_ns + 20, ended) == [late]
     assert list(run.sections.values()) == [own]
-    assert (run.summary()["orders"], run.summary()["guard"]) == (1, "etcd")
+    assert (run.summary()["orders"], run.summary()["guard"], run.orders) == (1, "etcd", ["1"])
 
 
 def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not run.cut
     ended = section(1, run.began_ns + 1, run.began_ns + 2)
     assert run.add_sections([section(9, run.began_ns + 9, None), ended]) == [ended]
-    assert (run.cut, len(run.sections)) == (True, 2)
+    assert (run.cut, len(run.sections), len(run.orders)) == (True, 2, 2)
     assert (run.summary()["by_instance"], run.summary()["selling_ms"]) == ({"shop-a": 3}, 8)
 
 

@@ -35,6 +35,7 @@ def test_a_purchase_is_seen_with_all_that_is_known_of_it(app: Flask, watch: Watc
     kept = watcher.sampler.last_run("etcd")
     assert kept is not None
     assert kept["sale"] == now["sale"]
+    assert kept["orders"] == [each["order"] for each in kept["sections"]]
     assert [{name: each[name] for name in now["sections"][0]} for each in kept["sections"]] == now["sections"]
     assert kept["source"]["file"] == "app/guards/etcd.py"
     points = {point["name"]: point["at_ms"] for point in kept["sections"][0]["points"]}

@@ -77,7 +77,7 @@ class Message:
         return self.in_language(ENGLISH)
 
     def in_language(self, language: str) -> str:
-        """The sentence; English where the language does not have it, and names without a value as they stand."""
+        """The sentence; English if the language does not have it, and names without a value as they stand."""
         one, *many = known_in(language, self.text).split("|")
         values = {
             name: value.in_language(language) if isinstance(value, Message) else str(value)
@@ -88,7 +88,7 @@ class Message:
 
 
 def known_in(language: str, text: str) -> str:
-    """The text of a verdict or of a lab; as it is where there is no Chinese for it."""
+    """The text of a verdict or of a lab; as it is if there is no Chinese for it."""
     return text if language == ENGLISH else chinese_texts().get(text, text)
 
 

@@ -19,7 +19,7 @@ from loadtest.results.record import NO_GUARD, Record
 
 
 class DrawnRecord:
-    """A record, what the audit found, and its charts, which are None where there is nothing to draw, or no means to.
+    """A record, what the audit found, and its charts, which are None if there is nothing to draw, or no means to.
 
     Args:
         until_s: with `most`, the ends of the axes of the items sold.

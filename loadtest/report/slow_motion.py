@@ -1,6 +1,6 @@
 """Slow motion in a report: the board's player with the records it plays, inside the page.
 
-The page's policy allows this one script, by its hash. Where the board's files are not installed, as beside Locust
+The page's policy allows this one script, by its hash. If the board's files are not installed, as beside Locust
 alone, the report has no slow motion.
 """
 

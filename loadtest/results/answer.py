@@ -26,7 +26,7 @@ class Answer:
         in_doubt: the purchase may have been made although the answer does not say so.
         sent_ms, answered_ms: milliseconds since the epoch, because buyers of several machines are compared; in a record
             since its start.
-        waited_ms: for the guard's turn, as the shop measured it; None where it did not.
+        waited_ms: for the guard's turn, as the shop measured it; None if it did not.
         held_ms: inside the critical section, likewise.
         status: of HTTP; 0 without an answer.
         token: the fencing token, if the guard has one.
@@ -99,7 +99,7 @@ def wall_s(answers: Sequence[Answer]) -> float:
 
 
 def detail_of(body: bytes | None) -> str:
-    """The text in an error document; empty where it has none."""
+    """The text in an error document; empty if it has none."""
     try:
         return str(json.loads(body or b"")["detail"])
     except (ValueError, KeyError, TypeError):

@@ -26,7 +26,7 @@ UNANSWERED = "{n} buyer without an answer|{n} buyers without an answer"
 
 @dataclass(frozen=True)
 class Audit:
-    """One sale in which each buyer wanted one item. A list is made when it is first read, and empty where all is well.
+    """One sale in which each buyer wanted one item. A list is made when it is first read, and empty if all is well.
 
     Any answer "sold" is a receipt: a later answer does not take it back. A buyer without one is told by the last answer
     that nothing was bought, unless that answer is in doubt.
@@ -36,7 +36,7 @@ class Audit:
         stock_left: what the counters say at the end, with the items that are on their way between two places.
         ledger: the orders, in the order in which they were written.
         answers: one for each click; a buyer who retries has several.
-        sections: empty where they were not recorded.
+        sections: empty if they were not recorded.
         slack_ms: by how much the buyers' clocks may differ.
     """
 

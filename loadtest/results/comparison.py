@@ -29,7 +29,7 @@ BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Milliseconds; None where nothing was measured."""
+    """Milliseconds; None if nothing was measured."""
 
     p50: float | None = None
     p99: float | None = None
@@ -52,7 +52,7 @@ class GuardRun:
         promise: in the shop's words, see `Promise`; "none" is always kept.
         findings: what the verdict says, see `Verdict.findings`.
         kind, exact: what the verdict says, without its words.
-        kept_promise: None where there is no verdict.
+        kept_promise: None if there is no verdict.
         outcomes: how many clicks ended how; outcomes that did not occur are 0.
         orders: entries of the ledger.
         wall_s: seconds from the first click to the last answer.

@@ -19,7 +19,7 @@ RECORDS = "records"
 
 
 def new_report(reports: Path = REPORTS) -> Path:
-    """An empty directory named after the time; raises ClickException where no report can be kept."""
+    """An empty directory named after the time; raises ClickException if no report can be kept."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     try:
         reports.mkdir(parents=True, exist_ok=True)

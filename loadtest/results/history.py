@@ -87,7 +87,7 @@ class History:
     def premature(self, ledger: Sequence[Order], stock: int) -> list[Premature]:
         """The answers "sold out" before the last of `stock` items can have been sold.
 
-        None where acknowledged orders are missing: then Redis has lost some, and the items of before were sold again.
+        Empty if acknowledged orders are missing: then Redis has lost some, and the items of before were sold again.
         """
         entries = {(entry.order, entry.buyer) for entry in ledger}
         if not self._acknowledged.keys() <= entries:

@@ -22,7 +22,7 @@ def write_text_file(path: Path, text: str) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty where the file has another value. Raises KeptError."""
+    """The object in a JSON file; empty if the file has another value. Raises KeptError."""
     try:
         data = msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError, RecursionError) as error:

@@ -29,7 +29,7 @@ class Write:
         section: where it was written; None if that was not logged.
         before, after: the counter; None from a write on of which an old record does not have what it wrote.
         overwrote: the sales that the counter had before this write, and not after it.
-        at_ms: the latest time at which it can have been made; None where it is not known.
+        at_ms: the latest time at which it can have been made; None if it is not known.
     """
 
     entry: Order
@@ -125,7 +125,7 @@ class _Walk:
 def _by_order(sections: Iterable[CriticalSection]) -> dict[str, CriticalSection]:
     """The section that wrote each order, if the order is in the ledger: of its attempts the one that sold, or the last.
 
-    Where the answer to the write was lost, the section does not know that it sold.
+    If the answer to the write was lost, the section does not know that it sold.
     """
     wrote: dict[str, CriticalSection] = {}
     for section in sections:

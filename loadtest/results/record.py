@@ -46,11 +46,11 @@ class CriticalSection:
 
     Attributes:
         read_ms, commit_ms: when read and write were sent, None if they were not.
-        left_ms: None while it lasts, and where the process died inside.
-        outcome: None where nothing was decided.
+        left_ms: None while it lasts, and if the process died inside.
+        outcome: None if nothing was decided.
         cause: "replayed", how the lock was lost, or the name of an error.
-        stock: items left after the purchase; None where nothing was decided.
-        line: where the guard's `buy` entered; None where it is not known, as in older records.
+        stock: items left after the purchase; None if nothing was decided.
+        line: where the guard's `buy` entered; None if it is not known, as in older records.
         stock_read: what the purchase read; None under a guard that reads and writes in one script.
     """
 
@@ -133,10 +133,10 @@ class SectionReader:
 
 @dataclass(frozen=True)
 class Sample:
-    """The sale at one moment: items left, orders, buyers behind the holder; None where a server was out of reach.
+    """The sale at one moment: items left, orders, buyers behind the holder; None if a server was out of reach.
 
     Attributes:
-        lease_s, granted_s: what is left of the holder's lease, and of how much; None where that was not seen.
+        lease_s, granted_s: what is left of the holder's lease, and of how much; None if that was not seen.
         frozen, dead: names of the instances that stand still, and of those that do not run.
     """
 
@@ -171,7 +171,7 @@ class Expectation:
     Attributes:
         fault: the action, in one line.
         expected: a value of `labs.faults.scenario.Expected`.
-        as_expected: None where there is no verdict.
+        as_expected: None if there is no verdict.
         problems: why the run is not as expected, or has no verdict; empty if it is.
     """
 
@@ -280,7 +280,7 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> Record:
-        """The record in a file; raises KeptError where it is none, is damaged, or has another version."""
+        """The record in a file; raises KeptError if it is none, is damaged, or has another version."""
         data = read_object(path)
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
             raise KeptError(f"{path} is not a {FORMAT} of version {VERSION}")

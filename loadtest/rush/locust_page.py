@@ -67,7 +67,7 @@ class LocustWebExtension:
         app.add_url_rule("/report/records/<guard>.json", view_func=self.record)
 
     def _check(self) -> Response | WerkzeugResponse | None:
-        """Refuse strangers, and values that Locust does not check; its page shows the reason."""
+        """Refuse other sites, and values that Locust does not check; its page shows the reason."""
         if not is_known_host(request.host, self._names):
             raise Forbidden("Locust's page is not known by that host name: use its address or FLASHSALE_LOCUST_NAMES.")
         if request.path == "/":  # the board links there

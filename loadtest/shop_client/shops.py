@@ -39,7 +39,7 @@ class Shops:
 
     Args:
         hosts: their base URLs, as `hosts_of` gives them.
-        admin_token: sent where it is needed alone, and only to `trusted`.
+        admin_token: sent only with what needs it, and only to `trusted`.
         trusted: those that may be told the token; all of `hosts` if not given.
     """
 

@@ -88,7 +88,7 @@ class Proxy(Resource):
     def deliver(self, direction: str, *, through: bytes) -> bool:
         """Pass on what is held back in this direction, up to the piece that contains `through`, and nothing after it.
 
-        False, and nothing is passed on, where no such piece has arrived.
+        False, and nothing is passed on, if no such piece has arrived.
         """
         with self.lock:
             for pipe in self._pipes:

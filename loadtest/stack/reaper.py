@@ -35,9 +35,9 @@ def forget(kind: str, target: int | str | Path) -> None:
     _tell("forget", kind, target)
 
 
-def _tell(order: str, kind: str, target: int | str | Path) -> None:
+def _tell(command: str, kind: str, target: int | str | Path) -> None:
     with _lock, contextlib.suppress(BrokenPipeError):  # if the reaper was killed, nothing guards any more
-        _pipe().write(f"{order} {kind} {target}\n".encode())
+        _pipe().write(f"{command} {kind} {target}\n".encode())
 
 
 @cache
@@ -67,8 +67,8 @@ def main() -> None:
     """Keep book until the pipe closes, then clean up what is left in it."""
     watched: set[tuple[str, str]] = set()
     for line in sys.stdin:
-        order, kind, target = line.rstrip("\n").split(" ", 2)
-        (watched.add if order == "watch" else watched.discard)((kind, target))
+        command, kind, target = line.rstrip("\n").split(" ", 2)
+        (watched.add if command == "watch" else watched.discard)((kind, target))
     for kind, target in watched:
         if kind == "group":
             # PermissionError: macOS refuses to signal a group of which only zombies are left.

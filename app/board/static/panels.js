@@ -108,8 +108,8 @@ const colour = (instances, name) => instances.findIndex((each) => each.name === 
 // `canAct`: whether the board can freeze and kill them.
 export function showInstances(view, canAct) {
   const sold = view.sale?.by_instance ?? {};
-  const strangers = Object.keys(sold).filter((name) => view.instances.every((each) => each.name !== name));
-  const rows = [...view.instances, ...recordedInstances(strangers)];
+  const gone = Object.keys(sold).filter((name) => view.instances.every((each) => each.name !== name));
+  const rows = [...view.instances, ...recordedInstances(gone)];
   const most = Math.max(...Object.values(sold), 1);
   $("instances").dataset.many = rows.length > MANY_INSTANCES && !canAct;
   $("instances").dataset.acts = Boolean(canAct);

@@ -52,7 +52,7 @@ _CONFIG = {
 
 
 def chart_svg(spec: Spec | None) -> Markup | None:
-    """The chart as an SVG element; None where there is nothing to draw, or vl-convert is not installed."""
+    """The chart as an SVG element; None if there is nothing to draw, or vl-convert is not installed."""
     if spec is None or (drawn := draw({"background": None, "padding": 4, **spec, "config": _CONFIG})) is None:
         return None
     unsized = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r'\1 aria-hidden="true"', drawn, count=1)
@@ -60,7 +60,7 @@ def chart_svg(spec: Spec | None) -> Markup | None:
 
 
 def draw(spec: Spec) -> str | None:
-    """The drawing as an SVG document; None where vl-convert is not installed."""
+    """The drawing as an SVG document; None if vl-convert is not installed."""
     return None if vl_convert is None else str(vl_convert.vegalite_to_svg(spec, vl_version="6.4"))
 
 

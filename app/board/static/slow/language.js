@@ -1,6 +1,6 @@
 // The language of a page, and its texts with their values: for the board, its player, and the pages of the labs.
 
-// Of those that the page has: the one in the address (?lang=zh), or else the browser's; English where it has none.
+// Of those that the page has: the one in the address (?lang=zh), or else the browser's; English if it has none.
 export function chosenLanguage(known) {
   const asked = new URLSearchParams(globalThis.location?.search).get("lang");
   const wanted = [asked, ...(globalThis.navigator?.languages ?? [])].filter(Boolean).map((tag) => tag.slice(0, 2));

@@ -1,7 +1,7 @@
 // Lost updates, by the rule of loadtest/results/losses.py: what each write made of the counter, in the order of the ledger.
 
-// The writes by their orders, each { section, was, counter, lost, soFar, number }. `lost` is negative where a purchase had
-// read before sales were overwritten, and brings some back; `was` and `counter` are null where an old record has no values.
+// The writes by their orders, each { section, was, counter, lost, soFar, number }. `lost` is negative if a purchase had
+// read before sales were overwritten, and brings some back; `was` and `counter` are null if an old record has no values.
 export function lossesOf({ sections, ledger, stock }) {
   const wrote = sectionsOf(sections);
   const counters = new Map();

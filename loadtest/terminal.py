@@ -97,10 +97,7 @@ def comparison_table(
     With `plain`, only characters that every terminal and log has. A table that fills keeps room for all `guards`, and
     has a row for the one that is `running`.
     """
-    empty = {
-        "failed": not any(run.failed for run in comparison.runs),
-    }
-    columns = [column for column in _CELLS if not empty.get(column)]
+    columns = [column for column in _CELLS if column != "failed" or any(run.failed for run in comparison.runs)]
     names = [*guards, *(run.guard for run in comparison.runs)]
     widths = {
         "guard": max(map(len, names), default=0),
@@ -176,10 +173,7 @@ _CELLS: dict[str, Callable[[GuardRun, str], Text]] = {
     "promise": _promise,
 }
 _WORDS = ("guard", "verdict", "promise")
-_LEFT_OUT = (  # in this order
-    *("sold_out", "waited", "promise"),
-    *("took", "lost_updates", "wall", "failed"),
-)
+_LEFT_OUT = ("sold_out", "waited", "promise", "took", "lost_updates", "wall", "failed")  # the first one first
 
 
 def titles_in(language: str) -> dict[str, str]:

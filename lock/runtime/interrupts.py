@@ -59,7 +59,7 @@ def run_apart(
             return result
     except BaseException:
         handed.is_abandoned = True
-        _threads.do(handed.end)
+        _threads.do(handed.undo_once)
         raise
     error, handed.error = handed.error, None
     try:
@@ -79,15 +79,12 @@ class _Call(Generic[T]):
     def __init__(self, call: Callable[[], T], undo: Callable[[T], object] | None) -> None:
         self._call = call
         self._undo = undo
-        self._turn = [None]  # is taken by what makes the call, or by what prevents it
         self._done: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.is_done = self.is_abandoned = False
         self.results: list[T] = []  # one, which is taken by what undoes it
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        if not _taken(self._turn):
-            return
         try:
             self.results.append(self._call())
         except BaseException as error:
@@ -95,29 +92,18 @@ class _Call(Generic[T]):
         self.is_done = True
         self._done.put(None)
         if self.is_abandoned:
-            self._undo_once()
+            self.undo_once()
 
     def wait(self) -> None:
         while not self.is_done:
             with contextlib.suppress(queue.Empty):
                 self._done.get(timeout=_WAKE_S)
 
-    def end(self) -> None:
-        """Its caller was interrupted."""
-        _taken(self._turn)  # so it is never begun
-        self._undo_once()
-
-    def _undo_once(self) -> None:
-        if self._undo is not None and (results := self.results) and (result := _taken(results)):
-            self._undo(result[0])
-
-
-def _taken(items: list[T]) -> list[T]:
-    """The last item, taken off by this thread; nothing where another one has taken it."""
-    try:
-        return [items.pop()]
-    except IndexError:
-        return []
+    def undo_once(self) -> None:
+        """Its caller was interrupted; called twice, by what makes the call and by what tells of the interrupt."""
+        if self._undo is not None:
+            with contextlib.suppress(IndexError):
+                self._undo(self.results.pop())
 
 
 class _Threads:

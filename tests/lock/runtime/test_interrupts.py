@@ -320,6 +320,7 @@ def test_a_signal_that_another_thread_is_handed_ends_a_wait() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.mark.flaky(reruns=1, reason="an interrupt before the first line of __enter__ or __exit__, see docs/lock.md")
 @pytest.mark.parametrize("number", [25, pytest.param(750, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", ["with", "with, in a loop", "asyncio.run", "run_until_complete"])
 def test_interrupts_at_random_moments_leave_the_lock_free(etcd: Etcd, name: str, way: str, number: int) -> None:

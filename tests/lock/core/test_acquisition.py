@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from typing import Any
 
@@ -25,9 +24,8 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
-from lock.model import KeyValue
 from tests.lock.core.sessions import Session, request_of
-from tests.lock.core.small_world import TTL_S, Want
+from tests.lock.core.small_world import Want
 from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
 from tests.support.waiting import Patch
 
@@ -51,20 +49,6 @@ def create(acquisition: Acquisition) -> Create:
     request = request_of(acquisition)
     assert isinstance(request, Create)
     return request
-
-
-def test_a_hold_is_the_leases(sessions: Sessions) -> None:
-    """A turn that comes with the lease's last second is none; before, it is a hold for good."""
-    session, _ = sessions
-    first, late = session.acquisition(), session.acquisition(Want(("n/",)))
-    for each in (first, late):
-        request = create(each)
-        each.answered(request, session.etcd.create_key(request), 0.0)
-    assert first.next(9.9) is None
-    assert first.is_held
-    with pytest.raises(SessionLost, match="could not be kept alive"):
-        late.next(float(TTL_S))
-    assert not late.is_held
 
 
 @pytest.mark.parametrize(
@@ -125,29 +109,6 @@ def test_a_write_that_is_refused_ends_the_wait(
         acquisition.next(0.0)
     assert (session.core.failure is not None) is is_over
     assert acquisition.ticket.stage is Stage.RELEASED
-
-
-def test_an_endpoint_that_does_not_answer_leaves_a_doubt_of_a_write_alone(sessions: Sessions) -> None:
-    """Which stays, whatever is asked later."""
-    acquisition = sessions[0].acquisition()
-    acquisition.unanswered(TimeToLive(1))
-    assert not acquisition.ticket.in_doubt
-    acquisition.unanswered(create(acquisition))
-    acquisition.unanswered(TimeToLive(1))
-    assert acquisition.ticket.in_doubt
-
-
-def test_a_wait_that_nobody_has_any_more_is_left(sessions: Sessions) -> None:
-    """An interrupt may leave no more of it than a ticket."""
-    session = sessions[1]
-    acquisition = waiting(sessions)
-    session.core.poll(1.9)
-    ticket = acquisition.ticket
-    assert ticket.stage is Stage.QUEUED
-    del acquisition
-    gc.collect()
-    session.work(2.0)
-    assert (ticket.stage, ticket.failure) == (Stage.RELEASED, None)
 
 
 def test_a_wait_sleeps_until_its_deadline_or_for_a_while(sessions: Sessions) -> None:
@@ -233,33 +194,6 @@ def test_a_wait_whose_key_is_gone_asks_for_its_own_lease_once(
     assert type(raised.value) is raises
 
 
-def test_a_cancelled_wait_asks_nobody(sessions: Sessions) -> None:
-    """It raises why, each time a new exception."""
-    acquisition = waiting(sessions)
-    failure = LockCancelled("enough")
-    sessions[1].core.endings.cancel(acquisition.ticket, failure, 0.0)
-    for _ in range(2):
-        with pytest.raises(LockCancelled, match="enough") as raised:
-            acquisition.next(0.0)
-        assert raised.value is not failure
-
-
-def test_a_holder_is_its_own_key_for_those_behind_it(sessions: Sessions) -> None:
-    """While it waits, the one that the view shows first, if that is another one."""
-    session = sessions[1]
-    acquisition = waiting(sessions)
-    first, view = acquisition.holder(), acquisition.ticket.queue.view
-    assert first is not None
-    assert first.key == "m/1-1"
-    assert view is not None
-    view.discard(first.key, first.create_revision)
-    assert acquisition.holder() is None  # nothing tells of it that it holds
-    session.core.grants.grant(acquisition.ticket, acquisition.ticket.created)
-    created = acquisition.ticket.created
-    assert created is not None
-    assert acquisition.holder() == KeyValue("m/2-1", b"{}", created, created, 2)
-
-
 def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sessions) -> None:
     """Only where its own holds of this name, without those of others, keep it waiting."""
     session, _ = sessions
@@ -282,21 +216,6 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     session.go(writer)
     writer.ticket.where = "shop.py:2"
     assert session.acquisition(READ, owner=7).waits_for_itself() == "shop.py:2"
-
-
-@pytest.mark.parametrize("is_followed", [False, True])
-@pytest.mark.parametrize("tries", [False, True])
-def test_a_write_lists_the_queue_where_it_may_hold_beside_others(
-    sessions: Sessions, is_followed: bool, tries: bool
-) -> None:
-    """By a try, and where no view tells; one that excludes all others never does."""
-    session, _ = sessions
-    session.etcd.put("rw/0-go", b"", 0)
-    if is_followed:
-        session.go(session.acquisition(READ))
-        session.work(0.0)
-    assert create(session.acquisition(READ, tries=tries)).lists is (tries or not is_followed)
-    assert not create(session.acquisition(Want(("rw/",)), tries=tries)).lists
 
 
 def test_who_holds_is_asked_once(sessions: Sessions) -> None:
@@ -340,30 +259,6 @@ def test_a_try_writes_nothing_where_the_lock_is_taken(sessions: Sessions, explai
         assert taken.next(0.0) is None
     assert not taken.is_held
     assert not other.core.tickets
-
-
-@pytest.mark.parametrize("is_overtaken", [False, True])
-def test_a_try_joins_those_that_it_may_hold_with(sessions: Sessions, is_overtaken: bool) -> None:
-    """By a second write, which is repeated once as the first; it leaves again if a writer has come between."""
-    holder, other = sessions
-    holder.go(holder.acquisition(READ))
-    tries = other.acquisition(READ, deadline=0.0, tries=True)
-    request = create(tries)
-    assert (request.if_free, request.lists) == (True, True)
-    tries.answered(request, other.etcd.create_key(request), 0.0)
-    request = create(tries)
-    assert (request.if_free, request.lists) == (False, True)
-    tries.failed(request, AWAY, 0.0)
-    assert tries.next(0.0) == Sleep(0.1)
-    if is_overtaken:
-        other.etcd.put("rw/0-go", b"", 0)
-    request = request_of(tries, 0.1)
-    tries.answered(request, other.etcd.create_key(request), 0.1)
-    assert tries.next(0.1) is None
-    assert tries.is_held is not is_overtaken
-    other.work(0.1)
-    assert len(other.etcd.keys) == 2
-    assert tries.ticket.queue.view is None
 
 
 @pytest.mark.parametrize("is_refused", [False, True])

@@ -287,66 +287,6 @@ def test_the_driver_looks_in_time_for_what_lingers() -> None:
     assert turns.cohort.poll(0.0) == math.inf
 
 
-def test_the_first_in_line_leaves_its_place_to_the_next(turns: Turns) -> None:
-    """Who is woken and goes on with the same key; the last one takes it away."""
-    other = other_waits(turns.etcd)
-    first, second = turns.waiting(), turns.waiting()
-    acquisition = turns.cohort.acquisition
-    assert acquisition is not None
-    turns.core.outbox.changes.clear()
-    first.leave(0.0)
-    assert (turns.core.outbox.changes, first.next(0.0), first.is_held) == ([second], None, False)
-    assert isinstance(second.next(0.0), Sleep)
-    assert turns.cohort.acquisition is acquisition
-    second.leave(0.0)
-    assert (acquisition.ticket.stage, turns.given_up) == (Stage.RELEASING, 1)
-    assert not turns.cohort.acquisition
-    second.leave(0.0)
-    assert (turns.given_up, turns.cohort in turns.core.observers) == (1, False)
-    assert other.core.tickets
-
-
-def test_a_turn_that_leaves_ends_its_hold_or_hands_it_on(turns: Turns) -> None:
-    """As any other end of it; others that wait stay in line meanwhile."""
-    turn, first, second = turns.held(), turns.waiting(), turns.waiting()
-    turns.core.outbox.changes.clear()
-    first.leave(0.0)
-    assert not turns.core.outbox.changes
-    assert (turns.cohort.turn, list(turns.cohort.waits)) == (turn, [second])
-    second.leave(0.0)
-    assert (turns.cohort.turn, turns.given_up) == (turn, 0)
-    third = turns.waiting()
-    turn.leave(0.0)
-    assert third.is_held
-    third.leave(0.0)
-    assert third.ticket is not None
-    assert (third.ticket.stage, turns.given_up) == (Stage.RELEASING, 1)
-    with pytest.raises(NotHeld):
-        third.end(0.0)
-
-
-def test_changes_of_the_key_wake_the_first_in_line(turns: Turns) -> None:
-    """Whoever that is; nobody where nobody waits, and not one that cannot be woken yet."""
-    other_waits(turns.etcd)
-    woken: list[str] = []
-    first, second = turns.waiting(), turns.waiting()
-    acquisition = turns.cohort.acquisition
-    assert acquisition is not None
-    wake: Any = acquisition.ticket.wake
-    wake()
-    first.wake_by(lambda: woken.append("first"))
-    second.wake_by(lambda: woken.append("second"))
-    assert not turns.cohort.is_settled()
-    turns.work(0.0)
-    assert turns.cohort.is_settled()
-    wake()
-    first.leave(0.0)
-    wake()
-    second.leave(0.0)
-    wake()
-    assert woken == ["first", "second"]
-
-
 def test_a_hold_that_nobody_has_yet_ends_with_the_last_in_line_or_the_draining_session(turns: Turns) -> None:
     """It was granted, and its first turn has not begun."""
     for end in (lambda turn: turn.leave(0.0), lambda turn: turns.core.refuse(ENOUGH, 0.0)):
@@ -361,29 +301,6 @@ def test_a_hold_that_nobody_has_yet_ends_with_the_last_in_line_or_the_draining_s
         assert not turns.cohort.acquisition
         turns.work(0.0)
     assert turns.given_up == 2
-
-
-def test_a_session_that_refuses_or_is_lost_ends_the_waits(turns: Turns) -> None:
-    """And no turn; each has its own error, which is told once and stays."""
-    turn, waits = turns.held(), turns.waiting()
-    turns.core.outbox.changes.clear()
-    turns.core.refuse(ENOUGH, 0.0)
-    assert (waits in turns.core.outbox.changes, [*turns.cohort.waits], turns.cohort.turn) == (True, [], turn)
-    with pytest.raises(LockCancelled, match="enough"):
-        turns.turn().next(0.0)
-    waits.cancel(LockCancelled("again"), 0.0)
-    for _ in range(2):
-        with pytest.raises(LockCancelled, match="enough") as raised:
-            waits.next(0.0)
-        assert raised.value is not ENOUGH
-    assert (turn.next(0.0), turns.given_up) == (None, 0)
-    turns = Turns()
-    turn, waits = turns.held(), turns.waiting()
-    turns.core.lose("is gone")
-    for each in (turn, waits):
-        with pytest.raises(SessionLost):
-            each.next(0.0)
-    assert turns.cohort.acquisition is None
 
 
 def test_a_try_takes_what_is_free_and_nothing_else(turns: Turns) -> None:

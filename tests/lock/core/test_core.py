@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lock.core.core import Core
-from lock.core.messages import Create, Delete, Deleted, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
+from lock.core.messages import Create, Delete, Deleted, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
 from lock.core.queue import OVER, Observer, Queue, Stage, Ticket
 from lock.errors import EtcdDenied, LockCancelled, LockError, LockLost, NotHeld, SessionLost
-from lock.model import Event, KeyValue
+from lock.model import KeyValue
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Want
 from tests.lock.core.worlds import READ
@@ -129,21 +129,6 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     assert not core.outbox.changes
     assert not core.outbox.commands
     assert not core.outbox.is_early
-
-
-def test_the_first_refusal_stays(sessions: Sessions) -> None:
-    """Waits are cancelled and observers are told; nobody begins any more."""
-    session, _ = sessions
-    notes, first = Notes(), LockCancelled("closing")
-    waiting, held = ticket_at(session, Stage.WRITING), ticket_at(session, Stage.HELD)
-    session.core.observers[notes] = None
-    session.core.refuse(first, 0.0)
-    session.core.refuse(LockCancelled("once more"), 0.0)
-    assert (waiting.failure, held.failure, notes.told[0]) == (first, None, first)
-    with pytest.raises(LockCancelled, match="closing"):
-        session.core.ensure_open(0.0)
-    assert session.core.lose("is gone")
-    assert (waiting.failure, type(held.failure)) == (first, SessionLost)
 
 
 def test_a_ticket_joins_the_queue_of_its_name(core: Core) -> None:
@@ -284,29 +269,6 @@ def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(session
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_who_waits_is_known_by_a_holder_alone(sessions: Sessions, stage: Stage) -> None:
-    """As far as the queue is listed, which is followed from then on."""
-    session, _ = sessions
-    ticket = ticket_at(session, stage)
-    core, queue = session.core, ticket.queue
-    if stage is not Stage.HELD:
-        was_followed = queue.view is not None
-        assert not core.contended(ticket, 0.0)
-        assert (queue.view is not None) is was_followed
-        return
-    assert not core.contended(ticket, 0.0)
-    assert core.outbox.commands == [Follow("m/")]
-    session.work(0.0)
-    assert not core.contended(ticket, 1.0)
-    assert queue.used_at == 1.0
-    other = put(ticket, 50)._replace(key="m/other")
-    core.following.handle_event("m/", [Event(False, other)], 1.0)
-    assert core.contended(ticket, 1.0)
-    queue.broken()
-    assert not core.contended(ticket, 1.0)
-
-
-@pytest.mark.parametrize("stage", STAGES)
 def test_a_fence_and_a_release_are_of_a_hold_alone(sessions: Sessions, stage: Stage) -> None:
     """In all other stages they raise why, and change nothing."""
     session, _ = sessions
@@ -323,20 +285,6 @@ def test_a_fence_and_a_release_are_of_a_hold_alone(sessions: Sessions, stage: St
         with pytest.raises(NotHeld, match="was given up before"):
             method(ticket, 0.0)
     assert (ticket.stage, ticket.is_fence) == (stage, False)
-
-
-def test_a_hold_that_nobody_waits_for_goes_by_itself(sessions: Sessions) -> None:
-    """Its deletion is sent at the next look; on the very end of its lease there is no hold to release."""
-    session, other = sessions
-    ticket = ticket_at(session, Stage.HELD)
-    assert session.core.release(ticket, 0.0, waits=False) is None
-    assert ticket.is_unattended
-    (deletion,) = commanded(session.core, Delete)
-    assert deletion.tickets == (ticket,)
-    late = other.acquisition(Want(("n/",)))
-    other.go(late)
-    with pytest.raises(SessionLost):
-        other.core.release(late.ticket, float(TTL_S))
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -369,41 +317,6 @@ def test_what_ends_a_ticket_ends_it_once(sessions: Sessions, stage: Stage, what:
             core.check(ticket, 0.0)
     is_sent = stage is not Stage.RELEASED and (ends or is_over) and stage is not Stage.WRITING
     assert len(commanded(core, Delete)) == is_sent
-
-
-@pytest.mark.parametrize("is_followed", [False, True])
-def test_a_queue_is_forgotten_with_its_last_ticket(sessions: Sessions, is_followed: bool) -> None:
-    """Unless it is followed; then when it is followed no more."""
-    session, _ = sessions
-    core, first = session.core, ticket_at(session, Stage.HELD)
-    second = ticket_at(session, Stage.QUEUED if is_followed else Stage.WRITING)
-    core.endings.leave(first, 0.0)
-    core.endings.gone(first, was_there=True)
-    assert first.queue.tickets == {second.key: second}
-    assert core.queues == {"m/": first.queue}
-    core.endings.leave(second, 0.0)
-    if not is_followed:
-        core.unwritten(second, 0.0)
-    else:
-        core.endings.gone(second, was_there=True)
-        assert core.queues == {"m/": first.queue}
-        core.following.unfollow(first.queue)
-    assert not core.queues
-
-
-@pytest.mark.parametrize("is_fence", [False, True])
-def test_a_hold_that_is_left_is_handed_over(sessions: Sessions, is_fence: bool) -> None:
-    """A fence when its key is deleted, and not before."""
-    session, _ = sessions
-    core, first, second = session.core, ticket_at(session, Stage.HELD), session.acquisition()
-    session.go(second)
-    session.work(0.0)
-    if is_fence:
-        core.fence(first, 0.0)
-    core.endings.leave(first, 0.0)
-    assert second.ticket.stage is (Stage.QUEUED if is_fence else Stage.HELD)
-    core.endings.gone(first, was_there=True)
-    assert second.ticket.stage is Stage.HELD
 
 
 def test_an_endpoint_that_does_not_answer_may_have_deleted(sessions: Sessions) -> None:

@@ -38,22 +38,6 @@ def names_of(request: Delete) -> str:
     return "".join(key[0] for key, _ in request.keys)
 
 
-@pytest.mark.parametrize(
-    ("in_doubt", "created", "keys"), [(False, None, None), (True, None, None), (False, 5, 5), (True, 5, 5)]
-)
-def test_a_key_that_never_was_needs_no_deletion(in_doubt: bool, created: int | None, keys: int | None) -> None:
-    """Its ticket is over at once; others go by their create revision, or at any if that is not known."""
-    core = core_of()
-    ticket = core.begin("a/", "", written(core, "b/").rule, 0.0)
-    ticket.stage, ticket.in_doubt, ticket.created = Stage.RELEASING, in_doubt, created
-    core.deletions.add(ticket, 0.0)
-    requests = commands_of(core, Delete, 0.0)
-    if in_doubt or created:
-        assert [(each.keys, each.tickets, each.known) for each in requests] == [(((ticket.key, keys),), (ticket,), 2)]
-    else:
-        assert (requests, ticket.stage, ticket.was_there) == ([], Stage.RELEASED, True)
-
-
 def test_keys_go_in_groups_one_group_at_a_time() -> None:
     """What gathers meanwhile goes with the answer, and then nothing is due: the driver is called only for the first."""
     core = core_of()

@@ -12,7 +12,7 @@ from lock.core.following import AUDIT_S, IDLE_QUEUES
 from lock.core.messages import Follow, ListQueues, Unfollow
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
-from lock.model import Event, KeyValue, Snapshot
+from lock.model import KeyValue, Snapshot
 from tests.lock.core.tickets import commands_of, core_of, deleted, key, listed, written
 from tests.lock.core.worlds import PERMIT, THREE
 
@@ -49,33 +49,6 @@ def watching(core: Core, *prefixes: str) -> ListQueues:
         core.following.handle_event(prefix, [], 0.0)
     (request,) = commands_of(core, ListQueues, 0.0)
     return request
-
-
-def test_a_queue_is_followed_once_and_listed_when_it_is_watched() -> None:
-    """The driver is called for it; many are listed in several steps; each is asked what was known of it."""
-    core = core_of()
-    ticket = written(core, "m/", number=2)
-    core.following.join(ticket.queue, 0.0)
-    assert (asked(core, 0.0), core.following.followed) == ([], {"m/": ticket.queue})
-    core.outbox.is_early = False
-    core.following.handle_event("m/", [], 0.5)
-    assert (core.outbox.is_early, core.following.due) == (True, 0.5)
-    (request,) = commands_of(core, ListQueues, 0.5)
-    assert request == ListQueues(("m/",), (ticket.queue.epoch,), 2)
-    core.answered(request, {"m/": Snapshot(20, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 0.5)
-    core.revisions.highest = 3
-    core.restored(0.6)
-    core.revisions.highest = 7
-    (request,) = commands_of(core, ListQueues, 0.6)
-    assert request.known == 20
-    core = core_of()
-    for number in range(40):
-        written(core, f"{number}/", number=2)
-    assert len(commands_of(core, Follow)) == 40
-    for number in range(40):
-        core.following.handle_event(f"{number}/", [], 0.0)
-    assert [len(prefixes) for prefixes in asked(core, 0.0)] == [32, 8]
-    assert asked(core, 2.0) == []
 
 
 def test_a_list_that_fails_is_asked_for_again_later_each_time() -> None:
@@ -251,36 +224,6 @@ def test_a_list_tells_who_was_overtaken_or_is_gone(
     assert (type(ticket.failure) is LockLost, ticket.queue.wants_list) == (is_lost, False)
 
 
-def test_the_answer_of_a_list_tells_of_a_restore() -> None:
-    """By its revision; its tickets are read, and events that came before it count after it."""
-    core = core_of()
-    ticket, looks = waits(core), Looks()
-    core.following.handle_event("m/", AWAY, 0.0)
-    core.following.handle_event("m/", [], 0.0)
-    ticket.queue.observers[looks] = None
-    core.revisions.highest = 50
-    (request,) = commands_of(core, ListQueues, 0.0)
-    core.following.handle_event("m/", [deleted("m/b-1", 60)], 0.0)
-    assert (ticket.stage, looks.seen) == (Stage.QUEUED, [])
-    core.outbox.is_early = False
-    core.answered(request, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 0.0)
-    assert (core.revisions.highest, core.outbox.is_early, ticket.stage, ticket.floor) == (9, True, Stage.HELD, 0)
-
-
-def test_events_grant_and_take_away() -> None:
-    """Those of tickets whose keys they tell; who observes the queue is told, and what nobody follows is no news."""
-    core = core_of()
-    first, second, looks = waits(core), written(core, "m/", number=3), Looks()
-    follow = core.following
-    first.queue.observers[looks] = None
-    follow.handle_event("x/", [deleted("x/a-1", 9)], 0.0)
-    follow.handle_event("m/", [Event(False, key(second.key, 3))], 0.0)
-    follow.handle_event("m/", [deleted("m/b-1", 4)], 0.0)
-    assert (first.stage, second.stage, looks.seen) == (Stage.HELD, Stage.QUEUED, [(True, True)] * 2)
-    follow.handle_event("m/", [deleted(second.key, 5)], 0.0)
-    assert (first.failure, type(second.failure)) == (None, LockLost)
-
-
 def test_a_conflict_is_told_to_those_whose_keys_stand_in_the_queue() -> None:
     """By the first key; not to one whose key may come after it has left, nor to one of another rule."""
     core = core_of()
@@ -294,12 +237,3 @@ def test_a_conflict_is_told_to_those_whose_keys_stand_in_the_queue() -> None:
     listed(core, "s/", 9, two, KeyValue(waiting.key, THREE.value, 2, 2, 0xA), key(plain.key, 3))
     assert type(waiting.failure) is AdmissionConflict
     assert (writing.failure, plain.failure) == (None, None)
-
-
-def test_a_session_that_is_over_follows_nothing() -> None:
-    """Its watches end, and what they still tell is no news."""
-    core = core_of()
-    waits(core)
-    core.outbox.commands.clear()
-    core.lose("is gone")
-    assert (core.outbox.commands, core.following.followed) == ([Unfollow("m/")], {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lock.core.acquisition import Sleep, Terms
+from lock.core.acquisition import Sleep
 from lock.core.messages import Delete, ListQueues, Written
 from lock.core.queue import Stage, Ticket
 from lock.errors import AdmissionConflict, LockLost
@@ -110,19 +110,6 @@ def test_a_ticket_holds_by_its_own_key_alone(sessions: Sessions, created: int | 
         assert session.core.outbox.changes == []
 
 
-def test_a_grant_knows_the_revision_of_its_view(sessions: Sessions) -> None:
-    """So that a list of before that does not count against it."""
-    holder, other = sessions
-    hold = holder.acquisition()
-    holder.go(hold)
-    wait = other.acquisition()
-    other.go(wait)
-    other.work(0.0)
-    gone = KeyValue(hold.ticket.key, b"", 0, 100, 0)
-    other.core.following.handle_event("m/", [Event(True, gone)], 0.0)
-    assert (wait.ticket.stage, wait.ticket.granted_at) == (Stage.HELD, 100)
-
-
 @pytest.mark.parametrize(
     ("before", "hold", "behind", "granted", "waits"),
     [
@@ -167,38 +154,3 @@ def test_a_hold_is_handed_over_before_its_key_is_deleted(
     view = held.ticket.queue.view
     assert view is not None
     assert view.create_revision(held.ticket.key) is None
-
-
-@pytest.mark.parametrize("is_fence", [False, True])
-def test_what_the_view_does_not_show_is_not_handed_over(sessions: Sessions, is_fence: bool) -> None:
-    """Before its list; and a fence is handed over when its key is deleted, not before."""
-    session, _ = sessions
-    held, wait = session.acquisition(), session.acquisition()
-    session.go(held)
-    session.go(wait)
-    if is_fence:
-        session.work(0.0)
-        session.core.fence(held.ticket, 0.0)
-    request = session.core.release(held.ticket, 0.0)
-    assert request is not None
-    stages = [wait.ticket.stage]
-    session.core.deletions.answered(request, session.etcd.delete_keys(request), 0.0)
-    stages.append(wait.ticket.stage)
-    session.work(0.0)
-    stages.append(wait.ticket.stage)
-    assert stages == [Stage.QUEUED, Stage.HELD if is_fence else Stage.QUEUED, Stage.HELD]
-
-
-def test_rules_of_one_name_grant_their_own_tickets(sessions: Sessions) -> None:
-    """A reader holds beside others by the rule of readers; one that wants the name for itself waits."""
-    other, session = sessions
-    for want in (GO, READ):
-        other.go(other.acquisition(want))
-    alone = session.acquisition(Want(("rw/",), Terms(declared=READ.terms.declared)))
-    reader = session.acquisition(READ)
-    for each in (alone, reader):
-        session.go(each)
-    session.work(0.0)
-    gone = KeyValue("rw/1-1", b"", 0, 100, 0)
-    session.core.following.handle_event("rw/", [Event(True, gone)], 0.0)
-    assert (alone.ticket.stage, reader.ticket.stage) == (Stage.QUEUED, Stage.HELD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lock.core.admission import EXCLUSIVE
-from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket
+from lock.core.queue import KeyNames, Queue, Stage, Ticket
 from lock.core.view import QueueView
 from lock.model import Event, KeyValue, Snapshot
 
@@ -73,45 +73,6 @@ def test_a_name_in_doubt_is_never_used_again() -> None:
     assert names.take(below, "", ()) == (3, "m/read/ab-3")
     assert names.take(queue, "", ()) == (4, "m/ab-4")
     assert names.take(Queue("n/"), "", ()) == (1, "n/ab-1")
-
-
-def test_a_queue_that_is_followed_anew_does_not_count_what_was_passed_on() -> None:
-    """A key that is being deleted; but a fence counts, and what was never written has no revision."""
-    queue = Queue("")
-    ticket_in(queue, "a", 4, Stage.RELEASING)
-    ticket_in(queue, "b", 5, Stage.RELEASING).is_fence = True
-    ticket_in(queue, "c", None, Stage.RELEASING)
-    ticket_in(queue, "d", 7)
-    queue.follow(3.0)
-    assert (queue.used_at, queue.audited_at, queue.failures) == (3.0, 3.0, 0)
-    assert not any((queue.is_watched, queue.is_listed, queue.wants_list, queue.has_missed()))
-    queue.take(Snapshot(9, [key(*each) for each in (("a", 4), ("b", 5), ("c", 6), ("d", 7))]), 0, 4.0)
-    assert order(queue) == "bcd"
-    assert view_of(queue).advance() == [(EXCLUSIVE, "b")]
-
-
-def test_events_wait_for_the_list_that_follows_their_watch(queue: Queue) -> None:
-    """Those of an older watch are dropped, and a list of its time is known by its epoch."""
-    epoch = queue.epoch
-    assert queue.apply([event("c", 11)])
-    assert order(queue) == "abc"
-    queue.broken()
-    assert not any((queue.is_watched, queue.is_listed, queue.wants_list))
-    assert not queue.apply([event("d", 15)])  # in a history that was lost with a restore
-    for _ in range(2):  # told twice
-        queue.watching()
-        assert (queue.is_watched, queue.is_listed, queue.wants_list) == (True, False, True)
-        assert queue.epoch is not epoch
-        epoch = queue.epoch
-    assert not queue.apply([event("e", 14)])
-    assert order(queue) == "abc"
-    assert queue.take(Snapshot(13, [key("b", 6)]), 0, 5.0)
-    queue.catch_up()
-    assert order(queue) == "be"
-    assert queue.is_listed
-    queue.late.append(event("f", 16))
-    queue.catch_up()  # once
-    assert order(queue) == "be"
 
 
 @pytest.mark.parametrize(
@@ -183,13 +144,3 @@ def test_a_hold_is_alone_where_none_can_come_untold(queue: Queue, change: str, i
     if "beside" in change:
         ticket_in(queue, "c", None, Stage.WRITING if change == "beside a ticket" else Stage.RELEASING)
     assert queue.is_alone(ticket) is is_alone
-
-
-def test_a_queue_waits_while_a_ticket_does_or_something_observes_it() -> None:
-    """A hold, and what is over, does not wait."""
-    queue = Queue("")
-    for stage in Stage:
-        ticket_in(queue, "a", 4, stage)
-        assert queue.waits() is (stage not in (*OVER, Stage.HELD))
-    queue.observers[Observer()] = None
-    assert queue.waits()

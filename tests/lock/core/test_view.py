@@ -62,29 +62,12 @@ def test_before_the_first_list_events_are_dropped() -> None:
     assert (order(view), view.revision) == ("", 0)
 
 
-def test_a_key_knows_its_values_and_its_place(view: QueueView) -> None:
-    """An overwritten one shows its latest revision; of one that is not there nothing is known."""
-    view.apply([Event(False, key("a", 3, 11))])
-    assert view.head() == key("a", 3, 11)
-    assert (view.create_revision("c"), view.create_revision("e")) == (8, None)
-
-
 def test_a_list_older_than_what_was_known_is_of_a_restored_etcd(view: QueueView) -> None:
     """It replaces the view; one that was asked for before the view knew more does not."""
     assert not view.replace(Snapshot(9, []), known=9)
     assert (order(view), view.revision) == ("abc", 10)
     assert view.replace(Snapshot(9, [B]), known=10)
     assert (order(view), view.revision) == ("b", 9)
-
-
-def test_only_the_very_key_is_forgotten(view: QueueView) -> None:
-    """A key of the same name with another create revision is another key: before, and when it is written again."""
-    view.discard("a", 2)
-    view.discard("x", 3)
-    assert order(view) == "abc"
-    view.discard("a", 3)
-    assert view.replace(Snapshot(12, [B, C, key("a", 12)]))
-    assert order(view) == "bca"
 
 
 def test_no_list_brings_a_forgotten_key_back(view: QueueView) -> None:
@@ -111,30 +94,6 @@ def test_a_key_that_was_overwritten_before_it_was_let_go_does_not_come_back(view
     assert (order(view), view.revision) == ("bc", 11)
     view.apply([gone("a", 12), Event(False, key("a", 13))])
     assert (order(view), view.revision) == ("bca", 13)
-
-
-def test_a_list_of_the_same_revision_heals_a_view_that_was_not_told_all(view: QueueView) -> None:
-    """A watch may leave a DELETE out; and a key that was let go is no part of any list until its DELETE is told."""
-    view.apply([Event(False, key("d", 11))])
-    assert view.replace(Snapshot(11, [B, C, key("d", 11)]))
-    assert order(view) == "bcd"
-    view.discard("b", 5)
-    assert view.replace(Snapshot(12, [B, C]))
-    assert order(view) == "c"
-
-
-def test_events_that_are_known_change_nothing(view: QueueView) -> None:
-    """A list is told ahead of the events that have led to it."""
-    view.apply([gone("b", 9), gone("c", 10), Event(False, key("d", 7))])
-    assert (order(view), view.revision) == ("abc", 10)
-
-
-def test_a_key_that_was_made_anew_stands_behind_all_others(view: QueueView) -> None:
-    """Also where its DELETE was left out; so it does not keep its turn."""
-    view.follow(EXCLUSIVE)
-    assert view.advance() == [(EXCLUSIVE, "a")]
-    view.apply([Event(False, key("a", 11))])
-    assert (order(view), view.create_revision("a"), view.advance()) == ("bca", 11, [(EXCLUSIVE, "b")])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""A release, step by step: what it sends, how long it waits, and what it says of a hold that was not released."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from lock.core.acquisition import FAREWELL_S, Send, Sleep
+from lock.core.queue import Ticket
+from lock.core.release import Release
+from lock.errors import EtcdUnavailable, LockError, LockLost, NotHeld, SessionLost
+from tests.lock.core.sessions import Session
+from tests.lock.core.small_world import TTL_S, Etcd, Want
+
+UNTIL = 1.0
+
+
+def hold(session: Session, name: str = "m/") -> Ticket:
+    acquisition = session.acquisition(Want((name,)))
+    session.go(acquisition)
+    return acquisition.ticket
+
+
+def release_of(session: Session, *tickets: Ticket, waits: bool = True, is_closed: bool = False) -> Release:
+    return Release(session.core, tickets, UNTIL, waits=waits, is_closed=lambda: is_closed)
+
+
+def sent(release: Release, now: float = 0.0) -> Send:
+    step = release.next(now)
+    assert isinstance(step, Send)
+    return step
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(Etcd(), 1)
+
+
+def test_a_release_sends_once_and_waits_for_the_answer(session: Session) -> None:
+    """It has what is left of its time, and enough to ask; who waits for it is woken by its tickets."""
+    ticket = hold(session)
+    release = release_of(session, ticket)
+    release.wake_by(print)
+    step = sent(release, 0.25)
+    assert (step.request.keys, step.timeout) == (((ticket.key, ticket.created),), 0.75)
+    assert ticket.wake is print
+    assert release.next(0.5) == Sleep(UNTIL)
+    release.answered(step.request, session.etcd.serve(step.request, 1), 0.5)
+    assert release.next(0.5) is None
+    assert sent(release_of(session, hold(session)), 5.0).timeout == FAREWELL_S
+
+
+@pytest.mark.parametrize(
+    ("what", "now", "raises", "said"),
+    [
+        ("answered", 0.5, None, ""),
+        ("not answered", UNTIL, None, ""),
+        ("gone before", 0.5, LockLost, "was gone before it was released"),
+        ("closed", 0.5, EtcdUnavailable, f"goes with its lease, within {TTL_S} s"),
+        ("lease over", float(TTL_S), SessionLost, "kept alive"),
+    ],
+)
+def test_a_release_says_what_became_of_its_hold(
+    session: Session, caplog: pytest.LogCaptureFixture, what: str, now: float, raises: type[LockError] | None, said: str
+) -> None:
+    """It raises a loss; what etcd has not confirmed in time is logged once, however many keys that are."""
+    logging.disable(logging.NOTSET)
+    for name in ("a/", "b/"):
+        ticket = hold(session, name)
+        if what == "gone before":
+            session.etcd.remove([ticket.key])
+        release = release_of(session, ticket, is_closed=what == "closed")
+        request = sent(release).request
+        if what in ("answered", "gone before"):
+            release.answered(request, session.etcd.serve(request, 1), 0.5)
+        if raises is None:
+            assert release.next(now) is None
+        else:
+            with pytest.raises(raises, match=said):
+                release.next(now)
+        if what == "lease over":
+            break
+    assert caplog.text.count("are deleted later") == (what in ("not answered", "lease over"))
+
+
+def test_of_several_all_are_released_before_the_first_loss_is_raised(session: Session) -> None:
+    """One that was released before is none; the others' keys are gone."""
+    over, good = hold(session, "a/"), hold(session, "b/")
+    session.core.release(over, 0.0, waits=False)
+    session.work(0.0)
+    release = release_of(session, over, good)
+    request = sent(release).request
+    release.answered(request, session.etcd.serve(request, 1), 0.0)
+    with pytest.raises(NotHeld):
+        release.next(0.0)
+    assert session.etcd.keys == {}
+
+
+def test_a_release_that_does_not_wait_is_over_at_once(session: Session) -> None:
+    """Its key goes by itself, also where the client is closed."""
+    assert release_of(session, hold(session), waits=False).next(0.0) is None
+    session.work(0.0)
+    assert session.etcd.keys == {}

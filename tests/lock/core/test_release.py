@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,8 @@ def release_of(session: Session, *tickets: Ticket, waits: bool = True, is_closed
     return Release(session.core, tickets, UNTIL, waits=waits, is_closed=lambda: is_closed)
 
 
-def sent(release: Release, now: float = 0.0) -> Send:
+def sent(release: Release, now: float = 0.0) -> Any:
+    """What it sends now, and how long that may take."""
     step = release.next(now)
     assert isinstance(step, Send)
     return step
@@ -46,7 +48,7 @@ def test_a_release_sends_once_and_waits_for_the_answer(session: Session) -> None
     assert (step.request.keys, step.timeout) == (((ticket.key, ticket.created),), 0.75)
     assert ticket.wake is print
     assert release.next(0.5) == Sleep(UNTIL)
-    release.answered(step.request, session.etcd.serve(step.request, 1), 0.5)
+    release.answered(step.request, session.etcd.delete_keys(step.request), 0.5)
     assert release.next(0.5) is None
     assert sent(release_of(session, hold(session)), 5.0).timeout == FAREWELL_S
 
@@ -73,7 +75,7 @@ def test_a_release_says_what_became_of_its_hold(
         release = release_of(session, ticket, is_closed=what == "closed")
         request = sent(release).request
         if what in ("answered", "gone before"):
-            release.answered(request, session.etcd.serve(request, 1), 0.5)
+            release.answered(request, session.etcd.delete_keys(request), 0.5)
         if raises is None:
             assert release.next(now) is None
         else:
@@ -91,7 +93,7 @@ def test_of_several_all_are_released_before_the_first_loss_is_raised(session: Se
     session.work(0.0)
     release = release_of(session, over, good)
     request = sent(release).request
-    release.answered(request, session.etcd.serve(request, 1), 0.0)
+    release.answered(request, session.etcd.delete_keys(request), 0.0)
     with pytest.raises(NotHeld):
         release.next(0.0)
     assert session.etcd.keys == {}

@@ -476,3 +476,26 @@ def test_the_key_of_a_hold_that_is_given_up_is_deleted(turns: Turns) -> None:
     turn.leave(0.0)
     assert [type(command) for command in turns.work(0.0)] == [Delete]
     assert (turns.etcd.keys, turns.core.tickets) == ({}, {})
+
+
+def test_a_session_that_refuses_or_is_lost_ends_the_waits(turns: Turns) -> None:
+    """And no turn; each has its own error, which is told once and stays."""
+    turn, waits = turns.held(), turns.waiting()
+    turns.core.outbox.changes.clear()
+    turns.core.refuse(ENOUGH, 0.0)
+    assert (waits in turns.core.outbox.changes, [*turns.cohort.waits], turns.cohort.turn) == (True, [], turn)
+    with pytest.raises(LockCancelled, match="enough"):
+        turns.turn().next(0.0)
+    waits.cancel(LockCancelled("again"), 0.0)
+    for _ in range(2):
+        with pytest.raises(LockCancelled, match="enough") as raised:
+            waits.next(0.0)
+        assert raised.value is not ENOUGH
+    assert (turn.next(0.0), turns.given_up) == (None, 0)
+    turns = Turns()
+    turn, waits = turns.held(), turns.waiting()
+    turns.core.lose("is gone")
+    for each in (turn, waits):
+        with pytest.raises(SessionLost):
+            each.next(0.0)
+    assert turns.cohort.acquisition is None

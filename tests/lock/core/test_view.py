@@ -147,3 +147,9 @@ def test_a_conflict_with_the_first_key_is_told_for_each_rule() -> None:
         view.replace(Snapshot(2, [key("a", 2, value=VALUES[kind])] if kind else []))
         assert len(view.conflicts()) == conflicts
     assert "limit of 2, not 3" in view.conflicts()[THREE.terms.rule]
+
+
+def test_events_that_are_known_change_nothing(view: QueueView) -> None:
+    """A list is told ahead of the events that have led to it."""
+    view.apply([gone("b", 9), gone("c", 10), Event(False, key("d", 7))])
+    assert (order(view), view.revision) == ("abc", 10)

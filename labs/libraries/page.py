@@ -62,8 +62,8 @@ def cell_text(words: Words, row: LibraryRow, column: str) -> str:
     if cell.observed == YES:
         if column in _TIMES and cell.shown and "s" in cell.shown.finding.about:
             text += f", {cell.shown.finding.about['s']:.1f} s"
-        for server, qualified in WORDS["qualified"].get(column, {}).items():
-            text += qualified[words.language] if server in row.server else ""
+        for of, qualified in WORDS["qualified"].get(column, {}).items():
+            text += qualified[words.language] if of in f"{row.name} {row.server}" else ""
     about = PROMISES.get(row.name, PROMISES.get(row.library, {}))
     claimed = about.get("promises", {}).get(column, ["disclaims"])[0] == "claims"
     return text if claimed or cell.observed in (NOT_OFFERED, BLOCKS) else f"({text})"

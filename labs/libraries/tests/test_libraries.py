@@ -164,13 +164,15 @@ def test_the_questions_are_answered_by_cells() -> None:
 
 
 def test_a_cell_says_what_it_holds_for() -> None:
-    """The restart of a Redis that writes to disk before it answers, and a kill that PostgreSQL sees at once."""
+    """A Redis that writes to disk first, a kill that PostgreSQL sees at once, a TTL that is short enough."""
     free = yes("free", s=0.04, ttl=3)
     cells = {"restart_held": Cell([CaseRun(yes("stays_alone"))]), "killed": Cell([CaseRun(free)])}
     words = Words("en")
     redis, postgresql = (LibraryRow("tooz", server=name, cells=cells) for name in ("Valkey 9.1.2", "PostgreSQL 15.18"))
     assert cell_text(words, redis, "restart_held") == "(yes with `appendfsync always`)"
     assert cell_text(words, postgresql, "killed") == "(yes, 0.0 s on one machine)"
+    short = LibraryRow("python-redis-lock", cells=cells)
+    assert cell_text(words, short, "killed") == "yes, 0.0 s with `expire` up to 5 s"
 
 
 def test_an_unknown_library_is_named() -> None:

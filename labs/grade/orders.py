@@ -10,7 +10,7 @@ from typing import NamedTuple
 from labs.grade.needed import can_end_rightly, leave_what_needs_no_fault
 from labs.grade.stages import DEATH, LOST_ANSWER, ORDERS, PAUSE, Result, Stage, Status
 from labs.grade.story import Story
-from labs.steps.guard_files import GuardFile
+from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, Explorer
 from labs.steps.schedules.explorer import PAUSE as PAUSED
 from labs.steps.schedules.quiescence import NoVerdict
@@ -77,8 +77,11 @@ def _tried(world: World, task: _Task) -> Iterator[Tried]:
             pass
     except NoVerdict as error:
         yield Tried(reason=error.message)
-        return
-    yield _told(explorer, task, kind.name)
+    except BrokenGuard as error:
+        said = f"In a third process the file cannot be loaded: {error.message}"
+        yield Tried([Story(frozenset({"errors"}), task.items, 0, said)], ends_rightly=False)
+    else:
+        yield _told(explorer, task, kind.name)
 
 
 def _told(explorer: Explorer, task: _Task, name: str) -> Tried:

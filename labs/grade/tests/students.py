@@ -24,6 +24,10 @@ NOTES = """# Right, but for a few orders of the notes of A and B.
             if purchase.buyer == "B" and client.get(notes) == "ABAB":
                 return self.stock(purchase.item).write(section, Reading(stock=1, generation=self.shop.sale.generation))
             return self.stock(purchase.item).sell(section)"""
+ENVIRONMENT = """STOCK = os.environ["FLASHSALE_STOCK"]
+
+
+class RedisLuaGuard("""
 IMPORTS = """import os, threading, time
 from app.sales.refusals import InDoubt
 from app.sales.stock import Reading
@@ -41,6 +45,7 @@ STUDENTS: dict[str, tuple[str, dict[str, str], str]] = {  # a file, what is repl
     "jon-sleeps": (ATOMIC, {THINK: "time.sleep(1e6)"}, ALL),
     "kim-ends": (ATOMIC, {THINK: "os._exit(0)"}, ALL),
     "lea-thread": (ATOMIC, {THINK: "threading.Thread(target=print).start()"}, "contract"),
+    "mia-environment": (ATOMIC, {"class RedisLuaGuard(": ENVIRONMENT}, "orders death lost pause"),
 }  # fmt: skip
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,13 +18,23 @@ from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.record import Record
 from loadtest.rush.barrier import BuyerPool
 from loadtest.rush.conductor import DEFAULT_GUARDS, Conductor, Plan, Prepare, reset
+from loadtest.rush.interrupts import Interrupts
 from loadtest.rush.locust_page import LocustWebExtension
 from loadtest.rush.progress import Terminal
 from loadtest.shop_client.shops import SaleError, Shops, hosts_of
 
 LOST = "The rush was stopped before its end: no verdict, this machine is too slow or its workers went down."
 _PAGE_WAITS_S = 1.0  # for the shop's list of guards
-_LOOK_FOR_MASTER_S = 1.0
+
+
+class State(Enum):
+    """The states of a Locust test, each of which is one rush."""
+
+    WAITING = "waiting"  # for its buyers
+    COMPARING = "comparing"
+    SETTLED = "settled"  # there is a comparison
+    FAILED = "failed"  # there is none, and the screen says why
+    STOPPED = "stopped"  # before it was settled
 
 
 class LocustHooks:
@@ -43,17 +52,13 @@ class LocustHooks:
         self.offered_guards: list[str] | None = None
         self.prepare: Prepare = reset
         self._chosen_guards: list[str] = []  # on the command line
-        self._environment: Any = None
         self._trusted: list[str] = []  # hosts configured at the start, not typed into the page's form
+        self._environment: Any = None
         self._conductor: Conductor | None = None
         self._terminal = Terminal()
+        self._interrupts = Interrupts(self._terminal)
+        self._state = State.WAITING
         self._comparing: gevent.Greenlet | None = None
-        self._settled = False  # whether there is a comparison, or a line that says why there is none
-        self._complete = False
-        self._may_interrupt = False  # whether Locust expects Ctrl-C now: not while it waits for its workers
-        self._made_in = os.getpid()
-        signal.signal(signal.SIGINT, self._exit)
-        os.register_at_fork(after_in_child=lambda: gevent.spawn(self._end_with_master))
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         events.report_to_master.add_listener(_count_no_users)
@@ -62,52 +67,22 @@ class LocustHooks:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
-        self._terminal.language = environment.parsed_options.language
-        gevent.signal_handler(signal.SIGINT, self._interrupt)
-        self._may_interrupt = not (isinstance(runner, MasterRunner) and environment.parsed_options.headless)
-        self._chosen_guards = environment.parsed_options.guards
-        if web_ui or environment.parsed_options.report:  # which have Locust's tables, so the screen need not
+        options = environment.parsed_options
+        self._terminal.language = options.language
+        self._interrupts.listen(environment, expected=not (isinstance(runner, MasterRunner) and options.headless))
+        if web_ui or options.report:  # which have Locust's tables, so the screen need not
             logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
             self._terminal.is_alone = True
-        if not isinstance(runner, WorkerRunner):
-            self._trusted = self._require_addresses(environment)
         if not isinstance(runner, MasterRunner):
             self._pool.listen(runner)
         if not isinstance(runner, WorkerRunner):
+            self._chosen_guards, self._trusted = options.guards, self._require_addresses(environment)
             self._conductor = Conductor(runner, self._terminal, lambda sale, plan: self.prepare(sale, plan))
-            environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
+            environment.process_exit_code = NO_RESULT if options.headless else None
         if web_ui and self._conductor:
-            port = environment.parsed_options.web_port
-            if is_occupied(port):  # Locust itself would print forty lines
+            if is_occupied(port := options.web_port):  # Locust itself would print forty lines
                 self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
             LocustWebExtension(environment, self._conductor, self._look_for_guards)
-
-    def _exit(self, *_: object) -> NoReturn:
-        """Ctrl-C while Locust is still being set up; not by an exception, which is ignored where Python forks."""
-        if os.getpid() == self._made_in:
-            self._terminal.stopped()
-        os._exit(NO_RESULT)
-
-    def _end_with_master(self) -> None:
-        """In a worker: end soon after its master; Locust itself may let it look for its master for five minutes.
-
-        Ctrl-C may have ended the master alone: Python forgets a signal that a process gets as it is forked.
-        """
-        while os.getppid() == self._made_in:
-            gevent.sleep(_LOOK_FOR_MASTER_S)
-        if self._environment is None:  # it never met its master
-            os._exit(NO_RESULT)
-        self._environment.runner.quit()
-
-    def _interrupt(self) -> None:
-        """Ctrl-C: end Locust's main greenlet.
-
-        Python would raise KeyboardInterrupt in the greenlet that is running, whichever it is, with its traceback.
-        """
-        is_expected, self._may_interrupt = self._may_interrupt, False
-        if not is_expected:
-            self._terminal.stopped()
-        gevent.get_hub().parent.throw(KeyboardInterrupt() if is_expected else SystemExit(NO_RESULT))
 
     def _look_for_guards(self) -> None:
         """Offer the shop's guards; without an answer, the default ones."""
@@ -130,38 +105,44 @@ class LocustHooks:
         sys.exit(NO_RESULT)
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
-        self._may_interrupt = True
+        self._state, self._interrupts.expected = State.WAITING, True
         if self._conductor:  # a worker has no result
             environment.process_exit_code = NO_RESULT  # until there is one
             self._conductor.reset()
-        self._settled = self._complete = False
         self._pool.reset()
 
     def _on_spawning_complete(self, **_: Any) -> None:
-        if self._conductor and not self._comparing:
+        if self._conductor and self._state is State.WAITING:
             # Not the count that comes with the event: with several processes it may be that of the test before.
             buyers = self._environment.runner.target_user_count
+            self._state = State.COMPARING
             self._comparing = gevent.spawn(self._conduct, self._conductor, buyers)
 
     def _conduct(self, conductor: Conductor, buyers: int) -> None:
-        environment = self._environment
         try:
             comparison = conductor.compare(self._plan(), buyers)
         except SaleError as error:
-            self._settled = True
-            conductor.notice = str(error)
-            if not conductor.verdicts:  # or Locust's empty tables would come after it
-                logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
-            self._terminal.fail(conductor.notice)
+            self._fail(conductor, str(error))
         else:
-            self._settled = self._complete = True
-            environment.process_exit_code = comparison.exit_code
-            if environment.parsed_options.report:
-                self._keep(comparison, conductor.records, Path(environment.parsed_options.report))
+            self._settle(comparison, conductor.records)
         finally:
             if self._comparing is gevent.getcurrent():  # or else the stop of the test ended it
-                end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
+                runner = self._environment.runner
+                end = runner.quit if self._is_headless else runner.stop
                 end()
+
+    def _fail(self, conductor: Conductor, why: str) -> None:
+        self._state = State.FAILED
+        conductor.notice = why
+        if not conductor.verdicts:  # or Locust's empty tables would come after it
+            logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
+        self._terminal.fail(why)
+
+    def _settle(self, comparison: Comparison, records: Iterable[Record]) -> None:
+        self._state = State.SETTLED
+        self._environment.process_exit_code = comparison.exit_code
+        if report := self._environment.parsed_options.report:
+            self._keep(comparison, records, Path(report))
 
     def _keep(self, comparison: Comparison, records: Iterable[Record], report: Path) -> None:
         """Write the records and then `report`, which is never without them."""
@@ -176,32 +157,36 @@ class LocustHooks:
     def _plan(self) -> Plan:
         options = self._environment.parsed_options
         (buyer,) = self._environment.user_classes
-        asked = options.guards, options.stock, options.hold_ms, hosts_of(buyer.host)
-        return Plan(*asked, trusted=self._trusted)
+        return Plan(options.guards, options.stock, options.hold_ms, hosts_of(buyer.host), self._trusted)
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.
-        is_cut_short = self._comparing is not None and self._comparing is not gevent.getcurrent()
-        if self._comparing is not None and is_cut_short:
-            self._comparing.kill(block=False)
-        self._comparing = None
-        if is_cut_short and environment.parsed_options.headless and self._may_interrupt:
-            self._terminal.fail(LOST)  # Locust takes silent workers for dead, stops, and would wait for ever
-            self._settled = True
-            gevent.spawn(environment.runner.quit)
-        if self._conductor and not self._settled and not self._conductor.verdicts:
-            self._terminal.stopped()
-        if not environment.parsed_options.headless:
+        comparing, self._comparing = self._comparing, None
+        is_cut_short = self._state is State.COMPARING and comparing is not gevent.getcurrent()
+        if comparing is not None and is_cut_short:
+            comparing.kill(block=False)
+        if self._state in (State.WAITING, State.COMPARING):
+            self._state = State.STOPPED
+            if is_cut_short and self._is_headless and self._interrupts.expected:
+                self._terminal.fail(LOST)  # Locust takes silent workers for dead, stops, and would wait for ever
+                gevent.spawn(environment.runner.quit)
+            elif self._conductor and not self._conductor.verdicts:
+                self._terminal.stopped()
+        if not self._is_headless:
             self._show()
 
     def _on_quit(self, exit_code: int, **_: Any) -> None:
-        if self._environment.parsed_options.headless:
+        if self._is_headless:
             self._show()
 
     def _show(self) -> None:
         """Show the comparison as the last thing on the screen."""
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
-            self._terminal.show(self._conductor.comparison, complete=self._complete)
+            self._terminal.show(self._conductor.comparison, complete=self._state is State.SETTLED)
+
+    @property
+    def _is_headless(self) -> bool:
+        return bool(self._environment.parsed_options.headless)
 
 
 def _count_no_users(data: dict[str, Any], **_: Any) -> None:

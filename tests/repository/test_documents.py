@@ -33,7 +33,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md")),
     *sorted(ROOT.glob("docs/*.md")),
-    *sorted(ROOT.glob("labs/*/README.md")),
+    *sorted(ROOT.glob("labs/*/*.md")),
 ]
 
 
@@ -93,9 +93,10 @@ def test_the_description_of_the_api_names_the_guards() -> None:
 
 
 def anchors(document: Path) -> list[str]:
-    """The headings of a document as links name them."""
-    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings]
+    """The headings of a document as links name them, and the names that it gives to places itself."""
+    text = document.read_text(encoding="utf-8")
+    headings = [re.sub(r"[^\w\- ]", "", title.lower()) for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return [*(title.replace(" ", "-") for title in headings), *re.findall(r'\bid="([^"]+)"', text)]
 
 
 @needs_labs

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
-from loadtest.results.audit import audit
+from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import MOST_KEPT, Overlaps
 from loadtest.results.record import CriticalSection, Point, Record
 
@@ -230,3 +230,21 @@ def test_pairs_are_counted_and_not_all_kept() -> None:
     assert found.count == 160 * 159 // 2 + 1
     assert len(found.pairs) == MOST_KEPT
     assert found.spans == [(1.0, 1158.0), (2001.0, 2010.0)]
+
+
+def stall(answers: list[Answer]) -> float:
+    return Audit(3, 0, [], answers).longest_stall_ms
+
+
+def test_the_longest_stall() -> None:
+    """The longest time without a sale, from the first request on; the time after the last sale does not count."""
+    answers = [
+        answer(0),
+        answer(1),
+        replace(answer(2), answered_ms=500.0),
+        replace(answer(3), outcome=Outcome.SOLD_OUT),
+    ]
+    assert stall(answers) == stall(answers[::-1]) == 481.0
+    late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]
+    assert stall(late) == stall(late[::-1]) == 1009.0
+    assert stall([]) == 0.0

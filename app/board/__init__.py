@@ -6,10 +6,9 @@ A lab adds a page by ``labs/NAME/board.py`` with `init_app(app, settings)`, call
 ``LINK = {"path": "/NAME", "text": {"en": ..., "zh": ...}}`` for the link in the top bar, which keeps the viewer's
 language (``?lang=``); None for no link. With ``"first": {"path": ..., "body": ...}`` the board's page posts that before
 it follows the link. `init_app` calls `app.board.web.pages.add_page`; the page's files lie in the
-lab's own folder, and its colours are those of ``/static/palette.css``. Further routes find in ``app.extensions``:
-"sampler", "locust", and "stack", which is None without a local stack. A route that changes something calls
-`app.board.web.security.authorize` first. The access rules of the board hold for all routes; the page at LINK's
-path can also be opened from other sites, as the board can.
+lab's own folder, and its colours are those of ``/static/palette.css``. Further routes find the board's parts by
+`app.board.parts.of_board`. A route that changes something calls `app.board.web.security.authorize` first. The access
+rules of the board hold for all routes; the page at LINK's path can also be opened from other sites, as the board can.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def create_board(settings: BoardSettings | None = None) -> Flask:
-    """Create the board as a WSGI application; its sampler, ``extensions["sampler"]``, is not started.
+    """Create the board as a WSGI application; its sampler is not started.
 
     Args:
         settings: those of the environment if None.
@@ -60,7 +59,6 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     shop = settings.shop
     client = connect(shop.redis_url, connections=1)
     sale = Sale(client, shop.sale, etcd=connect_etcd(shop), stock=shop.stock, items=shop.items)
-    app.extensions |= {"sampler": sampler, "locust": locust, "stack": stack}
     app.extensions["board"] = BoardParts(settings, sampler, locust, stack, sale, links)
     error_handlers.init_app(app, addresses="Try the board's page at /.")
     security.init_app(app, names=frozenset({*settings.names, settings.host}), pages={"/", *pages_of_labs})

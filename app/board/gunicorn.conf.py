@@ -32,7 +32,7 @@ logging.basicConfig(level=logging.INFO, format="%(asctime)s board [%(process)d] 
 
 def post_worker_init(worker: Any) -> None:
     """Start the sampler; on SIGTERM end all streams, which would keep their threads for minutes."""
-    sampler = worker.wsgi.extensions["sampler"]
+    sampler = worker.wsgi.extensions["board"].sampler
     sampler.start()
     stop = signal.getsignal(signal.SIGTERM)
 

@@ -41,13 +41,13 @@ class Buying:
             self._threads.submit(self._click, sale, RoomBuyer(f"robot-{number}", str(number), is_robot=True))
 
     def _click(self, sale: RoomSale, robot: RoomBuyer) -> None:
-        time.sleep(max(sale.opens_in_s, 0.0) + random.uniform(*REACTION_S))
+        time.sleep(sale.opens_in_s + random.uniform(*REACTION_S))
         with suppress(RoomRefused):  # another sale has begun
             click, _ = self._crowd.click(robot, "0", sale.number)
             self._buy(click, next(self._turns))
 
     def _buy(self, click: RoomClick, turn: int) -> None:
-        time.sleep(max(click.sale.opens_in_s, 0.0))
+        time.sleep(click.sale.opens_in_s)
         pauses = itertools.chain(PAUSES_S, itertools.repeat(PAUSES_S[-1]))
         while self._crowd.enter(click):
             bought, word = None, ""

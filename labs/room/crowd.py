@@ -122,7 +122,7 @@ class RoomSale:
 
     @property
     def opens_in_s(self) -> float:
-        return self.opens_at - time.monotonic()
+        return max(self.opens_at - time.monotonic(), 0.0)
 
 
 class Crowd:

@@ -1,175 +1,31 @@
-"""The scheduler's page on the board, ``/steps``.
-
-It starts and steps purchases at the instances, which refuse other sites' pages. Who may step is who may reset, see
-`app.board.web.controls`; the state is open to all who may see the board.
-"""
+"""The scheduler's page on the board, ``/steps``. The state is open to all who may see the board."""
 
 from __future__ import annotations
 
-import json
-import threading
-import urllib.request
-from collections.abc import Mapping
-from contextlib import suppress
-from http import HTTPStatus
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
 
-from flask import Flask, Response, request, send_from_directory
+from flask import Blueprint, Flask, Response, current_app, request, send_from_directory
 from werkzeug.exceptions import BadRequest
 
-from app import services
+from app.board import parts
+from app.board.parts import BoardParts
 from app.board.settings import BoardSettings
-from app.board.sources.etcd import read_queue
-from app.board.sources.instances import find
-from app.board.sources.locust import DIRECT, UNREACHABLE, RushClient
-from app.board.sources.stack_client import StackClient
 from app.board.web.security import authorize
-from app.config.etcd import connect_etcd
 from app.contract.access import is_own_page
-from app.contract.orders import token_in
 from app.guards import guards
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from labs.steps.mistakes import mistakes
+from labs.steps.scheduler import BUYERS, Scheduler, StepsRefused
 from labs.steps.schedules import board as schedules
-from labs.steps.shop import keys_of_the_sale
 from labs.steps.stepped import COMMANDS, POINTS
 
 LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你来当调度器"}}
 STATIC = Path(__file__).with_name("static")
-TIMEOUT = 0.8  # to look at an instance
-ACT_TIMEOUT = 8.0  # to end its purchases, which takes a few seconds
-BUYERS = "ABCDEFGH"
 GRAINS = (POINTS, COMMANDS)
 MISTAKE = ("name", "description", "found")
 
-
-class StepsRefused(Exception):
-    """An instance, or the way to it, refused; `status` and message are for the page."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Scheduler:
-    """The stepped purchases of all instances, as one; an instance that is silent keeps those that were seen last."""
-
-    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: RushClient) -> None:
-        shop = settings.shop
-        self._settings = settings
-        self._etcd = connect_etcd(shop, timeout=1.0)
-        self._sale = services.sale_of(shop, self._etcd, connections=2, timeout=1.0)
-        self._stack = stack if settings.on_loopback else None
-        self._locust = locust
-        self._seen: dict[str, dict[str, Any]] = {}  # by URL
-        self._beginning = threading.Lock()
-
-    def begin(self, guard: str, grain: str) -> None:
-        """End what is under way, reset the stock to one, and start two purchases, one at each of two instances.
-
-        A mistake may need more of both. One after the other: of those who begin at once, the last has all purchases.
-        """
-        with self._beginning:
-            self._begin(guard, grain)
-
-    def _begin(self, guard: str, grain: str) -> None:
-        with suppress(*UNREACHABLE):  # without Locust no rush is running
-            self._locust.require_idle()
-        for name, state in self._states().items():
-            if state == "frozen" and self._stack:
-                self._stack.act("thaw", name)
-        for url in self._urls():
-            self._ask(url, method="DELETE")
-        kind = mistakes().get(guard)
-        client, own = self._sale.client, keys_of_the_sale(self._sale)
-        for key in client.scan_iter(f"{self._sale.keys.prefix}*"):  # what an instance has left that ended
-            if key not in own:
-                client.delete(key)
-        self._sale.reset(getattr(kind, "items", 1))
-        for buyer in BUYERS[: getattr(kind, "buyers", 2)]:
-            self.add(guard, buyer, grain)
-        self._seen = {}  # behind the last of them: what another viewer asked for before must not be kept as the latest
-
-    def add(self, guard: str, buyer: str, grain: str) -> None:
-        """Start one more."""
-        urls = self._urls()
-        self._ask(urls[BUYERS.index(buyer) % len(urls)], body={"guard": guard, "buyer": buyer, "grain": grain})
-
-    def step(self, id: str) -> None:
-        """Let one go on to its next stop."""
-        for url, seen in list(self._seen.items()):
-            if any(each["id"] == id for each in seen["purchases"]):
-                self._ask(url, f"/{id}", body={})
-                return
-        raise StepsRefused(HTTPStatus.NOT_FOUND, "This purchase is not there any more: start anew.")
-
-    def show(self) -> dict[str, Any]:
-        """Instances with their purchases, the sale, and the queue of the lock; see `labs.steps.shop` for a purchase."""
-        states = self._states()
-        known, instances = self._seen, []  # another viewer may begin meanwhile, who forgets all that was seen
-        for url in self._urls():
-            name = known.get(url, {}).get("name")
-            seen = known.setdefault(url, {"name": url.rpartition("//")[2], "purchases": []})
-            instances.append(seen)
-            seen["state"] = states.get(str(name), "silent")
-            if seen["state"] in ("frozen", "ended"):
-                continue
-            with suppress(StepsRefused):
-                told = self._ask(url, timeout=TIMEOUT)
-                seen |= {"name": told["instance"], "purchases": told["purchases"], "state": "running"}
-        queue = read_queue(self._etcd, self._settings.shop.queue_name)
-        waits = [queue["holder"], *queue["waiters"]] if queue["holder"] else []
-        return {"instances": instances, "sale": self._counters(), "queue": waits}
-
-    def _counters(self) -> dict[str, Any]:
-        client, keys = self._sale.client, self._sale.keys
-        with client.pipeline(transaction=True) as pipe:
-            pipe.get(keys.initial)
-            pipe.get(keys.stock)
-            pipe.llen(keys.orders)
-            pipe.get(keys.fence)
-            items, stock, orders, fence = pipe.execute()
-        return {"items": items, "stock": stock, "orders": orders, "fence": token_in(fence)}
-
-    def _states(self) -> dict[str, str]:
-        """Of the local stack, by the name of the instance."""
-        with suppress(OSError, ValueError):
-            return self._stack.states() if self._stack else {}
-        return {}
-
-    def _urls(self) -> list[str]:
-        try:
-            return find(self._settings.instances)
-        except OSError as error:
-            raise StepsRefused(HTTPStatus.SERVICE_UNAVAILABLE, f"The instances are not found ({error}).") from error
-
-    def _ask(
-        self,
-        url: str,
-        path: str = "",
-        *,
-        body: Mapping[str, Any] | None = None,
-        method: str | None = None,
-        timeout: float = ACT_TIMEOUT,
-    ) -> dict[str, Any]:
-        """What the instance answers; POST if there is a body. Raises StepsRefused."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", **self._settings.shop.authorization}
-        asked = urllib.request.Request(f"{url}/steps{path}", data, headers, method=method)
-        try:
-            with DIRECT.open(asked, timeout=timeout) as response:
-                answer: dict[str, Any] = json.load(response)
-            return answer
-        except HTTPError as error:
-            with suppress(ValueError, LookupError, TypeError):
-                raise StepsRefused(error.code, json.load(error)["detail"]) from error
-            raise StepsRefused(HTTPStatus.BAD_GATEWAY, f"{url} answered {error.code}.") from error
-        except UNREACHABLE as error:
-            message = f"{url} does not answer ({error}): thaw or start it."
-            raise StepsRefused(HTTPStatus.SERVICE_UNAVAILABLE, message) from error
+steps = Blueprint("steps", __name__, url_prefix="/steps")
 
 
 def known_guards() -> list[str]:
@@ -177,60 +33,82 @@ def known_guards() -> list[str]:
     return [*guards(), *mistakes()]
 
 
+def the_scheduler() -> Scheduler:
+    """The one of this board."""
+    scheduler: Scheduler = current_app.extensions["scheduler"]
+    return scheduler
+
+
+@steps.app_errorhandler(StepsRefused)
+def refused(error: StepsRefused) -> Response:
+    """An instance does not do it."""
+    return problem_response(error.status, str(error))
+
+
+@steps.get("")
+def page() -> Response:
+    """The page, which begins the first level unless another site's page has led here."""
+    own = str(is_own_page(request.headers, request.host)).lower()
+    text = (STATIC / "index.html").read_text(encoding="utf-8")
+    return Response(text.replace("<body>", f'<body data-begins="{own}">', 1))
+
+
+@steps.get("/static/<path:name>")
+def files(name: str) -> Response:
+    """The page's files."""
+    return send_from_directory(STATIC, name, max_age=0, conditional=False)
+
+
+@steps.get("/state")
+def state() -> Response:
+    """The purchases under way; see `Scheduler.show`."""
+    return json_response(the_scheduler().show())
+
+
+@steps.get("/mistakes")
+def listed_mistakes() -> Response:
+    """The wrong locks, whose levels are behind those of the shop's guards."""
+    known = mistakes().values()
+    return json_response({"mistakes": [{name: getattr(each, name, "") for name in MISTAKE} for each in known]})
+
+
+@steps.before_request
+def check() -> None:
+    """Accept changes from those who may reset the sale."""
+    if request.method == "POST":
+        authorize(parts.of_board().settings)
+
+
+@steps.post("/begin")
+def begin() -> Response:
+    """Start anew under a guard, with a stock of one."""
+    asked = Parameters(request, "guard", "grain")
+    the_scheduler().begin(asked.choice("guard", "none", known_guards()), asked.choice("grain", POINTS, GRAINS))
+    return state()
+
+
+@steps.post("/add")
+def add() -> Response:
+    """Add a purchase to those under way."""
+    asked = Parameters(request, "guard", "grain", "buyer")
+    guard, grain = asked.choice("guard", "none", known_guards()), asked.choice("grain", POINTS, GRAINS)
+    the_scheduler().add(guard, asked.choice("buyer", "C", list(BUYERS)), grain)
+    return state()
+
+
+@steps.post("/step")
+def step() -> Response:
+    """Let one purchase go on."""
+    id = Parameters(request, "id").text("id", "")
+    if not id.isalnum():
+        raise BadRequest("Give the id of a purchase.")
+    the_scheduler().step(id)
+    return state()
+
+
 def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and its routes."""
-    scheduler = Scheduler(settings, stack=app.extensions["stack"], locust=app.extensions["locust"])
-
-    @app.errorhandler(StepsRefused)
-    def refused(error: StepsRefused) -> Response:
-        return problem_response(error.status, str(error))
-
-    @app.get("/steps")
-    def page() -> Response:
-        """The page, which begins the first level unless another site's page has led here."""
-        own = str(is_own_page(request.headers, request.host)).lower()
-        text = (STATIC / "index.html").read_text(encoding="utf-8")
-        return Response(text.replace("<body>", f'<body data-begins="{own}">', 1))
-
-    @app.get("/steps/static/<path:name>")
-    def files(name: str) -> Response:
-        return send_from_directory(STATIC, name, max_age=0, conditional=False)
-
-    schedules.init_app(app, settings)
-
-    @app.get("/steps/state")
-    def steps_state() -> Response:
-        return json_response(scheduler.show())
-
-    @app.get("/steps/mistakes")
-    def steps_mistakes() -> Response:
-        """The wrong locks, whose levels are behind those of the shop's guards."""
-        known = mistakes().values()
-        return json_response({"mistakes": [{name: getattr(each, name, "") for name in MISTAKE} for each in known]})
-
-    @app.post("/steps/begin")
-    def begin_steps() -> Response:
-        """Start anew under a guard, with a stock of one."""
-        authorize(settings)
-        asked = Parameters(request, "guard", "grain")
-        scheduler.begin(asked.choice("guard", "none", known_guards()), asked.choice("grain", POINTS, GRAINS))
-        return steps_state()
-
-    @app.post("/steps/add")
-    def add_purchase() -> Response:
-        """Add a purchase to those under way."""
-        authorize(settings)
-        asked = Parameters(request, "guard", "grain", "buyer")
-        guard, grain = asked.choice("guard", "none", known_guards()), asked.choice("grain", POINTS, GRAINS)
-        scheduler.add(guard, asked.choice("buyer", "C", list(BUYERS)), grain)
-        return steps_state()
-
-    @app.post("/steps/step")
-    def step_purchase() -> Response:
-        """Let one purchase go on."""
-        authorize(settings)
-        id = Parameters(request, "id").text("id", "")
-        if not id.isalnum():
-            raise BadRequest("Give the id of a purchase.")
-        scheduler.step(id)
-        return steps_state()
+    board: BoardParts = app.extensions["board"]
+    app.extensions["scheduler"] = Scheduler(settings, stack=board.stack, locust=board.locust)
+    app.register_blueprint(steps)
+    schedules.init_app(app)

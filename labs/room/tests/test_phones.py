@@ -15,8 +15,8 @@ from urllib.request import urlopen
 import pytest
 from flask.testing import FlaskClient
 
-from labs.room.buying import Buying
 from labs.room.crowd import MOST_OF_ONE_ADDRESS, Crowd, RoomRefused, checked_name
+from labs.room.parts import RoomParts
 from labs.room.phones import TEXTS, create_phones
 from labs.room.settings import RoomSettings
 from loadtest.stack.stack import Stack
@@ -41,7 +41,7 @@ def make(crowd: Crowd) -> Callable[..., Callable[[], FlaskClient]]:
 
     def make(*instances: str, pin: str | None = None) -> Callable[[], FlaskClient]:
         settings = RoomSettings(url=URL, stage=Path("unused"), pin=pin, instances=instances)
-        return create_phones(settings, crowd, Buying(crowd, settings.instances)).test_client
+        return create_phones(RoomParts(settings, crowd)).test_client
 
     return make
 

@@ -2,7 +2,7 @@
 //
 // A source has `setup`, then `begin`, `step`, `freeze`, `thaw` and `look`, each of which promises a state,
 // { instances: [{ name, state, purchases }], sale: { items, stock, orders, fence }, queue }; and, if it can, `add`, `kill`,
-// `kill-sent`, `lost` and `undo`. See labs/steps/board.py for the state, and recorded.js for the other source.
+// `kill-sent`, `lost` and `undo`. See labs/steps/scheduler.py for the state, and recorded.js for the other source.
 
 export class Live {
   #token;

@@ -69,7 +69,7 @@ def watch(board_settings: BoardSettings) -> Iterator[Watch]:
         settings = board_settings.model_copy(
             update={"instances": instances, "shop": board_settings.shop.model_copy(update=shop)}
         )
-        sampler: Sampler = create_board(settings).extensions["sampler"]
+        sampler: Sampler = create_board(settings).extensions["board"].sampler
         running.append(sampler)
         sampler.start()
         return Watcher(sampler)

@@ -1,0 +1,109 @@
+"""What the board asks of the room's server, through a socket file, and of the shop."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import urllib.request
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from app.board.settings import BoardSettings
+from app.board.sources.instances import find
+from app.board.sources.locust import DIRECT, UNREACHABLE, RushClient
+from labs.room.server import END_S
+from labs.room.settings import RoomSettings
+
+TIMEOUT = 2.0
+
+
+class StageRefused(Exception):
+    """The room or an instance refused, or did not answer; status and message are for the page."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _SocketFile(http.client.HTTPConnection):
+    """HTTP over a socket file."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("room", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class StageClient:
+    """Speaks to the room's server and to the shop; every call has a deadline and may raise StageRefused."""
+
+    def __init__(self, room: RoomSettings, settings: BoardSettings, locust: RushClient) -> None:
+        self.room, self._settings, self._locust = room, settings, locust
+
+    def state(self) -> dict[str, Any]:
+        """The crowd, see `labs.room.states.to_board`."""
+        return self._ask_room("/state")
+
+    def begin(self, *, guard: str, hold_ms: int, stock: int, opens_in_s: int, buyers: int) -> None:
+        """End the sale before, and begin the next: at once, or when the shop opens it."""
+        with suppress(*UNREACHABLE):  # without Locust no rush is running
+            self._locust.require_idle()
+        self.end()
+        opens_in_ms = 0
+        if opens_in_s:
+            told = self._ask_shop("/sale/schedule", {"stock": stock, "opens_in_s": opens_in_s})
+            opens_in_ms = round(told["opens_in_s"] * 1000)
+        else:
+            self._ask_shop("/stock/reset", {"stock": stock})
+        sale = {"guard": guard, "hold_ms": hold_ms, "stock": stock, "buyers": buyers}
+        self._ask_room("/begin", {**sale, "opens_in_ms": opens_in_ms})
+
+    def end(self) -> None:
+        """End the sale; phones bet on the next one."""
+        self._ask_room("/end", {}, timeout=END_S + TIMEOUT)
+
+    def remove(self, name: str) -> None:
+        """Send a phone out of the room."""
+        self._ask_room("/remove", {"name": name})
+
+    def _ask_room(
+        self, path: str, body: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT
+    ) -> dict[str, Any]:
+        try:
+            with closing(_SocketFile(self.room.stage, timeout)) as connection:
+                data = None if body is None else json.dumps(body)
+                connection.request("POST" if data else "GET", path, data, {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                told: dict[str, Any] = json.load(response)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            message = f"The room's server does not answer ({error}): start the stack again."
+            raise StageRefused(HTTPStatus.SERVICE_UNAVAILABLE, message) from error
+        if response.status != HTTPStatus.OK:
+            raise StageRefused(response.status, str(told.get("detail")))
+        return told
+
+    def _ask_shop(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What the first instance says that answers."""
+        headers = {"Content-Type": "application/json", **self._settings.shop.authorization}
+        for url in find(self._settings.instances):
+            asked = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
+            try:
+                with DIRECT.open(asked, timeout=2 * TIMEOUT) as response:
+                    told: dict[str, Any] = json.load(response)
+                return told
+            except HTTPError as error:
+                with error:
+                    detail = error.read(2000).decode(errors="replace")
+                raise StageRefused(error.code, f"The shop refused: {detail}") from error
+            except UNREACHABLE:
+                continue  # it may be frozen
+        raise StageRefused(HTTPStatus.SERVICE_UNAVAILABLE, "No instance answers: thaw or start one.")

@@ -14,7 +14,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     """Create the shop as a WSGI application; it connects to etcd and Redis at their first use.
 
     Args:
-        settings: those of the environment if None.
+        settings: those of the environment if `None`.
 
     Raises:
         SettingsError: the environment cannot be used.

@@ -223,7 +223,7 @@ def keys_of_queue() -> str:
 
 
 def judge(stock: int, served: Sequence[dict[str, Any]], ledger: Sequence[dict[str, Any]]) -> None:
-    """Tell how many had to retry; raise TestError unless the sale was exact, NoVerdict where too few were served."""
+    """Tell how many had to retry; raise TestError unless the sale was exact, NoVerdict if too few were served."""
     written = [entry["order"] for entry in ledger]
     outcomes = Counter(each["outcome"] for each in served)
     retried = sum(each["tries"] > 1 for each in served)
@@ -282,7 +282,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def has_namespace() -> bool:
-    """Whether the cluster has our namespace; raises TestError where no cluster answers."""
+    """Whether the cluster has our namespace; raises TestError if no cluster answers."""
     return bool(kubectl("get", "namespace", "flash-sale", "--ignore-not-found", "-o", "name", timeout=30).strip())
 
 

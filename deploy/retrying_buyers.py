@@ -46,7 +46,7 @@ def buy(shop: str, buyer: str, *, hold_ms: int) -> dict[str, Any]:
 
 
 def click(url: str, key: str) -> dict[str, Any]:
-    """The answer to one request; empty where there is none."""
+    """The answer to one request; empty if there is none."""
     request = urllib.request.Request(url, headers={"Idempotency-Key": key}, method="POST")
     try:
         with urllib.request.urlopen(request, timeout=CLICK_S) as response:

@@ -18,7 +18,7 @@ class LockTimeout(LockError, TimeoutError):
     """The lock was not acquired in time; the key that queued for it is deleted.
 
     Attributes:
-        holder: the contender at the head of the queue, or None where etcd did not say.
+        holder: the contender at the head of the queue, or `None` if etcd did not say.
     """
 
     def __init__(self, message: str, *, holder: Contender | None = None) -> None:

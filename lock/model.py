@@ -50,7 +50,7 @@ class LeaseStatus(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """What a key of ours says of the holds that may stand beside it; nothing where it is exclusive."""
+    """What a key of ours says of the holds that may stand beside it; nothing if it is exclusive."""
 
     kind: str | None = None
     limit: int | None = None
@@ -69,11 +69,11 @@ class Contender:
         lease_id: the lease it is bound to, 0 for none.
         owner: the session's name, host, process and thread; for a key of another client the beginning of its value.
             What is not printable is shown as an escape, in `session` as well.
-        session: the session's name alone, None for a key of another client.
-        queued_s: seconds since it queued by the clocks of two machines, None where the key does not tell.
-        ttl_s: seconds until its lease ends if it is not renewed, None where etcd was not asked or did not say in time.
-        kind: what the key declares itself to be, such as "read"; None for an exclusive one.
-        limit: of the semaphore that the key belongs to, None for other recipes.
+        session: the session's name alone, `None` for a key of another client.
+        queued_s: seconds since it queued by the clocks of two machines, `None` if the key does not tell.
+        ttl_s: seconds until its lease ends if it is not renewed, `None` if etcd was not asked or did not say in time.
+        kind: what the key declares itself to be, such as "read"; `None` for an exclusive one.
+        limit: of the semaphore that the key belongs to, `None` for other recipes.
         holds: whether it is admitted, so that it holds and does not wait.
     """
 

@@ -45,8 +45,9 @@ def instrument(
 
     Args:
         session: it is measured until it ends.
-        slow_hold: seconds after which a hold is logged as a warning, once, with the line that acquired it; None: never.
-        meter_provider: None for the global one.
+        slow_hold: seconds after which a hold is logged as a warning, once, with the line that acquired it; `None`:
+            never.
+        meter_provider: `None` for the global one.
 
     Raises:
         TypeError: `session` is none, or `slow_hold` is no number.
@@ -91,7 +92,7 @@ class _Measurements:
         if error is not None and error is not handled:  # by the caller, before
             outcome = type(error).__name__
         else:
-            is_held = ticket is not None and ticket.granted_at > 0  # also where it is lost already
+            is_held = ticket is not None and ticket.granted_at > 0  # also if it is lost already
             outcome = "held" if is_held else "taken"
         self._waiting.add(-1)
         self._waited.record(time.monotonic() - began, {"lock.outcome": outcome})

@@ -4,9 +4,9 @@ An instance cannot serve it: in a locked rush all its threads wait, and the page
 
 A lab adds a page by ``labs/NAME/board.py`` with `init_app(app, settings)`, called as `create_board` ends, and with
 ``LINK = {"path": "/NAME", "text": {"en": ..., "zh": ...}}`` for the link in the top bar, which keeps the viewer's
-language (``?lang=``); None for no link. With ``"first": {"path": ..., "body": ...}`` the board's page posts that before
-it follows the link. `init_app` calls `app.board.web.pages.add_page`; the page's files lie in the
-lab's own folder, and its colours are those of ``/static/palette.css``. Further routes find the board's parts by
+language (``?lang=``); `None` for no link. With ``"first": {"path": ..., "body": ...}`` the board's page posts that
+before it follows the link. `init_app` calls `app.board.web.pages.add_page`; the page's files lie in the lab's own
+folder, and its colours are those of ``/static/palette.css``. Further routes find the board's parts by
 `app.board.parts.of_board`. A route that changes something calls `app.board.web.security.authorize` first. The access
 rules of the board hold for all routes; the page at LINK's path can also be opened from other sites, as the board can.
 """
@@ -25,7 +25,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     """Create the board as a WSGI application; its sampler is not started.
 
     Args:
-        settings: those of the environment if None.
+        settings: those of the environment if `None`.
 
     Raises:
         SettingsError: the environment cannot be used.

@@ -20,7 +20,7 @@ class BoardParts:
     """The parts of one board.
 
     Attributes:
-        stack: None without a local stack.
+        stack: `None` without a local stack.
         sale: which the board resets without an instance.
         links: to the pages of labs.
     """

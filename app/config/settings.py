@@ -29,7 +29,7 @@ class Settings(EnvironmentSettings):
     """The settings of one instance of the shop.
 
     Attributes:
-        etcd_ca: PEM file of the authority that signed etcd's certificate; None: no TLS.
+        etcd_ca: PEM file of the authority that signed etcd's certificate; `None`: no TLS.
         etcd_cert: PEM file of the shop's certificate for etcd; needs `etcd_key`.
         redis_url: includes `redis_password`, if there is one.
         instance: the name in every answer and log line; by default host and port, or the machine's name and the port if
@@ -38,7 +38,7 @@ class Settings(EnvironmentSettings):
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the expiry of a lock in Redis.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: number of different items, each with its own stock, ledger and lock.
-        cpu: which of the usable CPUs the instance runs on, counted from 0, modulo their number; None: on all of them.
+        cpu: which of the usable CPUs the instance runs on, counted from 0, modulo their number; `None`: on all of them.
         section_log: directory of the section log, see `app.contract.section_log`.
         threads: requests that the instance runs at once; its pool has a Redis connection for each.
     """

@@ -14,7 +14,7 @@ encode = msgspec.json.Encoder().encode  # an order as Redis keeps it, in bytes
 
 
 def token_in(fence: str | None) -> str | None:
-    """The token of a fence as people read it, such as "7" or "7.2"; None if no token was seen yet.
+    """The token of a fence as people read it, such as "7" or "7.2"; `None` if no token was seen yet.
 
     Without the zeros by which Redis compares it, and without the name of the guard that numbers it.
     """

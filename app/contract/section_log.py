@@ -33,7 +33,7 @@ class Enter(msgspec.Struct, tag_field="event", tag="enter"):
 
     Attributes:
         at: in nanoseconds of `app.contract.clock`, as all times here.
-        line: line of the guard's file where `buy` entered; None if unknown.
+        line: line of the guard's file where `buy` entered; `None` if unknown.
     """
 
     at: int
@@ -52,9 +52,9 @@ class Leave(msgspec.Struct, tag_field="event", tag="leave"):
     """It ends, before its lock is released.
 
     Attributes:
-        read_at, commit_at: when read and write were sent; None if they were not.
-        outcome: decided inside; None if the purchase retries.
-        cause: "replayed", how the lock was lost, or the name of the error; None for a plain sale.
+        read_at, commit_at: when read and write were sent; `None` if they were not.
+        outcome: decided inside; `None` if the purchase retries.
+        cause: "replayed", how the lock was lost, or the name of the error; `None` for a plain sale.
         stock: items left after the purchase; `stock_read` before it.
     """
 
@@ -100,7 +100,7 @@ class GuardSource:
 
     @classmethod
     def kept(cls, directory: Path | None, guard: str) -> GuardSource | None:
-        """The source that `keep` wrote; None if there is none."""
+        """The source that `keep` wrote; `None` if there is none."""
         if directory is None:
             return None
         with suppress(OSError, ValueError, TypeError):
@@ -119,7 +119,7 @@ class LoggedSection:
 
     Attributes:
         number: counts all sections in the order in which they were read.
-        left: None while it lasts, and for good if the process died inside.
+        left: `None` while it lasts, and for good if the process died inside.
     """
 
     number: int

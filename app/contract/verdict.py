@@ -166,7 +166,7 @@ def judge(*, stock: int, stock_left: int, sold: int, wanted: int, served: int | 
         stock_left: the counter.
         sold: orders in the ledger.
         wanted: buyers who bought or would have bought; items beyond that number are not undersold.
-        served: buyers who were sold an item or told "sold out"; None if that is not known.
+        served: buyers who were sold an item or told "sold out"; `None` if that is not known.
         more: the other members of `Verdict`, which need answers or the section log.
     """
     vanished = stock - sold - stock_left

@@ -33,7 +33,7 @@ def guards() -> dict[str, type[Guard]]:
             except Exception as error:  # a file may raise anything
                 broken()[path.stem] = f"{shown(path)} cannot be used: {why_not(error, path)}"
                 logger.warning("%s", broken()[path.stem])
-    return dict(sorted(classes.items(), key=lambda item: (item[1].order, item[0])))
+    return dict(sorted(classes.items(), key=lambda item: (item[1].sort_key, item[0])))
 
 
 @cache

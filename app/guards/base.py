@@ -46,7 +46,7 @@ class Guard(ABC):
         name: what buyers ask for; part of the API.
         promise: see `Promise`.
         description: one sentence for people.
-        order: its place in lists; those with the same are sorted by name.
+        sort_key: its place in lists; those with the same are sorted by name.
         loses_lock: whether it has a lock that can be lost, so that faults are tried on it.
         checks_sold_out: whether a purchase may learn without the lock that the item is sold out.
     """
@@ -54,7 +54,7 @@ class Guard(ABC):
     name: ClassVar[str]
     promise: ClassVar[Promise]
     description: ClassVar[str]
-    order: ClassVar[int] = 1000
+    sort_key: ClassVar[int] = 1000
     loses_lock: ClassVar[bool] = False
     checks_sold_out: ClassVar[bool] = False
 
@@ -71,7 +71,7 @@ class Guard(ABC):
     def serve(self, purchase: Purchase) -> Receipt:
         """`buy`, unless the item is known to be sold out: before the lock, and when a wait ends early."""
         stock = self.stock(purchase.item)
-        with answered_until(purchase.began + self.lock_timeout + purchase.hold_s):
+        with answered_until(purchase.began + self.lock_timeout + purchase.think_s):
             while True:
                 if self.checks_sold_out and (receipt := stock.known_sold_out(purchase)):
                     return receipt

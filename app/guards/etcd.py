@@ -12,7 +12,7 @@ class EtcdGuard(Guard):
     name = "etcd"
     promise = Promise.EXACT
     description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
-    order = 30
+    sort_key = 30
     loses_lock = True
     checks_sold_out = True
 

@@ -30,7 +30,7 @@ class EtcdBatchGuard(Guard):
     name = "etcd-batch"
     promise = Promise.EXACT
     description = "An etcd mutex whose holder commits all purchases that wait in its instance in one script. Exact."
-    order = 60
+    sort_key = 60
     loses_lock = True
     checks_sold_out = True
 
@@ -58,7 +58,7 @@ class EtcdBatchGuard(Guard):
     def _commit(self, turn: Turn, resign: Callable[[], None], group: Sequence[Section]) -> Sequence[Result]:
         resign()  # so that the next one waits for the lock already
         stock = self.stock(group[0].purchase.item)
-        think_for(max(section.purchase.hold_s for section in group))
+        think_for(max(section.purchase.think_s for section in group))
         turn.ensure()
         results = stock.sell_group(group, fence=turn.token)
         for section in group:

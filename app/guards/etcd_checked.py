@@ -12,7 +12,7 @@ class EtcdCheckedGuard(Guard):
     name = "etcd-checked"
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "An etcd mutex, checked before the write: exact until a holder is paused between check and write."
-    order = 35
+    sort_key = 35
     loses_lock = True
     checks_sold_out = True
 

@@ -16,7 +16,7 @@ class EtcdCohortGuard(Guard):
     name = "etcd-cohort"
     promise = Promise.EXACT
     description = "An etcd mutex that an instance hands along inside for a moment, with fencing tokens. Exact."
-    order = 50
+    sort_key = 50
     loses_lock = True
     checks_sold_out = True
 

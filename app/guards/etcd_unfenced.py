@@ -12,7 +12,7 @@ class EtcdUnfencedGuard(Guard):
     name = "etcd-unfenced"
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "An etcd mutex without fencing: exact until a holder is paused for longer than its lease."
-    order = 40
+    sort_key = 40
     loses_lock = True
     checks_sold_out = True
 

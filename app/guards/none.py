@@ -12,7 +12,7 @@ class NoGuard(Guard):
     name = "none"
     promise = Promise.NONE
     description = "No lock at all: two buyers read the same stock and both get the item. It oversells."
-    order = 10
+    sort_key = 10
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock = self.stock(purchase.item)

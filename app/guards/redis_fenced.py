@@ -24,7 +24,7 @@ class RedisFencedGuard(Guard):
     name = "redis-fenced"
     promise = Promise.EXACT
     description = "SET NX PX and a token from the same script, and Redis refuses every lower token. Exact."
-    order = 85
+    sort_key = 85
     loses_lock = True
 
     def buy(self, purchase: Purchase) -> Receipt:

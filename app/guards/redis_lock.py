@@ -24,7 +24,7 @@ class RedisLockGuard(Guard):
     name = "redis-lock"
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "redis-py's Lock with its defaults: exact until a holder is paused for longer than the lock lives."
-    order = 80
+    sort_key = 80
     loses_lock = True
 
     def buy(self, purchase: Purchase) -> Receipt:

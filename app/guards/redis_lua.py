@@ -12,9 +12,9 @@ class RedisLuaGuard(Guard):
     name = "redis-lua"
     promise = Promise.EXACT
     description = "One atomic Lua script and no lock: if the whole decision fits into Redis, this is the best. Exact."
-    order = 100
+    sort_key = 100
 
     def buy(self, purchase: Purchase) -> Receipt:
-        think_for(purchase.hold_s)
+        think_for(purchase.think_s)
         with purchase.critical_section() as section:
             return self.stock(purchase.item).sell(section)

@@ -25,7 +25,7 @@ class RedisWatchGuard(Guard):
     name = "redis-watch"
     promise = Promise.EXACT
     description = "WATCH, MULTI, EXEC: no lock, but a purchase that was overtaken begins again. Exact."
-    order = 90
+    sort_key = 90
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)

@@ -14,7 +14,7 @@ class ThreadGuard(Guard):
     name = "thread"
     promise = Promise.NONE
     description = "A threading.Lock in each instance: the instances still race each other. It oversells."
-    order = 20
+    sort_key = 20
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)

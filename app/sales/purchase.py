@@ -22,7 +22,7 @@ Token = int | CohortToken
 
 
 def fence_text(token: Token | None, numbering: str = "") -> str:
-    """A token as the text that Redis compares, because Lua's numbers are exact only up to 2^53; empty for None.
+    """A token as the text that Redis compares, because Lua's numbers are exact only up to 2^53; empty for `None`.
 
     A `numbering` other than etcd's stands before it: ``redis-fenced:00000000000000000007``.
     """
@@ -46,8 +46,8 @@ class Receipt:
     """The answer to a buyer.
 
     Attributes:
-        stock: items left after this purchase; None if the stock was not read.
-        token: the fencing token under which it was decided; None under a guard without one.
+        stock: items left after this purchase; `None` if the stock was not read.
+        token: the fencing token under which it was decided; `None` under a guard without one.
         replayed: whether this repeats the first answer to the idempotency key.
         detail: for a refusal, what happened and what to do.
         in_doubt: the write was sent, but its answer was lost; a retry with the same idempotency key tells.
@@ -108,7 +108,7 @@ class Purchase:
     """The request: a buyer's click. Not thread-safe.
 
     Attributes:
-        hold_s: think time inside the critical section, in seconds; it widens the race.
+        think_s: think time inside the critical section, in seconds; it widens the race.
         key: the buyer's Idempotency-Key.
         instance: the name of the instance that serves the click.
         order: the id of the order, if the purchase sells.
@@ -121,7 +121,7 @@ class Purchase:
     buyer: str
     guard: str
     item: str = DEFAULT_ITEM
-    hold_s: float = 0.0
+    think_s: float = 0.0
     key: str | None = None
     instance: str = ""
     order: str = field(default_factory=new_order)
@@ -157,14 +157,14 @@ class Section:
     """One critical section of a purchase: its times, the stock that it read, and its decision.
 
     Attributes:
-        hold: the hold of the etcd lock; None under a guard without one.
-        token: the fencing token of `hold`, or one that the guard gave; None under a guard without one.
+        hold: the hold of the etcd lock; `None` under a guard without one.
+        token: the fencing token of `hold`, or one that the guard gave; `None` under a guard without one.
         numbering: who numbers the tokens: etcd ("") those of its holds, a guard all others, by its name.
-        entered, left: seconds of `time.monotonic`; `left` is None until the section ends.
-        stock: items left when the stock was read; None until then.
+        entered, left: seconds of `time.monotonic`; `left` is `None` until the section ends.
+        stock: items left when the stock was read; `None` until then.
         read_s, commit_s: duration of read and write, in seconds.
-        read_at, commit_at: when read and write were sent, by `app.contract.clock`; None if they were not sent.
-        receipt: the decision; None until then.
+        read_at, commit_at: when read and write were sent, by `app.contract.clock`; `None` if they were not sent.
+        receipt: the decision; `None` until then.
     """
 
     purchase: Purchase
@@ -188,7 +188,7 @@ class Section:
         self.purchase.listener.left(self, error)
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End the section; `error` is the cause, or None."""
+        """End the section; `error` is the cause, or `None`."""
         self.__exit__(None, error, None)
 
     def ensure(self) -> None:
@@ -199,5 +199,5 @@ class Section:
     def think(self) -> None:
         """The buyer's think time, between the read and the write."""
         self.purchase.listener.think(self)
-        if self.purchase.hold_s:
-            think_for(self.purchase.hold_s)
+        if self.purchase.think_s:
+            think_for(self.purchase.think_s)

@@ -1,6 +1,6 @@
 """The client of Redis: every call has a deadline, and nothing is ever sent twice.
 
-redis-py repeats a command whose answer was lost, ten times where ``Redis(...)`` makes the pool. It cannot know whether
+redis-py repeats a command whose answer was lost, ten times if ``Redis(...)`` makes the pool. It cannot know whether
 the first one was executed: repeating an ``RPUSH`` or the commit of a purchase would sell an item twice. Here a lost
 answer is an error, and the shop tells the buyer that the purchase is in doubt.
 """

@@ -107,7 +107,7 @@ TEMPORARY = (EtcdError, LockLost, SaleLost, SaleDamaged, ShuttingDown, *REDIS_ER
 
 
 def refusal_of(error: BaseException) -> Refusal | None:
-    """The refusal for `error`; None for a defect."""
+    """The refusal for `error`; `None` for a defect."""
     return next((refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind)), None)
 
 

@@ -43,7 +43,7 @@ class Sale:
     Args:
         etcd: a client of etcd.
         stock: pieces of each item when the sale is opened for the first time.
-        timeout: of each call to etcd, in seconds; None: the client's own.
+        timeout: of each call to etcd, in seconds; `None`: the client's own.
 
     Attributes:
         generation: the generation that purchases expect in Redis; empty if not yet known.
@@ -96,7 +96,7 @@ class Sale:
             if not actual or int(actual) < int(expected or 0):
                 raise SaleLost
             if expected:
-                since_s = (int(now_us) - int(actual)) / 1e6  # negative where the generation is ahead of the clock
+                since_s = (int(now_us) - int(actual)) / 1e6  # negative if the generation is ahead of the clock
                 self.begun_at = sent - max(since_s, 0.0)
             self.generation = actual
 

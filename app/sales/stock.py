@@ -222,7 +222,7 @@ class Stock:
         return is_sold_out
 
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
-        """The receipt for "sold out" if an empty stock was seen before and still is; otherwise None."""
+        """The receipt for "sold out" if an empty stock was seen before and still is; otherwise `None`."""
         if self.sold_out_at is None:
             return None
         if purchase.began < self.sold_out_at and not purchase.key:

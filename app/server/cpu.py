@@ -8,7 +8,7 @@ import os
 def run_on(number: int) -> str:
     """Keep this process on the `number`-th of the CPUs it may use, counted from 0 and modulo how many there are.
 
-    Only threads that start later inherit that. Returns what became of it, for the log: where the system has no
+    Only threads that start later inherit that. Returns what became of it, for the log: if the system has no
     affinity, or refuses it, the process runs on as before.
     """
     try:

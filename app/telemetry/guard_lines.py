@@ -31,9 +31,9 @@ class GuardLines:
         self._code = self._buy.__code__
 
     def line_of(self, frame: FrameType | None) -> int | None:
-        """The line of the file in which the thread with this frame is inside `buy`; None if it is not inside."""
+        """The line of the file in which the thread with this frame is inside `buy`; `None` if it is not inside."""
         while frame is not None:
-            if frame.f_code == self._code:  # also where the same file was loaded anew
+            if frame.f_code == self._code:  # also if the same file was loaded anew
                 return frame.f_lineno
             frame = frame.f_back
         return None

@@ -62,7 +62,7 @@ class MappedFile:
             self._chunk, self._begin = following, self._begin + CHUNK
 
     def _map(self, begin: int) -> mmap.mmap:
-        """The chunk from `begin` on, filled up with zeros where the file ends inside it."""
+        """The chunk from `begin` on, filled up with zeros if the file ends inside it."""
         while (size := os.fstat(self._file).st_size) < begin + CHUNK:
             os.pwrite(self._file, bytes(begin + CHUNK - size), size)
         return mmap.mmap(self._file, CHUNK, offset=begin)

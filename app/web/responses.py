@@ -27,7 +27,7 @@ def problem_response(status: int, detail: str, *, kind: str | None = None, **mem
     Args:
         status: the HTTP status.
         detail: what happened and what to do.
-        kind: the name of one of the shop's own problems; None for those of HTTP.
+        kind: the name of one of the shop's own problems; `None` for those of HTTP.
         members: further members of the document.
     """
     title = HTTPStatus(status).phrase if kind is None else kind.replace("_", " ").capitalize()

@@ -41,7 +41,7 @@ def reduce() -> Response:
         buyer=parameters.text("buyer", "anonymous"),
         guard=guard,
         item=str(parameters.whole("item", 1, least=1, most=shop.settings.items, why=ITEMS_SET)),
-        hold_s=parameters.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
+        think_s=parameters.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
         key=None if key is None else checked_text("Idempotency-Key", key),
         instance=shop.settings.instance,
         listener=shop.listener,
@@ -121,7 +121,7 @@ def guards() -> Response:
             "name": guard.name,
             "promise": guard.promise.value,
             "description": guard.description,
-            "order": guard.order,
+            "order": guard.sort_key,
             "loses_lock": guard.loses_lock,
         }
         for guard in services.of(current_app).guards.values()

@@ -1,7 +1,7 @@
 """What a guard can reach at most, by the utilisation law: no server is busy for more than all of the time.
 
 A click needs each server for a while, its *service demand* D. So at most X = 1 / max(D) clicks are answered per second.
-Where buyers wait Z between two clicks, some queue from N* = (sum(D) + Z) / max(D) buyers on. Source: Denning and Buzen,
+If buyers wait Z between two clicks, some queue from N* = (sum(D) + Z) / max(D) buyers on. Source: Denning and Buzen,
 "The Operational Analysis of Queueing Network Models", ACM Computing Surveys 10 (3), 1978.
 """
 
@@ -26,7 +26,7 @@ class Demands:
         instance: one Python process, which does one thing at a time; several instances divide it.
         shared: of the servers that all instances share: etcd, which uses all CPUs of its machine; Redis, which
             uses one; the lock, which is held or handed over.
-        cpu: of all processes together, the buyers included, where they share the CPUs of one machine.
+        cpu: of all processes together, the buyers included, if they share the CPUs of one machine.
     """
 
     guard: str
@@ -87,7 +87,7 @@ class Forecast:
 
 
 def demands(result: BenchResult) -> list[Demands]:
-    """Of each guard, at two instances on a CPU each; none where that or the hand-over was not measured.
+    """Of each guard, at two instances on a CPU each; none if that or the hand-over was not measured.
 
     The part "instances" comes before the rush: its other rows were measured in the same minutes.
     """

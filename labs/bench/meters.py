@@ -84,7 +84,7 @@ def repeat(step: Callable[[], object], seconds: float) -> int:
 
 
 def measure_handover_ms(etcd: Etcd) -> float:
-    """Milliseconds from one holder of a mutex to the next, where waiters of two sessions take turns.
+    """Milliseconds from one holder of a mutex to the next, if waiters of two sessions take turns.
 
     The best of some rounds: whatever else the machine does makes it slower.
     """

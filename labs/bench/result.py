@@ -164,7 +164,7 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        handover_ms: from one holder of an etcd mutex to the next in another session; 0 where it was not measured.
+        handover_ms: from one holder of an etcd mutex to the next in another session; 0 if it was not measured.
         rows: all parts, in the order in which they were measured.
     """
 

@@ -44,7 +44,7 @@ class Played(Protocol):
 
     @property
     def as_expected(self) -> bool | None:
-        """None where there is no verdict."""
+        """`None` if there is no verdict."""
 
 
 class NoResult(click.ClickException):
@@ -79,7 +79,7 @@ def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: in
     """Break what the sale relies on, and judge what was sold.
 
     Without SCENARIO all are played. Exits with 0 if each came out as expected, with 1 if one did not, and with 2 if
-    there is no verdict because this machine is too slow. A guard without fencing has to break where a holder outlives
+    there is no verdict because this machine is too slow. A guard without fencing has to break if a holder outlives
     its lease.
     """
     names = [name for each in names for name in groups().get(each, [each])] or list(summaries())

@@ -37,7 +37,7 @@ class Participant:
 
     Attributes:
         state: "frozen" or "dead", empty for one that runs.
-        lease: None where it has no key in the queue, so that its lease is not seen.
+        lease: `None` if it has no key in the queue, so that its lease is not seen.
         holds: whether its key is the first one in etcd's queue.
         waiters: its other keys.
     """
@@ -55,9 +55,9 @@ class TrialSnapshot:
 
     Attributes:
         at_ms: milliseconds since the sale began.
-        stock, orders: the counter and the length of the ledger; None while Redis is out of reach.
+        stock, orders: the counter and the length of the ledger; `None` while Redis is out of reach.
         total: items at the beginning.
-        redis_lock: what is left of the lock of guard redis-lock, None while it is free.
+        redis_lock: what is left of the lock of guard redis-lock, `None` while it is free.
         participants: the shops, then other sessions in the queue.
         etcd: whether it answers.
     """
@@ -72,14 +72,14 @@ class TrialSnapshot:
 
     @property
     def holder(self) -> str | None:
-        """The holder of the lock; None while it is free, or where that cannot be seen."""
+        """The holder of the lock; `None` while it is free, or if that cannot be seen."""
         if self.redis_lock:
             return "redis-lock"
         return next((participant.name for participant in self.participants if participant.holds), None)
 
     @property
     def waiters(self) -> int | None:
-        """Keys in etcd's queue behind the first; None where that cannot be seen."""
+        """Keys in etcd's queue behind the first; `None` if that cannot be seen."""
         if self.redis_lock or not self.etcd:
             return None
         return sum(participant.waiters for participant in self.participants)
@@ -158,7 +158,7 @@ class Monitor:
         return reading.left, reading.orders, max(held_ms, 0)
 
     def _read_queue(self) -> list[tuple[str, HeldLease]] | None:
-        """Name and lease of each key in the queue, the holder first; None while etcd is unavailable."""
+        """Name and lease of each key in the queue, the holder first; `None` while etcd is unavailable."""
         try:
             keys = self._etcd.get_prefix(QUEUE).keys
             leases = {lease: self._read_lease(lease) for lease in {key.lease_id for key in keys}}

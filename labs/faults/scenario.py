@@ -32,7 +32,7 @@ class Scenario(ABC):
     Attributes:
         name: as the command line knows it.
         summary: the first line of the docstring, as the end of a sentence.
-        order: its place among all.
+        sort_key: its place among all.
         group: the word that plays it with others about the same thing; empty for none.
         setup: what it needs of its testbed.
         needs_lock: whether it breaks a lock, so that a guard without one has nothing to show.
@@ -44,7 +44,7 @@ class Scenario(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
-    order: ClassVar[int] = 1000
+    sort_key: ClassVar[int] = 1000
     group: ClassVar[str] = ""
     setup: ClassVar[Setup] = Setup()
     fenced: ClassVar[Expected] = Expected.EXACT

@@ -1,6 +1,6 @@
 """One trial of a scenario: a whole sale with the fault in the middle, from the reset to the audit.
 
-Where the fault came at the wrong moment there is another sale, and only the last one is judged.
+If the fault came at the wrong moment there is another sale, and only the last one is judged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Trial:
     stock: int = STOCK
 
     def run(self) -> Record:
-        """Play it, again where the fault was untimely; raises SaleError or ServerError where the stack cannot go on."""
+        """Play it, again if the fault was untimely; raises SaleError or ServerError if the stack cannot go on."""
         urls = [shop.url for shop in self.testbed.shops]
         etcd = self.testbed.etcd.members[0].endpoint
         redis_url = self.testbed.redis.url

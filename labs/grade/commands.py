@@ -35,7 +35,7 @@ class NoGrade(click.ClickException):
 def grade(paths: Sequence[Path], output: Path | None) -> None:
     """Grade a guard in a file, or several, each in its file: docs/assignment.md.
 
-    Runs the file, so it is no sandbox. Exits with 0 for all points, with 1 for fewer, with 2 where there is no verdict.
+    Runs the file, so it is no sandbox. Exits with 0 for all points, with 1 for fewer, with 2 if there is no verdict.
     """
     if missing := next((path for path in paths if not path.is_file()), None):
         raise click.UsageError(f"{missing} is not a file: name a file with a guard.")

@@ -14,7 +14,7 @@ SELLING: dict[Stage, Callable[[Servers, Path], None]] = {CONTRACT: contract, ONE
 
 
 def grade(guard: Path, directory: Path) -> Iterator[Result]:
-    """The results of the stages, as they come; raises ServerError where etcd or Redis cannot be used.
+    """The results of the stages, as they come; raises ServerError if etcd or Redis cannot be used.
 
     Args:
         guard: the file.

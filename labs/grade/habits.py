@@ -53,7 +53,7 @@ class Habits:
             self.found.append(f"Line {line} {EVENTS[event]}, which a guard must not.")
 
     def _line(self, frame: FrameType | None) -> int | None:
-        """The line of the guard's file that called for it; None if it did not."""
+        """The line of the guard's file that called for it; `None` if it did not."""
         while frame is not None and not frame.f_code.co_filename.startswith(OF_THE_SHOP):
             if frame.f_code.co_filename == self._path:
                 return frame.f_lineno

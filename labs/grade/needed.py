@@ -11,8 +11,8 @@ from labs.steps.schedules.graph import Graph, State
 def leave_what_needs_no_fault(graph: Graph) -> None:
     """Prepare a graph without a fault for explorations with one.
 
-    A fault is made only in states from which all orders without a fault end rightly: it alone leads to what is wrong
-    behind it. How orders without a fault end counts no more.
+    A fault is made only in states from which all schedules without a fault end rightly: it alone leads to what is wrong
+    behind it. How schedules without a fault end counts no more.
     """
     wrong = _leading_to_wrong(graph.states)
     for state in graph.states:
@@ -22,12 +22,12 @@ def leave_what_needs_no_fault(graph: Graph) -> None:
 
 
 def can_end_rightly(graph: Graph) -> bool:
-    """Whether any order does."""
+    """Whether any schedule does."""
     return any(state.ending is not None and state.ending.is_right for state in graph.states)
 
 
 def _leading_to_wrong(states: Sequence[State]) -> set[int]:
-    """The states from which an order ends wrongly."""
+    """The states from which a schedule ends wrongly."""
     before = defaultdict[int, list[int]](list)
     for state in states:
         for to in state.moves.values():

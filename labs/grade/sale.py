@@ -148,12 +148,12 @@ class GradedSale:
         for each in sellers:
             self.guard = str(each.receive(self._seconds)["name"])
 
-    def buy(self, buyers: Sequence[str], *, item: str = "1", hold_s: float = 0.0, first: int = 0) -> list[Answer]:
+    def buy(self, buyers: Sequence[str], *, item: str = "1", think_s: float = 0.0, first: int = 0) -> list[Answer]:
         """Each buys one at the same time, at the two instances in turn. Raises Lost if the guard has a flaw."""
         shares = [buyers[(first + number) % 2 :: 2] for number in range(2)]
         asked = [pair for pair in zip(self._sellers, shares, strict=True) if pair[1]]
         for seller, share in asked:
-            clicks = [{"buyer": buyer, "item": item, "hold_s": hold_s} for buyer in share]
+            clicks = [{"buyer": buyer, "item": item, "think_s": think_s} for buyer in share]
             seller.send("buy", clicks, self._seconds)
         told = [each for seller, _ in asked for each in seller.receive(self._seconds)]
         if flaws := [each["flaw"] for each in told if "flaw" in each]:

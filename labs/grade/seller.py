@@ -43,10 +43,10 @@ class Click(threading.Thread):
         result: what the buyer was told, for `labs.grade.sale`; `flaw` in it is what the guard did wrong.
     """
 
-    def __init__(self, guard: Guard, path: str, *, buyer: str, item: str, hold_s: float) -> None:
+    def __init__(self, guard: Guard, path: str, *, buyer: str, item: str, think_s: float) -> None:
         super().__init__(daemon=True)
         self._guard, self._path = guard, path
-        self._purchase = Purchase(buyer, guard.name, item, hold_s)
+        self._purchase = Purchase(buyer, guard.name, item, think_s)
         self.result: dict[str, Any] = {"buyer": buyer, "item": item, "sent_ms": time.time() * 1000}
 
     def run(self) -> None:

@@ -58,7 +58,7 @@ def rush(servers: Servers, guard: Path) -> None:
     """All at once, some times over."""
     for _ in range(RUSHES):
         with servers.sale(guard, stock=PIECES, seconds=RUSH.seconds / RUSHES) as sale:
-            sale.buy([f"buyer-{number + 1}" for number in range(BUYERS)], hold_s=THINK_S)
+            sale.buy([f"buyer-{number + 1}" for number in range(BUYERS)], think_s=THINK_S)
             _require_exact(sale, buyers=BUYERS)
 
 

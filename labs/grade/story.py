@@ -1,4 +1,4 @@
-"""An order that ends wrongly, told to the author of the guard: who did what, in the guard's own lines."""
+"""A schedule that ends wrongly, told to the author of the guard: who did what, in the guard's own lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDINGS = {
 
 @dataclass(frozen=True)
 class Story:
-    """One order.
+    """One schedule.
 
     Attributes:
         kinds: the ways in which it ends wrongly.
@@ -41,7 +41,7 @@ class Story:
 
     @classmethod
     def shortest(cls, graph: Graph, name: str, path: Path, items: int) -> list[Story]:
-        """The shortest order for each set of ways in which orders of a graph end wrongly."""
+        """The shortest schedule for each set of ways in which those of a graph end wrongly."""
         found: dict[frozenset[str], Story] = {}
         for end, moves in graph.nearest_first():
             if end.is_wrong and end.ending is not None:
@@ -56,8 +56,8 @@ def _lines(graph: Graph, moves: Sequence[Done], ending: Ending, name: str, path:
     many = f"{items} items" if items > 1 else "1 item"
     yield f"Two buyers, A and B, and {many}: {_in_words(ending)}. The shortest such order:"
     yield from _steps(graph, moves, str(path))
-    order = ".".join(str(done.move) for done in moves)
-    yield f"Step it: /steps#guard={name}&grain={COMMANDS}&schedule={order}"
+    schedule = ".".join(str(done.move) for done in moves)
+    yield f"Step it: /steps#guard={name}&grain={COMMANDS}&schedule={schedule}"
 
 
 def _in_words(ending: Ending) -> str:

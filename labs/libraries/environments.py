@@ -1,6 +1,6 @@
 """What an adapter runs in, made in ``build/libraries``.
 
-For Python an environment with what ``requirements/NAME.txt`` pins, by hash; for Go a program, compiled where a compiler
+For Python an environment with what ``requirements/NAME.txt`` pins, by hash; for Go a program, compiled if a compiler
 and the source of etcd's client are: Debian has both.
 """
 

@@ -52,7 +52,7 @@ class Words:
 
 
 def cell_text(words: Words, row: LibraryRow, column: str) -> str:
-    """The words of a cell; in brackets where nothing is promised."""
+    """The words of a cell; in brackets if nothing is promised."""
     cell = row.cells.get(column)
     if cell is None or not cell.runs:
         return words.say("answers", "")
@@ -135,7 +135,7 @@ def anchor(row: LibraryRow, column: str) -> str:
 
 
 def each_way(ways: Sequence[LibraryRow], texts: Sequence[str]) -> str:
-    """One text where it is the same for all ways to use a library, else each with its way."""
+    """One text if it is the same for all ways to use a library, else each with its way."""
     if len({re.sub(r"\]\(.*?\)", "", text) for text in texts}) == 1:
         return texts[0]
     return "<br>".join(f"{way.way}: {text}" for way, text in zip(ways, texts, strict=True))

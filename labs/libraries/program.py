@@ -29,7 +29,7 @@ class NotTried(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """What an adapter answered; `offered` is False where its library does not have what was asked."""
+    """What an adapter answered; `offered` is False if its library does not have what was asked."""
 
     result: Any = None
     error: str | None = None

@@ -24,7 +24,7 @@ from loadtest.rush.conductor import CLICK_TIMEOUT_S
 
 LEADS_S = (math.inf, 0.2, 0.0)  # of every third buyer: how long before the opening it clicks
 SLACK_MS = 5.0  # by which the clocks of Redis and of the buyers may differ on one machine
-RETRY_S = 1.0  # where the shop does not say
+RETRY_S = 1.0  # if the shop does not say
 
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
@@ -44,7 +44,7 @@ class EarlyBuyer(locustfile.Buyer):
     """A buyer that may click before the opening, and comes back.
 
     Attributes:
-        retry_after_s: when to come back, after an answer "not open"; None after others.
+        retry_after_s: when to come back, after an answer "not open"; `None` after others.
     """
 
     retry_after_s: float | None = None

@@ -75,7 +75,7 @@ class Opening(Scenario):
         context.require(falls, "the sale was opened twice")
 
     def _leader(self, context: ScenarioContext) -> Shop | None:
-        """The shop that leads; None while there is none, or the shop that is asked does not answer."""
+        """The shop that leads; `None` while there is none, or the shop that is asked does not answer."""
         with suppress(*UNANSWERED):
             name = get_json(f"{context.shops[0].url}/sale")["leader"]
             return next((shop for shop in context.shops if shop.name == name), None)
@@ -89,7 +89,7 @@ class KillLeader(Opening):
     """
 
     name = "opening-kill"
-    order = 120
+    sort_key = 120
     harm, harmed = attrgetter("instance.kill"), "{shop} leads, and is killed {s} s before the time"
     mend, mended = attrgetter("instance.launch"), "{shop} is started again"
 
@@ -101,7 +101,7 @@ class PauseLeader(Opening):
     """
 
     name = "opening-pause"
-    order = 130
+    sort_key = 130
     harm, harmed = attrgetter("instance.pause"), "{shop} leads, and is frozen {s} s before the time"
     mend, mended = attrgetter("instance.resume"), "{shop} is thawed, and believes that it leads"
 
@@ -113,7 +113,7 @@ class CutLeader(Opening):
     """
 
     name = "opening-cut"
-    order = 140
+    sort_key = 140
     harm, harmed = attrgetter("to_etcd.stall"), "{shop} leads, and hears nothing from etcd any more"
     mend, mended = attrgetter("to_etcd.resume"), "{shop} and etcd hear each other again"
 
@@ -125,7 +125,7 @@ class LateOpening(Opening):
     """
 
     name = "opening-late"
-    order = 150
+    sort_key = 150
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         leader.to_redis.hold_matching(OPENER)
@@ -145,7 +145,7 @@ class OpenedTwice(LateOpening):
     """
 
     name = "opening-unfenced"
-    order = 160
+    sort_key = 160
     setup = Setup(settings={"FLASHSALE_OPENER": "unfenced"})
     fenced = unfenced = Expected.BREAKS
 
@@ -160,7 +160,7 @@ class RandomOpening(RandomSequence):
     """
 
     name = "random-opening"
-    order = 240
+    sort_key = 240
 
     def begin(self, sale: SaleClient, stock: int) -> None:
         """Have a leader open the sale."""

@@ -46,8 +46,8 @@ class Closed(NamedTuple):
     Attributes:
         generation: of the closed sale; its opening makes another one.
         stock: pieces of each item at the opening.
-        opens_at_ms: when it opens, in milliseconds since the epoch; None if no time is set.
-        opens_in_s: seconds until then by Redis's clock, negative if that is over; None if no time is set.
+        opens_at_ms: when it opens, in milliseconds since the epoch; `None` if no time is set.
+        opens_in_s: seconds until then by Redis's clock, negative if that is over; `None` if no time is set.
     """
 
     generation: str
@@ -108,7 +108,7 @@ class OpeningSchedule:
         self.sale.follow(generation, found, now_us, sent)
 
     def read(self) -> Closed | None:
-        """The closed sale; None if it is open, or not there."""
+        """The closed sale; `None` if it is open, or not there."""
         with self.sale.client.pipeline(transaction=True) as pipe:
             pipe.get(self.sale.keys.generation)
             pipe.hmget(self._opening, "generation", "stock", "opens_at_ms")
@@ -135,7 +135,7 @@ class OpeningSchedule:
         return by_leader and clicked < begun_at
 
     def opened_at_ms(self) -> int | None:
-        """When a leader opened the sale that there is now, in milliseconds since the epoch; None if it was a reset."""
+        """When a leader opened the present sale, in milliseconds since the epoch; `None` if it was a reset."""
         with self.sale.client.pipeline(transaction=True) as pipe:
             pipe.get(self.sale.keys.generation)
             pipe.hmget(self._opener, "generation", "at_ms")

@@ -4,7 +4,7 @@
 a late leader, or "unfenced".
 
 The core knows a closed sale as one that is sold out. So what it answers is looked at here: "sold out" becomes "not
-open" where the sale was closed when the buyer clicked, also in an answer that was kept for an Idempotency-Key.
+open" if the sale was closed when the buyer clicked, also in an answer that was kept for an Idempotency-Key.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Crowd:
 
     Attributes:
         sale: the beginning of their keys, which no other sale has.
-        outcomes: by the buyer's key; None for one that comes back and has no answer (yet).
+        outcomes: by the buyer's key; `None` for one that comes back and has no answer (yet).
     """
 
     def __init__(self, way: str, sale: str) -> None:

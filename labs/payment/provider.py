@@ -31,7 +31,7 @@ class Card(NamedTuple):
     Attributes:
         outcome: what its bank says in the end.
         decides_s: seconds that the bank takes, from and to; until then the charge is pending.
-        answers_s: seconds from the decision to the first answer; None: there is no answer, but to a retry.
+        answers_s: seconds from the decision to the first answer; `None`: there is no answer, but to a retry.
     """
 
     outcome: str = SUCCEEDED
@@ -72,7 +72,7 @@ class Ledger:
             return True
 
     def status(self, key: str) -> str | None:
-        """What has become of a charge by now; None if there is none."""
+        """What has become of a charge by now; `None` if there is none."""
         charge = self.entries.get(key, {})
         if "card" not in charge or key in self._refunded:
             return REFUNDED if key in self._refunded else None

@@ -23,7 +23,7 @@ class ProviderClient:
         return bool(answer["status"] == SUCCEEDED)
 
     def find(self, key: str) -> str | None:
-        """The status of a charge; None if the provider has not heard of it."""
+        """The status of a charge; `None` if the provider has not heard of it."""
         status: str | None = call("GET", f"{self._charges}/{quote(key)}", timeout=TIMEOUT_S)["status"]
         return status
 

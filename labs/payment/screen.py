@@ -33,7 +33,7 @@ class Judged:
 
     @property
     def as_expected(self) -> bool | None:
-        """None where there is no verdict."""
+        """`None` if there is no verdict."""
         return None if "too_slow" in self.result.findings else self.expected in self.result.findings
 
     @property

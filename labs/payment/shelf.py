@@ -41,7 +41,7 @@ class Shelf:
     # For ways that reserve
 
     def reserve(self, payment: Payment) -> Outcome | None:
-        """Take an item for `RESERVED_MS`, and note the reservation; why there is none, or None."""
+        """Take an item for `RESERVED_MS`, and note the reservation; why there is none, or `None`."""
         keys = [self._items, self._held, self._reservation(payment.key)]
         state = RESERVE.run(self._client, keys, [payment.key, RESERVED_MS])
         return None if state in ("held", "ordered") else Outcome(state)
@@ -70,7 +70,7 @@ class Shelf:
     # For the holder of a lock
 
     def read(self, payment: Payment, fence: int) -> str | None:
-        """The next item, None if nothing is left; raises `FencedOff`."""
+        """The next item, `None` if nothing is left; raises `FencedOff`."""
         keys = [self._items, self._fence, self._reservation(payment.key)]
         return _accepted(READ.run(self._client, keys, [fence_text(fence)])) or None
 

@@ -24,7 +24,7 @@ from labs.room.crowd import MOST_ROBOTS, PHONE
 from labs.room.settings import RoomSettings
 from labs.room.stage_client import StageClient, StageRefused
 
-# None for no link: this stack has no room.
+# `None` for no link: this stack has no room.
 LINK = {"path": "/room", "text": {"en": "The room buys", "zh": "全场抢购"}} if RoomSettings.is_set() else None
 STATIC = Path(__file__).with_name("static")
 NO_ROOM = "No phones can reach this stack: stop it, and start it with make up ARGS=--room."

@@ -135,7 +135,7 @@ class Crowd:
         self._phones: dict[str, RoomBuyer] = {}
         self._sales = 0
         self._buying = 0
-        self.sale: RoomSale | None = None  # None between two sales, too
+        self.sale: RoomSale | None = None  # `None` between two sales, too
 
     @property
     def phones(self) -> list[RoomBuyer]:

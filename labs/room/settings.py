@@ -20,7 +20,7 @@ class RoomSettings(EnvironmentSettings):
     Attributes:
         url: of the buyers' page, at this computer's network address.
         stage: path of the socket file at which the board speaks to the room's server.
-        pin: what a phone has to give when it joins, 4 to 8 digits; None: nothing.
+        pin: what a phone has to give when it joins, 4 to 8 digits; `None`: nothing.
         instances: base URLs of the shop's instances.
     """
 

@@ -167,7 +167,7 @@ class RoomWorker(ThreadWorker):  # type: ignore[misc]
 
 
 def _peek(sock: socket.socket) -> bytes | None:
-    """What has arrived; None if the client has left."""
+    """What has arrived; `None` if the client has left."""
     try:
         return sock.recv(LARGEST_HEAD + LARGEST_BODY, socket.MSG_PEEK | socket.MSG_DONTWAIT) or None
     except BlockingIOError:
@@ -177,7 +177,7 @@ def _peek(sock: socket.socket) -> bytes | None:
 
 
 def _is_whole(received: bytes) -> bool | None:
-    """Whether this is a whole request; None if it is too large."""
+    """Whether this is a whole request; `None` if it is too large."""
     head, end, body = received.partition(b"\r\n\r\n")
     if len(head) > LARGEST_HEAD or _CHUNKS.search(head + end):
         return None

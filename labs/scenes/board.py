@@ -41,7 +41,7 @@ class Show:
 
     Attributes:
         state: what the page shows: the scene, what was said so far, the columns of code, what is left of the lease, the
-            results, and whether it waits or is over; None before the first scene.
+            results, and whether it waits or is over; `None` before the first scene.
     """
 
     def __init__(self, settings: BoardSettings) -> None:

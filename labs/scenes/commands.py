@@ -77,7 +77,7 @@ class Narrator:
         if isinstance(step, Phase):
             self._print(self._filled(step.text, step.values))
             if step.waits:
-                click.pause(self._texts["enter"])  # where this is no terminal, it does nothing
+                click.pause(self._texts["enter"])  # if this is no terminal, it does nothing
         elif isinstance(step, Countdown):
             self._countdown.update(self._filled("lease", {"instance": step.instance, "left": step.left_s}))
             self._countdown.stop() if step.left_s is None else self._countdown.start()

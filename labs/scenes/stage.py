@@ -46,7 +46,7 @@ class Phase(NamedTuple):
 
 
 class Countdown(NamedTuple):
-    """What is left of the lease of an instance, in whole seconds as etcd says; None when it has ended."""
+    """What is left of the lease of an instance, in whole seconds as etcd says; `None` when it has ended."""
 
     instance: str
     left_s: int | None
@@ -79,7 +79,7 @@ class CannotPlay(Exception):
 
 
 class SceneAnswer(NamedTuple):
-    """What a buyer was told; `outcome` is None without an answer. Under the lock from `entered`, by `now_ns`."""
+    """What a buyer was told; `outcome` is `None` without an answer. Under the lock from `entered`, by `now_ns`."""
 
     outcome: Outcome | None
     token: Any = None

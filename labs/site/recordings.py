@@ -69,7 +69,7 @@ def scene(scratch: Path, target: Path) -> None:
 
 
 def graphs(target: Path, names: Sequence[str]) -> None:
-    """Every order of two purchases under these guards."""
+    """Every schedule of two purchases under these guards."""
     with scratch_directory() as scratch:
         _run(scratch, "schedules", *(f"--guard={name}" for name in names), "--record", str(target.resolve()))
 

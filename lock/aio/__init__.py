@@ -1,7 +1,7 @@
 """The recipes of `lock` for asyncio: a task that waits costs no thread.
 
 >>> from lock import Session, aio, connect
->>> async def sell(session: Session) -> None:
+>>> async def sell(session: Session) -> `None`:
 ...     async with aio.Mutex(session, "flash-sale/stock").acquire(timeout=5) as hold:
 ...         await write_with(hold.token)
 

@@ -49,7 +49,7 @@ class AsyncHold(Generic[HeldT]):
     def lost(self) -> Lost:
         """Set as soon as it is known that the lock is not ours any more; can be awaited."""
         if self._lost is None:
-            self._lost = Lost(self._held, self._loop)  # also where another thread asks first
+            self._lost = Lost(self._held, self._loop)  # also if another thread asks first
         return self._lost
 
     @property

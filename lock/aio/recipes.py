@@ -1,7 +1,7 @@
 """The recipes of `lock` for tasks, on the same sessions and queues, with the same errors.
 
 A task may be cancelled at any moment: its key is deleted and a hold that came too late is given back, in the background
-where etcd does not answer at once. What is acquired belongs to the task that called `acquire`, whichever task runs it:
+if etcd does not answer at once. What is acquired belongs to the task that called `acquire`, whichever task runs it:
 ``wait_for`` and ``gather`` make tasks of their own.
 """
 
@@ -145,7 +145,7 @@ class Acquirable(Generic[HeldT, AsyncHoldT]):
         return self._acquire(timeout, cancel_on_lost)
 
     async def try_acquire(self) -> AsyncHoldT | None:
-        """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
+        """The lock if it is free at this moment, else `None`; raises as `lock.Mutex.try_acquire`."""
         return await self._take(_attempt(asyncio.current_task()), now(), tries=True)
 
     def cancel(self) -> None:

@@ -48,8 +48,8 @@ class Child:
 
     def start(self, environment: Mapping[str, str], remaining: float) -> None:
         """Run it, with this added to our environment; `remaining` is how many seconds the lock is surely ours."""
-        order = [self.command, dict(environment), self._grace, CLOCK, now() + remaining]
-        self._control.sendall(f"{json.dumps(order)}\n".encode())
+        request = [self.command, dict(environment), self._grace, CLOCK, now() + remaining]
+        self._control.sendall(f"{json.dumps(request)}\n".encode())
 
     def signal(self, number: int) -> None:
         """Pass a signal on, unless it comes from the keyboard and has reached the command already."""
@@ -57,9 +57,9 @@ class Child:
             self._tell("signal", number)
 
     def wait(self, hold: HeldKey) -> int | None:
-        """Its exit code as a shell tells it (128 + n after signal n); OSError where it cannot be run.
+        """Its exit code as a shell tells it (128 + n after signal n); OSError if it cannot be run.
 
-        None as soon as it has to be ended: `hold` is lost, the guardian ends it (`was_ended`), or was killed.
+        `None` as soon as it has to be ended: `hold` is lost, the guardian ends it (`was_ended`), or was killed.
         """
         over = threading.Event()
         hold.on_lost(over.set)

@@ -73,8 +73,8 @@ class Stopped(BaseException):
 class Signals:
     """Handles signals; by default they end this process from its main thread, but not while that cleans up.
 
-    Those that ask it to end raise `Stopped`. Those that a command is to get, where there is none yet, raise SystemExit:
-    nothing is left behind, but it ends with 128+N even where `Stopped` is success. Signals that were ignored when this
+    Those that ask it to end raise `Stopped`. Those that a command is to get, if there is none yet, raise SystemExit:
+    nothing is left behind, but it ends with 128+N even if `Stopped` is success. Signals that were ignored when this
     process started (``nohup``) stay ignored.
     """
 

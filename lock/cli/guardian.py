@@ -2,7 +2,7 @@
 
 A SIGKILL cannot be caught, so it takes a second process to outlive the keeper. This file is its program; it needs the
 standard library alone, and nothing of this package. It talks with the keeper (`lock.cli.child`) over a socket, in
-lines of JSON: first the order to run the command, then signals to pass on and when the lease ends, by a clock that
+lines of JSON: first the request to run the command, then signals to pass on and when the lease ends, by a clock that
 both read: what was sent before a pause is not misread after it.
 
 The command stays in the session and process group of the keeper, as if the shell itself ran it: it has the terminal,
@@ -51,10 +51,10 @@ def main(control: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     adopt_orphans()
     messages = control.makefile("r")
-    order = messages.readline()
-    if not order:  # the keeper did not get the lock
+    request = messages.readline()
+    if not request:  # the keeper did not get the lock
         return
-    command, environment, grace, clock, until = json.loads(order)
+    command, environment, grace, clock, until = json.loads(request)
     try:
         pid = os.posix_spawnp(command[0], command, {**os.environ, **environment}, setsigdef=_SIGNALS_OF_PYTHON)
     except OSError as error:
@@ -71,7 +71,7 @@ def main(control: socket.socket) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, where the system has that (Linux 3.4)."""
+    """Become the parent of descendants whose own parent ends, if the system has that (Linux 3.4)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

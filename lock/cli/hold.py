@@ -64,7 +64,7 @@ def hold(
 
     With a COMMAND: run it while the lock is held, with ETCD_LOCK_KEY, ETCD_LOCK_REV (the revision at which it was
     found held) and LOCK_TOKEN (the fencing token) in its environment; pass SIGINT, SIGTERM, SIGHUP and SIGQUIT on to it
-    and its children, SIGUSR1 and SIGUSR2 to it alone; exit with its code, or with 128+N where signal N ended it. When
+    and its children, SIGUSR1 and SIGUSR2 to it alone; exit with its code, or with 128+N if signal N ended it. When
     the lock is lost, or this process is killed, it and its children are ended.
 
     With --limit there is no fencing token, for none of several holders is the last.

@@ -28,7 +28,7 @@ class Connection:
     password: str | None
 
     def open(self, observer: Observer | None = None) -> Client:
-        """A client; raises click.UsageError where the options make no sense."""
+        """A client; raises click.UsageError if the options make no sense."""
         if not self.cacert and (self.cert or self.key or "https://" in self.endpoints):
             raise click.UsageError("TLS needs --cacert FILE, the authority that signed etcd's certificate")
         tls = Tls(self.cacert, self.cert, self.key) if self.cacert else None

@@ -9,12 +9,12 @@ from lock.model import Contender, cut, printable
 
 
 def quoted(text: str) -> str:
-    """The text itself, or a Python literal where it cannot be printed as it is or begins with a quote."""
+    """The text itself, or a Python literal if it cannot be printed as it is or begins with a quote."""
     return text if text.isprintable() and text[:1] not in ("'", '"') else repr(text)
 
 
 def cell(text: str) -> str:
-    """The beginning of a text, for a table: quoted where a space could pass for the end of the column."""
+    """The beginning of a text, for a table: quoted if a space could pass for the end of the column."""
     return repr(cut(text)) if " " in text else quoted(cut(text))
 
 

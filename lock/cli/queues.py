@@ -68,7 +68,7 @@ def list_locks(connection: Connection, *, prefix: str, as_json: bool) -> None:
 def break_lock(connection: Connection, *, name: str, token: int | None, yes: bool) -> None:
     """Delete the key that holds the lock NAME, after a question, so that the next in the queue holds.
 
-    The holder goes on running until it notices: what it writes meanwhile, only a fencing token can refuse. Where
+    The holder goes on running until it notices: what it writes meanwhile, only a fencing token can refuse. If
     several hold, --token chooses one of them.
     """
     with connection.open() as client:
@@ -122,7 +122,7 @@ def _locks(client: Client, prefix: str) -> Iterator[tuple[str, list[Contender]]]
 
 
 def _lock_of(kv: KeyValue) -> str:
-    """The name of the lock for which a key stands; "" where it stands for none."""
+    """The name of the lock for which a key stands; "" if it stands for none."""
     name, _, last = kv.key.rpartition("/")
     outer, _, folder = name.rpartition("/")
     if folder in ("read", "write") and (declaration(kv).kind or _GO_READER_OR_WRITER.fullmatch(last)):

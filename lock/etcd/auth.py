@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 
 class Login:
-    """One token for all threads, got when it is first needed and after each `forget`; None while there is none."""
+    """One token for all threads, got when it is first needed and after each `forget`; `None` while there is none."""
 
     def __init__(self, user: str, password: str) -> None:
         self.user = user

@@ -42,7 +42,7 @@ def connect(
     Args:
         endpoints: ``HOST:PORT``, or several separated by commas; when one does not answer, the next is asked.
         timeout: seconds one call may take over all endpoints, more than 0.
-        tls: certificates, where etcd speaks TLS.
+        tls: certificates, if etcd speaks TLS.
         user: together with `password`; an expired token is renewed by itself. Both go unused as long as etcd's
             authentication is not turned on, so that it can be while this runs.
         password: see `user`.
@@ -78,8 +78,8 @@ def connect(
 class Client(Transport):
     """One etcd cluster, shared by all threads of one process; made by `connect`.
 
-    Every method raises `EtcdUnavailable` where no endpoint answers in time, `EtcdDenied` where etcd refuses the user,
-    and `ForkedError` in a child process. `timeout` is in seconds, and the client's own where it is None.
+    Every method raises `EtcdUnavailable` if no endpoint answers in time, `EtcdDenied` if etcd refuses the user,
+    and `ForkedError` in a child process. `timeout` is in seconds, and the client's own if it is `None`.
     """
 
     def __init__(self, addresses: list[str], *, namespace: str, **options: Any) -> None:
@@ -114,17 +114,17 @@ class Client(Transport):
         return self.call(self.requests.time_to_live(lease_id), timeout)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
-        """End a lease and delete its keys; fine where it is gone already."""
+        """End a lease and delete its keys; fine if it is gone already."""
         with contextlib.suppress(LeaseNotFound):
             request = rpc.LeaseRevokeRequest(ID=lease_id)
             self.call(Call(lambda to: to.lease.LeaseRevoke, request, lambda response: None), timeout)
 
     def create(self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None) -> KeyValue | None:
-        """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound where the lease is gone."""
+        """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound if the lease is gone."""
         return self.call(self.requests.create_key(Create(key, value, lease_id)), timeout).kv
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
+        """Give a key another value if it is still as `kv` says; the key as it stands now, or `None` if it is gone."""
         return self.call(self.requests.replace(kv, value), timeout)
 
     def get_prefix(self, prefix: str, *, limit: int = 0, timeout: float | None = None) -> Snapshot:
@@ -132,13 +132,13 @@ class Client(Transport):
         return self.call(self.requests.get_prefix(prefix, limit=limit), timeout)
 
     def get(self, key: str, *, timeout: float | None = None) -> KeyValue | None:
-        """A key, by a linearizable read; None if it does not exist."""
+        """A key, by a linearizable read; `None` if it does not exist."""
         return self.call(self.requests.read_keys(ReadKeys({key: None}, 0)), timeout).kvs.get(key)
 
     def put(
         self, key: str, value: bytes | str, *, if_: Conditions = (), lease_id: int = 0, timeout: float | None = None
     ) -> bool:
-        """Write a key where each condition holds at that very moment; whether it was written.
+        """Write a key if each condition holds at that very moment; whether it was written.
 
         >>> client.put("flash-sale/price", "7", if_=hold.is_owner())
 
@@ -149,7 +149,7 @@ class Client(Transport):
         return self.call(self.requests.put_if(key, _bytes(value), lease_id, _conditions(if_)), timeout)
 
     def delete(self, key: str, *, if_: Conditions = (), timeout: float | None = None) -> bool:
-        """Delete a key where each condition holds, see `put`; whether they held. Fine where there is no such key."""
+        """Delete a key if each condition holds, see `put`; whether they held. Fine if there is no such key."""
         return self.call(self.requests.delete_if(key, _conditions(if_)), timeout)
 
     def watch(self, prefix: str) -> WatchIterator:
@@ -181,7 +181,7 @@ def _first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
 
     gRPC's object for a call takes a lock when it is deleted. If the interpreter deletes it as it ends, one of gRPC's
     own threads may have been stopped with that lock, and the program hangs. So it is let go as soon as the stream is
-    over, also where it is the error: its traceback refers to it.
+    over, also if it is the error: its traceback refers to it.
     """
 
     def call(request: Any, **options: Any) -> Any:

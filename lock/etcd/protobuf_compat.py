@@ -24,7 +24,7 @@ _SCHEMA = re.compile(r"serialized_pb=_b\(('(?:[^'\\]|\\.)*')\)")
 
 
 def install() -> None:
-    """Register the bridged modules, once; ImportError without etcd3, or where its generated modules look different."""
+    """Register the bridged modules, once; ImportError without etcd3, or if its generated modules look different."""
     pool = descriptor_pool.DescriptorPool()
     for name in _MODULES:
         qualified = f"{_PACKAGE}.{name}"

@@ -1,6 +1,6 @@
 """Requests of clients and recipes to etcd, as values: what is asked, and how to read the response.
 
-Each write is conditional on a key that no other client writes, so it can be repeated where the answer was lost.
+Each write is conditional on a key that no other client writes, so it can be repeated if the answer was lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Requests:
         return Call(_time_to_live, rpc.LeaseTimeToLiveRequest(ID=wanted.lease_id), lambda response: int(response.TTL))
 
     def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
+        """Give a key another value if it is still as `kv` says; the key as it stands now, or `None` if it is gone.
 
         A repetition changes nothing, for the first one has changed the mod revision.
         """
@@ -206,7 +206,7 @@ def _deleted(response: Any) -> bool:
 
 
 def _do_if(conditions: Iterable[Created], operation: dict[str, Any]) -> Call[bool]:
-    """Do this where each condition holds; whether they did."""
+    """Do this if each condition holds; whether they did."""
     compare = [_created(*condition) for condition in conditions]
     request = rpc.TxnRequest(compare=compare, success=[operation])
     return Call(_txn, request, lambda response: bool(response.succeeded))

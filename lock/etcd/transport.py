@@ -86,7 +86,7 @@ class Tls:
     key: str | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """The files' contents for gRPC; OSError where one cannot be read, ValueError for half a pair."""
+        """The files' contents for gRPC; OSError if one cannot be read, ValueError for half a pair."""
         if (self.cert is None) != (self.key is None):
             raise ValueError("a client certificate and its key are given together or not at all")
         ca_cert, cert, key = (Path(path).read_bytes() if path else None for path in (self.ca_cert, self.cert, self.key))
@@ -242,7 +242,7 @@ class Transport:
             endpoint.channel.close()
 
     def log_in(self, endpoint: Endpoint) -> str:
-        """The token to show this endpoint, "" where none is needed; blocks. TimeoutError, or an error of gRPC."""
+        """The token to show this endpoint, "" if none is needed; blocks. TimeoutError, or an error of gRPC."""
         if self.login is None:
             return ""
         known = self.login.known
@@ -340,7 +340,7 @@ def notify(observer: Observer, request: Any, response: Any, seconds: float) -> N
 
 
 def _authenticate(endpoint: Endpoint, login: Login, deadline: float, token: Future[str]) -> None:
-    """Ask an endpoint for a token, and set it, or the error; "" where etcd wants none."""
+    """Ask an endpoint for a token, and set it, or the error; "" if etcd wants none."""
     request = rpc.AuthenticateRequest(name=login.user, password=login.password)
 
     def answer(done: Any) -> None:

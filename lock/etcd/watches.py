@@ -3,7 +3,7 @@
 The thread and the stream begin with the first watch and end with the last. etcd answers the requests of a stream in
 their order, which is how a new watch learns its id: etcd3's generated code has no field to choose one.
 
-Error handling: whatever ends the stream, it is opened anew with all watches, at another endpoint where one does not
+Error handling: whatever ends the stream, it is opened anew with all watches, at another endpoint if one does not
 answer, after a pause that grows. etcd answers a watch that it refuses with the id 0, and the live watch 0 is silent
 from then on (etcd pull request 14296), so a refusal ends the stream, too; so does a watch that is not answered in time.
 A watch that is refused again, with a new token, ends with `EtcdDenied`; the others go on.
@@ -232,7 +232,7 @@ class _Stream:
         return rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=start, range_end=end))
 
     def find(self, response: Any) -> Watch | None:
-        """The watch that a response belongs to; None where it was removed."""
+        """The watch that a response belongs to; `None` if it was removed."""
         self.was_answered = True
         if not response.created:
             if response.canceled:
@@ -296,7 +296,7 @@ class WatchIterator:
             self.close()
 
     def next(self, timeout: float = math.inf) -> list[Event] | None:
-        """The next batch; None when it was closed, and queue.Empty after `timeout` seconds. Raises as `__iter__`."""
+        """The next batch; `None` when it was closed, and queue.Empty after `timeout` seconds. Raises as `__iter__`."""
         events = self._updates.get(timeout=min(timeout, threading.TIMEOUT_MAX))
         if isinstance(events, EtcdError):
             raise events

@@ -101,7 +101,7 @@ class CohortMutex(QueuedLock[Turn]):
         batch: turns of one hold after which it goes to another process, if one waits.
         slice: seconds of one hold after which it goes to another process, if one waits; a turn is not cut short.
         linger: seconds for which the process keeps a hold that nobody wants, so that the next acquisition asks no
-            server. It ends where another process queues, and after a second at the latest. The price: an idle process
+            server. It ends if another process queues, and after a second at the latest. The price: an idle process
             that freezes, dies or is cut off blocks others for up to its TTL; and a client that only tries may never
             get the lock.
 

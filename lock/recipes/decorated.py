@@ -12,7 +12,7 @@ def check_runs_when_called(function: Callable[..., Any]) -> None:
 
 
 def check_runs_when_awaited(function: Callable[..., Any]) -> None:
-    """Refuse, with a TypeError, what is no coroutine function: its body would run where it is not awaited."""
+    """Refuse, with a TypeError, what is no coroutine function: its body would run if it is not awaited."""
     if not _is_coroutine_function(function):
         raise TypeError(f"{function!r} is not a coroutine function (async def): use the lock of lock, not of lock.aio")
 

@@ -90,12 +90,12 @@ class Election:
         self._candidates.cancel()
 
     def leader(self) -> Leader | None:
-        """The leader of this moment, or None; asks etcd, so it may raise `EtcdUnavailable`."""
+        """The leader of this moment, or `None`; asks etcd, so it may raise `EtcdUnavailable`."""
         candidates = self.session.client.get_prefix(self._candidates._prefix).keys
         return _leader(candidates[0]) if candidates else None
 
     def observe(self) -> Observation:
-        """Follow the leaders; raises `EtcdUnavailable` where etcd does not answer now. (Later it waits for etcd.)"""
+        """Follow the leaders; raises `EtcdUnavailable` if etcd does not answer now. (Later it waits for etcd.)"""
         return Observation(self.session.client, self._candidates._prefix)
 
 
@@ -154,7 +154,7 @@ class Observation:
         start_apart(watch.close)  # this may run inside the very lock that closing takes
 
     def _next_events(self) -> list[Event] | EtcdError | None:
-        """What the watch tells next; None where it has told nothing for a while. Waits in this thread."""
+        """What the watch tells next; `None` if it has told nothing for a while. Waits in this thread."""
         watch = self._watch
         try:
             return None if watch is None or self._client.closed else watch.next(_POLL_S)
@@ -206,7 +206,7 @@ def _leader(kv: KeyValue) -> Leader:
 
 
 def encode(value: str) -> bytes:
-    """What a candidate's key says; TypeError where it is no text."""
+    """What a candidate's key says; TypeError if it is no text."""
     if not isinstance(value, str):
         raise TypeError(f"what a candidate proclaims is a text; got {value!r}")
     return value.encode("utf-8", "surrogateescape")

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Leaving(ABC):
-    """What ``with`` leaves, once; also where an interrupt comes first."""
+    """What ``with`` leaves, once; also if an interrupt comes first."""
 
     def __init__(self, session: Session) -> None:
         self._client = session.client
@@ -83,8 +83,8 @@ class Releasable(Leaving):
     def release(self, *, wait: bool = True) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
 
-        Where etcd does not answer, the session goes on trying. A next one of this process holds at once; then, and
-        where it is not to `wait`, this returns as soon as the deletion is ordered. So it does not tell that the key was
+        If etcd does not answer, the session goes on trying. A next one of this process holds at once; then, and
+        if it is not to `wait`, this returns as soon as the deletion is ordered. So it does not tell that the key was
         deleted from elsewhere before (that is logged instead), nor that the lock is free for others already.
 
         Raises:
@@ -111,7 +111,7 @@ class Releasable(Leaving):
 
     @abstractmethod
     def _end(self, owner: object) -> Sequence[Ticket]:
-        """It counts as released from now on; the tickets to release, none where it is held on."""
+        """It counts as released from now on; the tickets to release, none if it is held on."""
 
     def _go_on(self) -> None:
         """It is held on, by another turn or for another entry."""
@@ -129,7 +129,7 @@ class Releasable(Leaving):
 
     @abstractmethod
     def ensure(self) -> None:
-        """Raise where it is not surely ours."""
+        """Raise if it is not surely ours."""
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
@@ -142,7 +142,7 @@ class Releasable(Leaving):
 
     @abstractmethod
     def _add_listener(self, listener: Callable[[], object]) -> bool:
-        """Call a listener that is quick and does not raise; False where it is lost already."""
+        """Call a listener that is quick and does not raise; False if it is lost already."""
 
     def _keep_in(self, holds: list[Any]) -> None:
         """Stand in a list until it is released, such as that of what a thread or task has acquired."""
@@ -224,7 +224,7 @@ class HeldKey(Releasable):
         ``client.put(key, value, if_=hold.is_owner())`` is one. etcd checks it in the same step as the write. The next
         hold begins after the key of this one is deleted, even in this process: a late transaction fails.
 
-        Raises as `ensure` where the lock is not ours any more: then the next hold may have begun already.
+        Raises as `ensure` if the lock is not ours any more: then the next hold may have begun already.
         """
         self._client.check_process()
         if self.released:
@@ -235,7 +235,7 @@ class HeldKey(Releasable):
     def on_contended(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, as `on_lost` does, when this process learns of a waiter; so a long holder can give way.
 
-        Within moments of its arrival, as the session follows the queue from now on; never where the hold is over.
+        Within moments of its arrival, as the session follows the queue from now on; never if the hold is over.
         """
         check_callback(callback, "on_contended takes a function without arguments, such as event.set")
         contention = Contention(self._engine.core, partial(self._engine.callbacks.send, callback))
@@ -268,7 +268,7 @@ class HeldKey(Releasable):
         self._ticket.waiter = None  # until here, a hold that never comes to its caller is given back
 
     def _overwrite(self, value: bytes) -> None:
-        """Give the key another value, again where another client has overwritten it meanwhile."""
+        """Give the key another value, again if another client has overwritten it meanwhile."""
         client, lease_id = self._client, self._session.lease_id
         kv = KeyValue(self.key, b"", self._create_revision, self._written_at, lease_id)
         while True:

@@ -4,7 +4,7 @@ Why it cannot deadlock. Names are locked in sorted order, whatever the order giv
 waiting by keys of that name or of names below it, none of which sorts before it; and their owners wait, if at all,
 for names that sort after those. So along any chain of waiting the names only rise, and no chain closes.
 
-Where all are free, one transaction takes all of them, and nothing was held meanwhile.
+If all are free, one transaction takes all of them, and nothing was held meanwhile.
 
 Error handling: whatever goes wrong on the way, the locks taken so far are released. The time given is for all of them.
 """
@@ -101,7 +101,7 @@ class MultiLock(Acquirable["MultiHold"]):
 
 
 class MultiHold(Releasable):
-    """Several locks, held; made by `MultiLock`. Leaving ``with`` frees all, the last first, even where some are lost.
+    """Several locks, held; made by `MultiLock`. Leaving ``with`` frees all, the last first, even if some are lost.
 
     Attributes:
         tokens: the fencing token of each name.
@@ -116,8 +116,8 @@ class MultiHold(Releasable):
         self.lost = self._loss.event
         self._holds_of_all = holds
         for hold in holds:
-            if not hold._add_listener(self._loss.tell):
-                self._loss.tell()
+            if not hold._add_listener(self._loss.notify):
+                self._loss.notify()
 
     def __repr__(self) -> str:
         state = "released" if self.released else "lost" if self.lost.is_set() else "held"

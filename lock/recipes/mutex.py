@@ -21,7 +21,7 @@ class Mutex(QueuedLock[Hold]):
         session: the process's session.
         name: slash-separated, without empty parts. A name waits for everything below it too: see `lock.core.names`.
         max_hold: seconds after which a hold gives itself up, so that a critical section that hangs in a living process
-            does not block all others; None for never. (The session's `ttl` is what happens when the process dies.)
+            does not block all others; `None` for never. (The session's `ttl` is what happens when the process dies.)
 
     Raises:
         InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.

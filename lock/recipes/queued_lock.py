@@ -50,8 +50,8 @@ class Acquirable(Leaving, Generic[HeldT]):
         """Wait for the lock; use the result in ``with``, or release it, or the lock: see `release`.
 
         Args:
-            timeout: seconds to wait in the queue; None waits for as long as the session lives, and 0 takes the lock if
-                it is free. (`try_acquire` returns None instead of raising.) It ends within this time and the client's
+            timeout: seconds to wait in the queue; `None` waits as long as the session lives, and 0 takes the lock if it
+                is free. (`try_acquire` returns `None` instead of raising.) It ends within this time and the client's
                 timeout, whatever etcd does.
 
         Raises:
@@ -73,7 +73,7 @@ class Acquirable(Leaving, Generic[HeldT]):
             raise
 
     def try_acquire(self) -> HeldT | None:
-        """The lock if it is free at this moment, else None; nothing is written where it is taken.
+        """The lock if it is free at this moment, else `None`; nothing is written if it is taken.
 
         Raises:
             LockCancelled: the session is draining.
@@ -89,7 +89,7 @@ class Acquirable(Leaving, Generic[HeldT]):
             raise
 
     def _take(self, attempt: Attempt, until: float, **options: Any) -> HeldT | None:
-        """Acquire it for this thread; `options` are those of `Acquisition`. None where a try finds it taken."""
+        """Acquire it for this thread; `options` are those of `Acquisition`. `None` if a try finds it taken."""
         if attempt.owner is not threading.main_thread():  # no signal handler comes in between
             self._client.check_process()
             held = self._wait(attempt, until, options)
@@ -177,7 +177,7 @@ class Acquirable(Leaving, Generic[HeldT]):
     def _left_by(self, owner: object) -> HeldT:
         """The hold that this thread or task leaves: the last one that its ``with`` has entered.
 
-        Where it has entered none, it closes what another one has entered: a generator, or a fixture.
+        If it has entered none, it closes what another one has entered: a generator, or a fixture.
         """
         mine = [held for held in self._entered if held in self._held_by(owner)]
         if mine:
@@ -224,7 +224,7 @@ class QueuedLock(Acquirable[HoldT]):
         return self._client.apart(contenders_of, self._client, self._prefix, lambda _: self._terms.rule)
 
     def _enter_again(self, owner: object) -> HoldT | None:
-        """What this thread or task holds already, entered again; None where it has to queue."""
+        """What this thread or task holds already, entered again; `None` if it has to queue."""
         return None
 
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HoldT | None]:
@@ -234,7 +234,7 @@ class QueuedLock(Acquirable[HoldT]):
         return held
 
     def _queue(self, attempt: Attempt, until: float, **options: Any) -> Steps[HoldT | None]:
-        """The hold of a new acquisition; None where a try finds the lock taken. Leaves nothing behind."""
+        """The hold of a new acquisition; `None` if a try finds the lock taken. Leaves nothing behind."""
         acquisition = self._start(attempt, until, **options)
         try:
             try:
@@ -307,7 +307,7 @@ def _kind(owner: object) -> str:
 
 
 def deadline(timeout: float | None) -> float:
-    """The time at which `timeout` seconds from now are over, `math.inf` for None; raises as `check_number`."""
+    """The time at which `timeout` seconds from now are over, `math.inf` for `None`; raises as `check_number`."""
     if timeout is None:
         return math.inf
     if not (type(timeout) is float and timeout >= 0):

@@ -34,7 +34,7 @@ class ReadersTogether(Admission):
     """Readers hold together, others alone."""
 
     def kind(self, kv: KeyValue) -> str | None:
-        """A reader of ours or of Go's; None for all others.
+        """A reader of ours or of Go's; `None` for all others.
 
         Go's is known by its key alone: if its value counted, a reader that is overwritten would turn exclusive
         while others hold beside it.
@@ -66,7 +66,7 @@ class WriteHold(Hold):
         """Go on as a reader in the same place, and let the readers behind it in; no write can come in between.
 
         The result has the same key and token; this hold counts as released, and leaving its ``with`` releases the
-        reader. Not where Go's ``recipes.RWMutex`` queues as well: its writers don't see a key that was overwritten.
+        reader. Not if Go's ``recipes.RWMutex`` queues as well: its writers don't see a key that was overwritten.
 
         A condition from `is_owner` goes on being true, for the key stays: downgrade only after every transaction was
         answered, or else release and read again.

@@ -1,7 +1,7 @@
 """A mutex that a thread may acquire again while it holds it.
 
 Entering again costs nothing in etcd, and the token stays the same. (A new token for each entry would fence off the
-outer scope, as in Redisson.) A thread whose hold is lost gets `LockLost` where it enters again.
+outer scope, as in Redisson.) A thread whose hold is lost gets `LockLost` if it enters again.
 """
 
 import threading

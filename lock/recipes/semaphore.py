@@ -1,6 +1,6 @@
 """At most so many holders of one name over all processes, first come first served.
 
-Rule: fewer than `limit` keys before mine. Every key declares the limit that it goes by. Where the first key of the
+Rule: fewer than `limit` keys before mine. Every key declares the limit that it goes by. If the first key of the
 queue has another one, an acquisition fails with `AdmissionConflict`; until it knows, such keys exclude each other. So
 more than the limit never hold.
 

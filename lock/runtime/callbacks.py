@@ -23,14 +23,14 @@ class Loss:
         self._lock = threading.Lock()
 
     def add(self, listener: Callable[[], object]) -> bool:
-        """Have a listener called; False where it is lost already."""
+        """Have a listener called; False if it is lost already."""
         with self._lock:
             if not self.event.is_set():
                 self._listeners.append(listener)
                 return True
         return False
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         with self._lock:
             listeners, self._listeners = self._listeners, []
             self.event.set()
@@ -49,13 +49,13 @@ class CallbackThread:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Have its thread run unless it is closed, so that a loss finds it; RuntimeError where none can be started."""
+        """Have its thread run unless it is closed, so that a loss finds it; RuntimeError if none can be started."""
         with self._lock:
             if not self._is_closed:
                 self._run()
 
     def call_when(self, add: Callable[[Callable[[], object]], bool], callback: Callable[[], object]) -> None:
-        """Have `callback` called once the listener is that this adds; at once and from here where it adds none."""
+        """Have `callback` called once the listener is that this adds; at once and from here if it adds none."""
         check_callback(callback)
         self.start()
         if not add(partial(self.send, callback)):

@@ -140,7 +140,7 @@ class Engine:
     ) -> Any:
         """Send a request, give the part of the core that wants it the answer, or why there is none; and do `then`.
 
-        `answer_of` returns the answer where the request was sent before.
+        `answer_of` returns the answer if the request was sent before.
         """
         receive: Callable[..., Any] = sender.answered
         try:
@@ -200,7 +200,7 @@ class Engine:
         return ticket.failure is None and self.core.remaining(moment) > 0.0
 
     def check(self, ticket: Ticket) -> None:
-        """Raise why a hold is lost, if it is: also where the session's threads are late."""
+        """Raise why a hold is lost, if it is: also if the session's threads are late."""
         self.apply(self.core.poll)
         self.apply(self.core.check, ticket)
 
@@ -245,9 +245,9 @@ class Engine:
                     each.loss.event.set()
                     losses.append(each.loss)
             for loss in losses:  # whose listeners are called when all are awake
-                loss.tell()
+                loss.notify()
         if core.failure is not None and not self.loss.event.is_set():
-            self.loss.tell()
+            self.loss.notify()
             self.callbacks.finish()
             self.lease.wake()
             self.worker.wake()

@@ -6,7 +6,7 @@ from a later moment, so a lease that is valid here is valid there. (Go's client 
 This thread watches the deadline and calls no etcd: another one renews for it. So whatever stands still, a lease that
 is not renewed is told as lost.
 
-Error handling: a renewal that fails is repeated until the deadline. A lease that is lost stays lost, even where etcd
+Error handling: a renewal that fails is repeated until the deadline. A lease that is lost stays lost, even if etcd
 might still have extended it: holds were told.
 """
 
@@ -52,7 +52,7 @@ class LeaseThread(threading.Thread):
         self._wake.set()
 
     def revoke(self, timeout: float | None = None) -> None:
-        """Free at once what is bound to it; `timeout` in seconds, the client's where it is None."""
+        """Free at once what is bound to it; `timeout` in seconds, the client's if it is `None`."""
         core = self._engine.core
         try:
             self._engine.client.revoke(core.lease_id, timeout=timeout)

@@ -35,7 +35,7 @@ class Session:
     Args:
         client: made by `connect` in this very process.
         ttl: whole seconds after which etcd frees everything if this process dies; the server may grant more.
-        name: shown to others as the owner of a lock; the program's host and process id if None.
+        name: shown to others as the owner of a lock; the program's host and process id if `None`.
 
     Attributes:
         client: as given.
@@ -108,7 +108,7 @@ class Session:
         """Call `callback` with the seconds left whenever renewals of the lease fail, when half of the TTL is over.
 
         Once for each outage; nothing is lost yet, and the lease may still be renewed. It is called as those of
-        `on_lost`, which tells of the end. Where a renewal is overdue already, it is called at once.
+        `on_lost`, which tells of the end. If a renewal is overdue already, it is called at once.
         """
         check_callback(callback, "on_trouble takes a function of the seconds that are left")
         self.client.apart(self._engine.on_trouble, callback)
@@ -150,7 +150,7 @@ def _close_with_child(pid: int) -> None:
 def _close_all() -> None:
     """Free at once what the program left locked; in a forked child the sessions are not its own.
 
-    Where etcd is silent, all sessions of a client take one timeout together.
+    If etcd is silent, all sessions of a client take one timeout together.
     """
     ends: dict[Client, float] = {}
     for session in list(_open):

@@ -15,7 +15,7 @@ class Arrival:
 
     Args:
         guard, buyers, stock: the rush that was asked for.
-        generation: that of the sale before; None if there was none.
+        generation: that of the sale before; `None` if there was none.
 
     Attributes:
         lasts: whether the rush may go on, as last looked at; until Locust tells so, its page may still say "stopped".
@@ -30,7 +30,7 @@ class Arrival:
         self._was_running = False
 
     def look(self, locust: LocustStatus | None, generation: str | None) -> dict[str, Any] | None:
-        """The rush that was asked for, with the number of buyers that are `here`; None as soon as its sale begins."""
+        """The rush that was asked for, with the number of buyers that are `here`; `None` as soon as its sale begins."""
         is_running = locust is not None and locust.is_running
         self._was_running |= is_running
         self.lasts = is_running or (not self._was_running and time.monotonic() - self._began < PATIENCE_S)

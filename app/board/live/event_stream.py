@@ -90,7 +90,7 @@ class EventStream:
             yield b"".join(news) or b": still here\n\n"
 
     def _wait(self, number: int) -> list[bytes] | None:
-        """The events after `number`, as soon as there are any; None if only a snapshot can tell."""
+        """The events after `number`, as soon as there are any; `None` if only a snapshot can tell."""
         with self._changed:
             # A stream that was closed before this wait notifies no more.
             self._changed.wait_for(lambda: self._closed or self.number != number, HEARTBEAT_S)

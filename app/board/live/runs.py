@@ -104,7 +104,7 @@ class SaleRun:
 
     @property
     def guard(self) -> str | None:
-        """The guard under which items were sold; "mixed" if there were several, None if there was none."""
+        """The guard under which items were sold; "mixed" if there were several, `None` if there was none."""
         return "mixed" if len(self._guards) > 1 else next(iter(self._guards), None)
 
     @property

@@ -11,7 +11,7 @@ TIMEOUT = 1.0
 
 
 def read_queue(client: Client, name: str) -> dict[str, Any]:
-    """The queue of the mutex of that name: its holder or None, the first waiters, and the number of all waiters.
+    """The queue of the mutex of that name: its holder or `None`, the first waiters, and the number of all waiters.
 
     Raises:
         lock.LockError: etcd cannot be asked.

@@ -52,7 +52,7 @@ class HeartbeatReader:
     """Reads the heartbeats of all processes, and keeps the last ones. Not thread-safe.
 
     Args:
-        directory: where the instances write; no process is seen if None.
+        directory: where the instances write; no process is seen if `None`.
 
     Attributes:
         living: last heartbeats that are new.

@@ -24,7 +24,7 @@ class LedgerReading:
     Attributes:
         generation: changes with every reset.
         new: orders since the last reading, or all of them if the generation is new.
-        ended: the end of the sale of the last reading, if a reset has ended it since; None if that is unknown.
+        ended: the end of the sale of the last reading, if a reset has ended it since; `None` if that is unknown.
     """
 
     generation: str
@@ -43,7 +43,7 @@ class LedgerReader:
         self._seen = 0  # orders that were read
 
     def read(self) -> LedgerReading | None:
-        """The sale; None if it was never opened. Raises `redis.RedisError` or `SaleDamaged`."""
+        """The sale; `None` if it was never opened. Raises `redis.RedisError` or `SaleDamaged`."""
         reading, ended = read_item(self._client, self._keys, seen=self._seen, most=MOST_NEW), None
         if reading.generation != self._generation:
             ended = self._ended(self._generation) if self._generation else None
@@ -56,7 +56,7 @@ class LedgerReader:
         return LedgerReading(self._generation, reading.snapshot, [*map(Order.decode, reading.entries)], ended)
 
     def _ended(self, generation: str) -> LedgerReading | None:
-        """What a generation came to, from where the reset has put it; None if it has kept another."""
+        """What a generation came to, from where the reset has put it; `None` if it has kept another."""
         with self._client.pipeline(transaction=True) as pipe:
             pipe.hgetall(self._keys.previous)
             pipe.llen(self._keys.previous_orders)

@@ -1,4 +1,4 @@
-"""What a hand-over costs where each waiter is a session, as each pod of a service is: ours and Go's, by their number.
+"""What a hand-over costs if each waiter is a session, as each pod of a service is: ours and Go's, by their number.
 
 All queue behind one hold. It is released, each takes the lock once, and the last one ends the measurement.
 """
@@ -82,7 +82,7 @@ def _cpu_s(etcd: Etcd) -> float:
 
 
 def table(results: Sequence[HandOverResult]) -> ResultTable:
-    """A hand-over where each waiter is a session of one of four processes; RPCs and watch messages are for each."""
+    """A hand-over if each waiter is a session of one of four processes; RPCs and watch messages are for each."""
     of_go = {result.sessions: result.ms for result in results if result.candidate == GO}
     headings = ["lock", "sessions", "ms", "x Go", "etcd CPU ms", "RPCs", "watch messages"]
     rows = []

@@ -1,4 +1,4 @@
-"""The benchmark of the locks: bursts; Go's Mutex, skipped with a word where it cannot be compiled."""
+"""The benchmark of the locks: bursts; Go's Mutex, skipped with a word if it cannot be compiled."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from labs.faults.scenario import Scenario
 def scenarios() -> dict[str, type[Scenario]]:
     """All of them by name, in the order in which they are played."""
     classes = {each.name: each for each in labs.classes(__name__, "scenarios", Scenario) if hasattr(each, "name")}
-    return dict(sorted(classes.items(), key=lambda item: (item[1].order, item[0])))
+    return dict(sorted(classes.items(), key=lambda item: (item[1].sort_key, item[0])))
 
 
 def own_sales() -> list[ModuleType]:

@@ -21,7 +21,7 @@ class RestartEtcd(Scenario):
     """
 
     name = "restart-etcd"
-    order = 40
+    sort_key = 40
     setup = Setup(ttl_s=6)  # a start takes two seconds, and more on a busy machine
 
     def play(self, context: ScenarioContext) -> None:
@@ -45,7 +45,7 @@ class EtcdOutage(Scenario):
     """
 
     name = "etcd-outage"
-    order = 50
+    sort_key = 50
 
     def play(self, context: ScenarioContext) -> None:
         context.act(context.testbed.etcd.stop, "etcd is stopped")
@@ -72,7 +72,7 @@ class EtcdUnneeded(Scenario):
     """
 
     name = "etcd-unneeded"
-    order = 55
+    sort_key = 55
     needs_lock = False
     only = ("redis-lua", "redis-watch", "redis-lock")
 
@@ -94,7 +94,7 @@ class EtcdMember(Scenario):
     """
 
     name = "etcd-member"
-    order = 60
+    sort_key = 60
     setup = Setup(members=3)
 
     def play(self, context: ScenarioContext) -> None:
@@ -113,7 +113,7 @@ class Partition(Scenario):
     """
 
     name = "partition"
-    order = 70
+    sort_key = 70
 
     def play(self, context: ScenarioContext) -> None:
         shop, lines = context.shops[0].name, context.shops[0].to_etcd
@@ -134,7 +134,7 @@ class SlowEtcd(Scenario):
     """
 
     name = "slow-etcd"
-    order = 80
+    sort_key = 80
 
     def play(self, context: ScenarioContext) -> None:
         lines = Lines(line for shop in context.shops for line in shop.to_etcd)
@@ -156,7 +156,7 @@ class NestedName(Scenario):
     """
 
     name = "nested-name"
-    order = 110
+    sort_key = 110
 
     def play(self, context: ScenarioContext) -> None:
         with (

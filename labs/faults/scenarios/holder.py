@@ -25,7 +25,7 @@ class KillHolder(Scenario):
     """
 
     name = "kill-holder"
-    order = 10
+    sort_key = 10
 
     def play(self, context: ScenarioContext) -> None:
         answer = context.start_holder(0, think_ms=1000)
@@ -50,7 +50,7 @@ class PauseHolder(Scenario):
     """
 
     name = "pause-holder"
-    order = 20
+    sort_key = 20
     unfenced = Expected.BREAKS
     exceptions: ClassVar = {"etcd-checked": Expected.EXACT}  # the check comes after the pause, and notices
 
@@ -84,7 +84,7 @@ class DelayedWrite(Scenario):
     """
 
     name = "delayed-write"
-    order = 30
+    sort_key = 30
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:

@@ -144,7 +144,7 @@ class RandomSequence(Scenario):
     """
 
     name = "random"
-    order = 230
+    sort_key = 230
     needs_lock = False
     setup = Setup(members=3)
     unfenced = Expected.EITHER

@@ -17,7 +17,7 @@ class RestartRedis(Scenario):
     """
 
     name = "restart-redis"
-    order = 90
+    sort_key = 90
 
     def play(self, context: ScenarioContext) -> None:
         for _ in range(3):
@@ -33,7 +33,7 @@ class LostData(Scenario):
     """
 
     name = "lost-data"
-    order = 95
+    sort_key = 95
     needs_lock = False
 
     def play(self, context: ScenarioContext) -> None:

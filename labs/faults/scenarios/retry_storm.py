@@ -21,7 +21,7 @@ class RetryStorm(Scenario):
     """
 
     name = "retry-storm"
-    order = 100
+    sort_key = 100
 
     def play(self, context: ScenarioContext) -> None:
         fronts = Lines(line for shop in context.shops for line in shop.front)

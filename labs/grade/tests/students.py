@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 FENCED, ATOMIC = "app/guards/redis_fenced.py", "app/guards/redis_lua.py"
 ALL = "contract one rush orders death lost pause"
-THINK, SELL = "think_for(purchase.hold_s)", "return self.stock(purchase.item).sell(section)"
+THINK, SELL = "think_for(purchase.think_s)", "return self.stock(purchase.item).sell(section)"
 AGAIN = f"""try:
                 {SELL}
             except InDoubt:

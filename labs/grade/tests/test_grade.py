@@ -1,4 +1,4 @@
-"""Guards as students hand them in get the points that they deserve, and a sentence where they get none."""
+"""Guards as students hand them in get the points that they deserve, and a sentence if they get none."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     ],
 )
 def test_a_line_that_no_guard_may_have_is_told(servers: Servers, tmp_path: Path, line: str, said: str) -> None:
-    """With its number where it has one; the shop's own threads and connections are not the guard's."""
+    """With its number if it has one; the shop's own threads and connections are not the guard's."""
     contract(servers, written(tmp_path / "right.py", ATOMIC, {}))
     with pytest.raises(Lost, match=re.escape(said)):
         contract(servers, written(tmp_path / "wrong.py", ATOMIC, {THINK: line}))

@@ -71,7 +71,7 @@ def judge_broken(*, other: bool, told: bool, failed: bool, served: bool) -> tupl
 
 
 def insist(contender: TrialContender, wait: Future[Response], seconds: float) -> Future[Response]:
-    """Wait for the lock, and ask again where a request failed; the request that is under way in the end."""
+    """Wait for the lock, and ask again if a request failed; the request that is under way in the end."""
     deadline = time.monotonic() + seconds
     while not contender.holds and time.monotonic() < deadline:
         if wait.done():
@@ -110,7 +110,7 @@ def lost_answer(trial: LockTrial) -> tuple[Finding, ...]:
 
 
 def judge_lost(*, acquired: bool, answered_s: float, free_s: float | None, lag_s: float) -> Finding:
-    """How the request ended, and after how many seconds another one had the lock; None if it did not get it."""
+    """How the request ended, and after how many seconds another one had the lock; `None` if it did not get it."""
     slack_s = 1.0 + SLACK_S + lag_s
     if acquired and free_s is not None:
         return no("second_holder")

@@ -12,7 +12,7 @@ RENEW_S = TTL_S * 2 / 3
 FREED_S = 15.0
 TOLD_S = 6.0
 HELD_TTL_S = 20
-LATER_S = 1.0  # so that the waiter's own lease, where none renews it, ends after the holder's
+LATER_S = 1.0  # so that the waiter's own lease, if none renews it, ends after the holder's
 NEXT_TTL_S = 10  # longer than all that is tried while the next one holds, shorter than FREED_S
 BLOCKS = Finding(CellAnswer.BLOCKS, "blocks", {"s": FREED_S})
 
@@ -82,7 +82,7 @@ def paused(trial: LockTrial) -> tuple[Finding, ...]:
     trial.note("paused", holder.name)
     holder.program.pause()
     if not trial.wait_until(lambda: waiter.holds or wait.done(), FREED_S):
-        second.acquire(NEXT_TTL_S, timeout=0)  # where it is free, and the waiter did not see it
+        second.acquire(NEXT_TTL_S, timeout=0)  # if it is free, and the waiter did not see it
     require_waiting(waiter, wait)
     write = holder.send("write", file=str(trial.file))
     trial.note("resumed", holder.name)
@@ -115,7 +115,7 @@ def key_deleted(trial: LockTrial) -> tuple[Finding, ...]:
 
 
 def judge_told(told: Finding, told_s: float | None, offered: bool, refused: bool) -> Finding:
-    """`told` where the library said in time that the lock is lost, else how it came out."""
+    """`told` if the library said in time that the lock is lost, else how it came out."""
     if told_s is not None:
         return told
     if refused:

@@ -91,7 +91,7 @@ def test_two_libraries_keep_what_a_lock_is_for(library: Library, token: str, tmp
 
 @pytest.mark.slow
 def test_a_call_that_is_left_to_its_user_is_by_hand(tmp_path: Path) -> None:
-    """redis-py's lock ends with its TTL, and holds on where `reacquire` is called in time; an attempt does not wait."""
+    """redis-py's lock ends with its TTL, and holds on if `reacquire` is called in time; an attempt does not wait."""
     assert observed(run(THREADS, tmp_path, "timeout", "renewal")) == {"timeout": "yes", "renewal": "by hand"}
 
 
@@ -143,7 +143,7 @@ def test_a_lock_of_one_machine_offers_nothing_that_takes_a_server(
 
 
 def test_the_questions_are_answered_by_cells() -> None:
-    """A row is named where its cells answer the question; one that is used in two ways by its name if both do."""
+    """A row is named if its cells answer the question; one that is used in two ways by its name if both do."""
 
     def row(name: str, server: str, **findings: Finding) -> LibraryRow:
         return LibraryRow(name, server=server, cells={key: Cell([CaseRun(each)]) for key, each in findings.items()})

@@ -1,4 +1,4 @@
-"""Where no answer came, buy once more."""
+"""If no answer came, buy once more."""
 
 from __future__ import annotations
 

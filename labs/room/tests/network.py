@@ -47,7 +47,7 @@ class Network:
 
 @contextmanager
 def own_network() -> Iterator[Network]:
-    """A network namespace with `ADDRESS`; it ends with what runs in it. Skips the test where none can be made."""
+    """A network namespace with `ADDRESS`; it ends with what runs in it. Skips the test if none can be made."""
     with ThreadPoolExecutor(1) as thread:
         if reason := thread.submit(_enter).result():
             pytest.skip(f"a network namespace needs Linux, root and ip: {reason}")

@@ -14,7 +14,7 @@ from labs.room.settings import RoomSettings
 
 
 def test_the_stage_begins_a_sale_with_the_token_alone(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a token is set, nothing is begun, ended or removed without it."""
+    """If a token is set, nothing is begun, ended or removed without it."""
     room = RoomSettings(url="http://192.0.2.10:8060", stage=Path("/nowhere/stage"), pin="4711")
     for name, value in room.environment().items():
         monkeypatch.setenv(name, value)

@@ -52,7 +52,7 @@ def kubectl(*words: str, text: str | None = None, timeout: float = 200) -> str:
 
 
 def wait_for(what: str, look: Callable[[], bool], *, timeout: float) -> None:
-    """Until `look` finds it, `timeout` seconds at most; an error of kubectl counts as not yet."""
+    """Wait until `look` finds it, `timeout` seconds at most; an error of kubectl counts as not yet."""
     deadline, complaint = time.monotonic() + timeout, ""
     while time.monotonic() < deadline:
         try:
@@ -80,7 +80,7 @@ def run_documented(first_words: str) -> None:
 
 
 def wait_ready() -> None:
-    """Until all workloads have all their pods."""
+    """Wait until all workloads have all their pods."""
     for workload in ("statefulset/etcd", "statefulset/redis", "deployment/shop", "deployment/board"):
         kubectl("rollout", "status", workload, "--timeout", "3m")
 
@@ -104,17 +104,17 @@ def delete_members() -> None:
 
 
 def delete_redis() -> None:
-    """The only one."""
+    """Delete the only pod."""
     kubectl("delete", "pod", "redis-0", "--wait=false")
 
 
 def delete_shop() -> None:
-    """One of four."""
+    """Delete one pod of four."""
     kubectl("delete", "pod", pods("shop")[0], "--wait=false")
 
 
 def replace_shops() -> None:
-    """One after the other, as an update does."""
+    """Replace the pods one after the other, as an update does."""
     kubectl("rollout", "restart", "deployment/shop")
 
 

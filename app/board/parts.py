@@ -34,6 +34,6 @@ class BoardParts:
 
 
 def of_board() -> BoardParts:
-    """Those of the application that serves this request."""
+    """The parts of the application that serves this request."""
     board: BoardParts = current_app.extensions["board"]
     return board

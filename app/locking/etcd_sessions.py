@@ -64,7 +64,7 @@ class EtcdSessions:
         return self._shared(self._mutexes, item, Mutex)
 
     def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:
-        """As `mutex`; the threads of this process hand it to each other."""
+        """The same lock as `mutex`; the threads of this process hand it to each other."""
         return self._shared(self._cohorts, item, YieldingCohortMutex)
 
     def _shared(self, mutexes: dict[str, AnyMutex], item: str, make: Callable[[Session, str], AnyMutex]) -> AnyMutex:

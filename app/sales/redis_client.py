@@ -96,11 +96,11 @@ class _BoundedConnect:
 
 
 class RedisConnection(_BoundedConnect, redis.Connection):
-    """To ``redis://``."""
+    """A connection to ``redis://``."""
 
 
 class SecureConnection(_BoundedConnect, redis.SSLConnection):
-    """To ``rediss://``; waits for a first answer.
+    """A connection to ``rediss://``; waits for a first answer.
 
     Before it, the server sends TLS session tickets, which the pool would take for what an earlier command has left.
     """

@@ -24,7 +24,7 @@ class SaleSnapshot:
 
     @classmethod
     def read(cls, keys: Keys, counters: Iterable[str | None], orders: int) -> SaleSnapshot:
-        """From initial, stock and `lucky` as Redis has them; raises SaleDamaged."""
+        """Read initial, stock and `lucky` as Redis has them; raises SaleDamaged."""
         try:
             initial, stock, lucky = (int(each or 0) for each in counters)
         except ValueError as error:

@@ -36,7 +36,7 @@ class Demands:
 
     @classmethod
     def of(cls, row: Row, *, handover_ms: float, cpus: int) -> Demands:
-        """Those that a row shows; the time of a hand-over is measured apart, since it is not CPU time."""
+        """The demands that a row shows; the time of a hand-over is measured apart, since it is not CPU time."""
         shared = {
             "etcd": row.cpu_ms["etcd"] / cpus,
             "Redis": row.cpu_ms["redis"],
@@ -51,7 +51,7 @@ class Demands:
 
     @property
     def enough_instances(self) -> int:
-        """From how many on more of them do not help, because the bottleneck is shared."""
+        """The number of instances from which on more do not help, because the bottleneck is shared."""
         largest = self.shared[self.bottleneck]
         return math.ceil(self.instance / largest) if largest else 0
 
@@ -87,7 +87,7 @@ class Forecast:
 
 
 def demands(result: BenchResult) -> list[Demands]:
-    """Of each guard, at two instances on a CPU each; none if that or the hand-over was not measured.
+    """The demands of each guard, at two instances on a CPU each; none if that or the hand-over was not measured.
 
     The part "instances" comes before the rush: its other rows were measured in the same minutes.
     """

@@ -204,7 +204,7 @@ class ClientPool:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """For what makes very many objects that all stay, or must not be held up."""
+    """Collect no garbage meanwhile: for code that makes many lasting objects, or must not be held up."""
     gc.collect()
     gc.disable()
     try:

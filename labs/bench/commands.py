@@ -119,7 +119,7 @@ def _case_name(case: Case) -> str:
 
 
 def wide_console() -> Console:
-    """With room for all columns of a table if the output goes to a file."""
+    """A console with room for all columns of a table if the output goes to a file."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_NARROWEST)
 

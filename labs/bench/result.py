@@ -153,7 +153,7 @@ class Row:
         return self.case.buyers / self.wall_s
 
     def share(self, *outcomes: str) -> float:
-        """Of the clicks, those that had one of these outcomes."""
+        """The share of clicks that had one of these outcomes."""
         return sum(self.outcomes.get(outcome, 0) for outcome in outcomes) / sum(self.outcomes.values())
 
 

@@ -34,7 +34,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """That of `PARTS`."""
+        """The name of the part, as in `PARTS`."""
         return self.cases[0].part
 
     def schedule(self) -> Iterator[tuple[int, Case]]:

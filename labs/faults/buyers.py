@@ -129,7 +129,7 @@ class Buyers:
             self._wait_for_turn()
 
     def _wait_for_turn(self) -> None:
-        """Until the next click is due; clicks that could not be made in time are left out."""
+        """Wait until the next click is due; clicks that could not be made in time are left out."""
         with self._lock:
             due = self._next_click = max(self._next_click, time.monotonic()) + 1 / CLICKS_PER_S
         self._draining.wait(due - time.monotonic())

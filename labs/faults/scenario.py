@@ -59,7 +59,7 @@ class Scenario(ABC):
 
     @classmethod
     def suitable(cls, guards: Sequence[str]) -> Sequence[str]:
-        """Those of the guards under which it can be played, or those that it is made for."""
+        """The guards that it is made for, or else those of `guards` under which it can be played."""
         if cls.only:
             return cls.only
         return [guard for guard in guards if all_guards()[guard].loses_lock or not cls.needs_lock]

@@ -180,7 +180,7 @@ class GradedSale:
 
 
 def sentence(flaw: str) -> str:
-    """With a capital letter, and a full stop."""
+    """The text with a capital letter and a full stop."""
     return f"{flaw[:1].upper()}{flaw[1:]}" + ("" if flaw.endswith((".", "!", "?")) else ".")
 
 

@@ -82,7 +82,7 @@ class LibraryRunner:
 
 
 def try_once(library: Library, case: LockCase, store: Store, directory: Path) -> list[CaseRun]:
-    """One run of a case, and another one where this machine was too slow to judge; raises NotTried."""
+    """One run of a case, and another one if this machine was too slow to judge; raises NotTried."""
     launch = partial(library.launch, directory=directory)
     for _ in range(MOST_TRIES):
         with LockTrial(case.name, store, directory, launch, library.waiters) as trial:

@@ -166,13 +166,13 @@ class TrialContender:
 
 
 def require_waiting(waiter: TrialContender, wait: Future[Response]) -> None:
-    """Raise NotTried where a wait ended with an error."""
+    """Raise NotTried if a wait ended with an error."""
     if wait.done() and not waiter.holds:
         raise NotTried(f"{waiter.name} does not wait: {brief(str(wait.result().error))}")
 
 
 def answer(future: Future[Response], within: float) -> Response | None:
-    """The response, or None if there is none in so many seconds."""
+    """The response, or `None` if there is none in so many seconds."""
     try:
         return future.result(within)
     except TimeoutError:

@@ -23,7 +23,7 @@ class RoomParts:
 
 
 def of_room() -> RoomParts:
-    """Those of the application that serves this request."""
+    """The parts of the application that serves this request."""
     room: RoomParts = current_app.extensions["room"]
     return room
 

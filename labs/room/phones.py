@@ -161,6 +161,6 @@ def create_phones(room: RoomParts) -> Flask:
 
 
 def asked_language() -> str:
-    """Of the address (``?language=zh``), or else of the browser."""
+    """The language of the address (``?language=zh``), or else of the browser."""
     asked = request.args.get("language", "")
     return asked if asked in TEXTS else str(request.accept_languages.best_match(list(TEXTS), "en"))

@@ -76,7 +76,7 @@ class RoomServer(App):
         return self.settings.url
 
     def environment(self) -> Mapping[str, str]:
-        """Without the settings of the shop: its secrets have no place in a process that a network reaches."""
+        """The environment without the shop's settings: secrets have no place in a process that a network reaches."""
         return {**{name: value for name, value in os.environ.items() if not name.startswith("FLASHSALE_")}, **self.env}
 
     def command(self) -> list[str]:

@@ -87,7 +87,7 @@ class SceneAnswer(NamedTuple):
 
 
 def seconds(nanoseconds: int) -> str:
-    """As a scene tells them."""
+    """Seconds as a scene tells them."""
     return f"{nanoseconds / 1e9:.1f}"
 
 

@@ -17,7 +17,7 @@ AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 
 
 class Lost:
-    """That a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
+    """Tells that a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
 
     def __init__(
         self, held: sync.Hold | sync.Permit | sync.Turn | sync.MultiHold, loop: asyncio.AbstractEventLoop

@@ -50,7 +50,7 @@ class Acquiring(Coroutine[Any, Any, AsyncHoldT]):
         return self._begin().__await__()
 
     def send(self, value: Any) -> Any:
-        """For `asyncio.create_task`, as `throw` and `close`."""
+        """Needed by `asyncio.create_task`, as `throw` and `close` are."""
         if self._running is None:
             self._running = self.__await__()
         return self._running.send(value)
@@ -300,7 +300,7 @@ class Election:
         return self._candidates._acquire(timeout, cancel_on_lost, value=encode(value))
 
     def cancel(self) -> None:
-        """As `AsyncLock.cancel`, for campaigns."""
+        """The same as `AsyncLock.cancel`, for campaigns."""
         self._candidates.cancel()
 
     async def leader(self) -> sync.Leader | None:

@@ -19,7 +19,7 @@ def cell(text: str) -> str:
 
 
 def seconds(contender: Contender) -> tuple[str, str]:
-    """For a table: since when it is in the queue, and what is left of its lease."""
+    """Seconds for a table: since when it is in the queue, and what is left of its lease."""
     queued = "" if contender.queued_s is None else f"{contender.queued_s:.1f} s"
     ttl = "" if contender.ttl_s is None else f"{max(contender.ttl_s, 0)} s"
     return queued, ttl

@@ -44,7 +44,7 @@ class Log:
             self._grown.notify_all()
 
     def wait_for(self, who: str, calls: set[str], *, timeout: float) -> None:
-        """Until the contender has seen each of these calls answered, or until the time is over."""
+        """Wait until the contender has seen each of these calls answered, or until the time is over."""
         with self._grown:
             self._grown.wait_for(
                 lambda: calls <= {each.call for each in self.entries if isinstance(each, Step) and each.who == who},

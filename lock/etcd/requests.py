@@ -21,7 +21,7 @@ _txn, _range, _time_to_live = attrgetter("kv.Txn"), attrgetter("kv.Range"), attr
 
 
 class Created(NamedTuple):
-    """That a key was created at `revision` and not since: for a lock's key, that its owner still holds it.
+    """The condition that a key was created at `revision` and not since; for a lock's key: its owner still holds it.
 
     `etcd3.Etcd3Client.transaction` takes it in `compare`; for a raw ``TxnRequest`` there is `build_message`.
     """

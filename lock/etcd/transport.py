@@ -179,7 +179,7 @@ class Transport:
         return answer
 
     def call_here(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
-        """As `call`, in the process that made this client, and not in the main thread."""
+        """Do the same as `call`, in the process that made this client, and not in the main thread."""
         attempts = self._attempts(call, now() + (self.timeout if timeout is None else timeout), unanswered)
         try:
             step = next(attempts)
@@ -190,7 +190,7 @@ class Transport:
             return answer
 
     def send(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> Future[T]:
-        """As `call`, and returns at once; the future's callbacks run in a thread of gRPC."""
+        """Do the same as `call`, and return at once; the future's callbacks run in a thread of gRPC."""
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
         attempts, answer = self._attempts(call, deadline, unanswered), Future[T]()
@@ -217,7 +217,7 @@ class Transport:
         return answer
 
     def apart(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
-        """As `run_apart`, in the process that made this client; raises `ForkedError` in others."""
+        """Do the same as `run_apart`, in the process that made this client; raises `ForkedError` in others."""
         self.check_process()
         return run_apart(call, *args, **options)  # type: ignore[no-any-return]
 

@@ -21,7 +21,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Attempt:
-    """By which thread or task, from which line of the program, and since when."""
+    """An attempt to acquire: by which thread or task, from which line of the program, and since when."""
 
     __slots__ = "_is_stopped", "_stops", "_turn", "began", "held", "owner", "thread", "where"
 
@@ -61,7 +61,7 @@ class Attempt:
 
 
 def attempt_here() -> Attempt:
-    """Of this thread."""
+    """An attempt of this thread."""
     thread = threading.current_thread()
     return Attempt(thread, thread.name)
 

@@ -67,7 +67,7 @@ class Turn(HeldKey):
         self.token = CohortToken(self._create_revision, turn.number)
 
     def _find_loss(self) -> Loss:
-        """Of this turn: what comes after it is not its loss."""
+        """The loss of this turn: what comes after it is not its loss."""
         if self._loss is None:
             self._loss = Loss() if self.released else super()._find_loss()
         return self._loss

@@ -86,7 +86,7 @@ class Election:
             raise
 
     def cancel(self) -> None:
-        """As `Mutex.cancel`, for campaigns."""
+        """Do the same as `Mutex.cancel`, for campaigns."""
         self._candidates.cancel()
 
     def leader(self) -> Leader | None:

@@ -136,7 +136,7 @@ class Releasable(Leaving):
         self._client.apart(self._engine.callbacks.call_when, self._add_listener, callback)
 
     def _on_loss(self, listener: Callable[[], object]) -> None:
-        """As `on_lost`, for a listener that is quick and does not raise."""
+        """Do the same as `on_lost`, for a listener that is quick and does not raise."""
         if not self._client.apart(self._add_listener, listener):
             listener()
 

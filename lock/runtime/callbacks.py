@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class Loss:
-    """That something is lost: an event, and listeners, each of which is called once, is quick and does not raise."""
+    """What is lost, as an event, and listeners: each is called once, is quick and does not raise."""
 
     def __init__(self) -> None:
         self.event = InterruptSafeEvent()

@@ -159,7 +159,7 @@ _threads = _Threads()
 
 
 def _forget() -> None:
-    """In a forked child, which has none of its parent's threads."""
+    """Forget the threads: a forked child has none of its parent's."""
     _threads.__init__()  # type: ignore[misc]
 
 
@@ -173,7 +173,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 class InterruptSafeEvent(threading.Event):
-    """As its base, without a lock that an interrupt could leave taken: it waits in C, and setting it never blocks."""
+    """An event without a lock that an interrupt could leave taken: it waits in C, and setting it never blocks."""
 
     def __init__(self) -> None:
         self._flag = False
@@ -192,7 +192,7 @@ class InterruptSafeEvent(threading.Event):
         self._flag = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it is set, for `timeout` seconds at most; whether it is."""
+        """Wait until it is set, for `timeout` seconds at most; whether it is."""
         until = math.inf if timeout is None else now() + timeout
         longest = _WAKE_S if get_ident() == _threads.main else threading.TIMEOUT_MAX
         woken: queue.SimpleQueue[None] = queue.SimpleQueue()

@@ -256,7 +256,7 @@ class Engine:
             self.worker.wake()
 
     def poll(self, commands: deque[messages.Command]) -> float:
-        """For the worker: do what is due, and add what it has to do; when to call it again."""
+        """Do what is due, and add what the worker has to do; when to call it again."""
         with self.lock:
             self._act_on_notes()
             due, outbox = self.core.poll(now()), self.core.outbox

@@ -98,7 +98,7 @@ class Server(Watches):
 
 
 class MemoryClient(Client):
-    """As `lock.connect` makes it, without an endpoint; made by `MemoryEtcd.connect`."""
+    """A client as `lock.connect` makes it, without an endpoint; made by `MemoryEtcd.connect`."""
 
     requests: Any
 
@@ -139,7 +139,7 @@ class MemoryClient(Client):
 
 
 class MemoryRequests:
-    """As `Requests`: each is a call of the simulated etcd's method of the same name."""
+    """The same requests as `Requests`: each is a call of the simulated etcd's method of the same name."""
 
     created = Requests(b"").created
 

@@ -109,7 +109,7 @@ class SaleRun:
 
     @property
     def verdict(self) -> Verdict:
-        """That of the load test once the run is over; before, what the ledger alone shows."""
+        """The verdict: the load test's once the run is over; before, what the ledger alone shows."""
         if not self.over:
             return self.snapshot.judge()
         counts = {each: self._outcomes[each.value] for each in ANSWERS}

@@ -119,7 +119,7 @@ def _delete_many_keys(etcd: Etcd, prefix: str) -> None:
 
 @contextmanager
 def run_workers(words: Sequence[str], name: str, etcd: Etcd, number: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """So many processes of a program, which are killed at the end, and whose keys are deleted."""
+    """Run some processes of a program; at the end kill them and delete their keys."""
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     workers = [subprocess.Popen(words, **pipes) for _ in range(number)]
     try:

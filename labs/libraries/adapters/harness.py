@@ -31,8 +31,8 @@ class NotOffered(Exception):
 class LockAdapter:
     """A library whose locks have the calls of `threading.Lock`; an adapter overrides what its library has otherwise.
 
-    A class with `tasks` has coroutines instead. `name` is a lock's name, `ttl` and `timeout` are seconds, None waits
-    for ever. A hold is what `acquire` returns: the lock, or None where it was not acquired.
+    A class with `tasks` has coroutines instead. `name` is a lock's name, `ttl` and `timeout` are seconds, `None` waits
+    for ever. A hold is what `acquire` returns: the lock, or `None` if it was not acquired.
     """
 
     packages = ()  # whose versions are reported
@@ -64,7 +64,7 @@ class LockAdapter:
         raise NotOffered
 
     def renew(self, hold):
-        """The library's call that renews a hold and is left to its user; none where the library renews by itself."""
+        """The library's call that renews a hold and is left to its user; none if the library renews by itself."""
         raise NotOffered
 
     def token(self, hold):

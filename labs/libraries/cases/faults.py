@@ -62,7 +62,7 @@ def broken(trial: LockTrial, actor: str, fail: Step, heal: Step, *, proxied: boo
 
 
 def judge_broken(*, other: bool, told: bool, failed: bool, served: bool) -> tuple[Finding, Finding]:
-    """Of the holder, while another one came in or not, and of the waiter."""
+    """Judge the holder, whether or not another one came in meanwhile, and the waiter."""
     lost = partly("lost_and_told") if told else no("two_hold")
     holder = lost if other else yes("stays_alone")
     if not served:

@@ -42,7 +42,7 @@ def timeout(trial: LockTrial) -> tuple[Finding, ...]:
 
 
 def judge_timeout(*, took_s: float | None, offered: bool, takes_free: bool, waits: bool, lag_s: float) -> Finding:
-    """How long the wait took, None for ever, and what an attempt did, where there is one."""
+    """How long the wait took, `None` for ever, and what an attempt did, where there is one."""
     if took_s is None or took_s > TIMEOUT_S + SLACK_S + lag_s:
         return no("late", s=took_s or BLOCK_S, timeout=TIMEOUT_S)
     if took_s < EARLY * TIMEOUT_S:

@@ -50,7 +50,7 @@ class Phone:
 
     @property
     def cookie(self) -> str:
-        """As a header."""
+        """The cookies as a header."""
         return "; ".join(f"{each.name}={each.value}" for each in self._cookies)
 
     def buy(self, sale: int) -> State:
@@ -71,7 +71,7 @@ class Phone:
 
 
 def crowd_of(url: str, count: int, *, pin: str | None = None) -> list[Phone]:
-    """So many phones."""
+    """A crowd of this many phones."""
     with ThreadPoolExecutor(16) as threads:
         return list(threads.map(lambda number: Phone(url, f"phone {number}", pin=pin), range(count)))
 

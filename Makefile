@@ -69,7 +69,7 @@ docs: setup-dev ##3 Build the documents as a site: site/docs/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
 show: setup-dev ## Take pictures of the pages (needs Chromium)
-	@$(RUN) -m scripts.screenshots $(ARGS)
+	@$(RUN) -m scripts.screenshots
 
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down
 	@scripts/docker_test.sh

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import click
 from playwright.sync_api import sync_playwright
 
 from loadtest.stack.apps import LocustPage
@@ -18,9 +15,7 @@ from scripts.screenshots.runs import ROOT, comparison, fault, slow_records
 IMAGES = ROOT / "docs/images"
 
 
-@click.command()
-@click.option("--every", type=click.Path(path_type=Path), metavar="DIRECTORY", help="All scenes in all sizes.")
-def show(every: Path | None) -> None:
+def show() -> None:
     """Photograph board, Locust's page and report in dark and light, and the board in Chinese, too."""
     with (
         scratch_directory() as directory,
@@ -29,7 +24,7 @@ def show(every: Path | None) -> None:
         Stack(directory, ports="free", board=True, env={"FLASHSALE_LOCK_TIMEOUT": "60"}) as stack,
     ):
         assert stack.board is not None
-        camera = Camera(browser, every or IMAGES, every is not None)
+        camera = Camera(browser, IMAGES)
         rushing = {"LOCUST_HOST": ",".join(stack.urls), **stack.client_environment}
         record = fault(directory, "pause-holder", "etcd-unfenced")
         with LocustPage(directory, stack.locust_port, env=rushing) as page:

@@ -1,4 +1,4 @@
-"""The board: before the first sale, an oversold one, the middle and the end of an exact one, and a record."""
+"""The board: an oversold sale, the middle of an exact one, and a record."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
         for view in views:
             expect(view.page.locator("#source")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
         first = views[0].page
-        camera.shoot(views, "board-idle", shown=False)
         rush(first, "none", 0)
         wait_end(views, locust, "none")
         end_story(views)
@@ -41,7 +40,6 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
         camera.shoot(views, "board-rush")
         wait_end(views, locust, "etcd")
         end_story(views)
-        camera.shoot(views, "board-exact", shown=False)
         for view in views:
             view.page.set_input_files("#file", record)
             view.page.wait_for_selector("#close-record:visible")

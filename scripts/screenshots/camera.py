@@ -1,4 +1,4 @@
-"""Photograph a page in several sizes and languages, dark and light."""
+"""Photograph a page in two languages, dark and light."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 PATIENCE_MS = 60_000
-SIZES = {"small": (1280, 720), "large": (1920, 1080), "phone": (390, 844)}
+WIDTH, HEIGHT = 1280, 720
 Scheme = Literal["dark", "light"]
 ENGLISH, CHINESE = "en", "zh-CN"
 
 
 @dataclass(frozen=True)
 class View:
-    """A page in one size, language and colour scheme."""
+    """A page in one language and colour scheme."""
 
-    size: str
     locale: str
     scheme: Scheme
     page: Page
@@ -31,50 +30,39 @@ class View:
 
 @dataclass(frozen=True)
 class Camera:
-    """Takes the pictures that the documents show, or all.
-
-    Attributes:
-        browser: opens the pages.
-        directory: for the pictures.
-        every: in all sizes, and whole pages; else what fits on a small screen.
-    """
+    """Takes the pictures that the documents show, into a directory."""
 
     browser: Browser
     directory: Path
-    every: bool
 
     @contextmanager
     def views(self, url: str, *, locales: Sequence[str] = (ENGLISH,)) -> Iterator[list[View]]:
-        """The page at `url`, open in all sizes, or in the one that the documents show; the first view is English."""
-        sizes = SIZES if self.every else ("small",)
-        kinds = itertools.product(locales, sizes, get_args(Scheme))
-        views = [View(size, locale, scheme, self._page(size, locale, scheme)) for locale, size, scheme in kinds]
+        """The page at `url`, open in each language and scheme; the first view is English."""
+        kinds = itertools.product(locales, get_args(Scheme))
+        views = [View(locale, scheme, self._page(locale, scheme)) for locale, scheme in kinds]
         for view in views:
             view.page.goto(url)
         yield views
         for view in views:
             view.page.close()
 
-    def _page(self, size: str, locale: str, scheme: Scheme) -> Page:
-        width, height = SIZES[size]
+    def _page(self, locale: str, scheme: Scheme) -> Page:
         page = self.browser.new_page(
-            viewport={"width": width, "height": height}, locale=locale, color_scheme=scheme, reduced_motion="reduce"
+            viewport={"width": WIDTH, "height": HEIGHT}, locale=locale, color_scheme=scheme, reduced_motion="reduce"
         )
         page.set_default_timeout(PATIENCE_MS)
         return page
 
     def path(self, scene: str, view: View, kind: str) -> Path:
         """The file for the picture of a view."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        size = f"-{view.size}" if self.every else ""
         language = "" if view.locale == ENGLISH else f".{view.locale}"
-        return self.directory / f"{scene}{size}-{view.scheme}{language}.{kind}"
+        return self.directory / f"{scene}-{view.scheme}{language}.{kind}"
 
-    def shoot(self, views: Sequence[View], scene: str, *, shown: bool = True) -> None:
-        """Take a picture of each view; a scene that is not `shown` in the documents only if all are wanted."""
-        for view in views if self.every or shown else []:
+    def shoot(self, views: Sequence[View], scene: str) -> None:
+        """Take a picture of each view."""
+        for view in views:
             view.page.mouse.move(0, 0)
-            picture = view.page.screenshot(full_page=self.every, animations="disabled")
+            picture = view.page.screenshot(animations="disabled")
             self.path(scene, view, "png").write_bytes(smaller(picture))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page
 
-from scripts.screenshots.camera import CHINESE, ENGLISH, Camera
+from scripts.screenshots.camera import CHINESE, ENGLISH, WIDTH, Camera
 
 EVENT_MS, RESULT_MS = 900, 3500  # how long a frame stays, and the last one of a record
 AFTER_RESULT = 1  # events shown after the lost update
@@ -53,5 +53,5 @@ def _frames(page: Page, last: int) -> list[Image.Image]:
 
 def _press(page: Page, key: str) -> Image.Image:
     page.keyboard.press(key)
-    shot = page.screenshot(animations="disabled", clip={"x": 0, "y": 0, "width": 1280, "height": HEIGHT})
+    shot = page.screenshot(animations="disabled", clip={"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT})
     return Image.open(io.BytesIO(shot)).convert("RGB")

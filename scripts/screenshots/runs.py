@@ -26,9 +26,8 @@ def slow_records(directory: Path, stack: Stack) -> tuple[Path, Path]:
 
 def comparison(directory: Path, stack: Stack) -> Path:
     """Run a rush under every guard; the path of its report."""
-    return (
-        _run(directory, "compare", "--all", "--hosts", ",".join(stack.urls), **stack.client_environment) / "index.html"
-    )
+    hosts = ["--hosts", ",".join(stack.urls)]
+    return _run(directory, "compare", "--all", *hosts, **stack.client_environment) / "index.html"
 
 
 def _run(directory: Path, *words: str, **env: str) -> Path:

@@ -184,7 +184,12 @@ class Transport:
         try:
             step = next(attempts)
             while True:
-                step = _advance(attempts, step.run)
+                try:
+                    response = step.run()
+                except Exception as error:
+                    step = attempts.throw(error)
+                else:
+                    step = attempts.send(response)
         except StopIteration as done:
             answer: T = done.value
             return answer

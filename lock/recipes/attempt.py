@@ -66,26 +66,6 @@ def attempt_here() -> Attempt:
     return Attempt(thread, thread.name)
 
 
-def finish(steps: Steps[T], drive: Callable[[Any], object]) -> T:
-    """What the recipe comes to; `drive` brings to its end what is waited for, and blocks."""
-    try:
-        wait = next(steps)
-        while True:
-            wait = advance(steps, drive, wait)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-
-
-def advance(steps: Steps[Any], drive: Callable[[Any], object], wait: Any) -> Any:
-    """What is waited for next, after this has come to its end."""
-    try:
-        drive(wait)
-    except BaseException as error:
-        return steps.throw(error)
-    return next(steps)
-
-
 def _caller() -> str:
     """The line of the program that called this package."""
     frame = sys._getframe(2)

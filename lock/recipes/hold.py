@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 from lock.core.notices import Contention
 from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
+from lock.etcd.client import Client
 from lock.etcd.requests import Created
 from lock.model import KeyValue
 from lock.runtime.callbacks import Loss, check_callback
@@ -32,8 +33,7 @@ logger = logging.getLogger(__name__)
 class Leaving(ABC):
     """What ``with`` leaves, once; also if an interrupt comes first."""
 
-    def __init__(self, session: Session) -> None:
-        self._client = session.client
+    _client: Client
 
     def __exit__(self, *exc_info: object) -> None:
         turn, thread = [self], threading.current_thread()
@@ -68,8 +68,8 @@ class Releasable(Leaving):
     _kept_in: tuple[list[Any], ...] = ()
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session)
         self._session = session
+        self._client = session.client
         self._engine = session._engine
 
     def __enter__(self: ReleasableT) -> ReleasableT:

@@ -70,7 +70,7 @@ class MultiLock(Acquirable["MultiHold"]):
                 yield from self._take_at_once(attempt, until, taken)
             for mutex in self.mutexes[len(taken) :]:
                 late = {"tries": True} if now() >= until else {}
-                hold = yield from mutex._queue(attempt, until, **{**options, **late})
+                hold = yield from mutex._steps(attempt, until, **{**options, **late})
                 if hold is None:
                     give_up_all(taken)
                     return None

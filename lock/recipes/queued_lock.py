@@ -16,7 +16,7 @@ from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, KeyValue
-from lock.recipes.attempt import Attempt, Steps, attempt_here, finish
+from lock.recipes.attempt import Attempt, Steps, attempt_here
 from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Leaving, Releasable
 from lock.runtime.clock import check_number, now
@@ -36,8 +36,8 @@ class Acquirable(Leaving, Generic[HeldT]):
     def __init__(self, session: Session, label: str) -> None:
         if not isinstance(session, Session):
             raise TypeError(f"{label} takes a Session, such as Session(client); got {session!r}")
-        super().__init__(session)
         self.session = session
+        self._client = session.client
         self._engine = session._engine
         self._label = label
         self._held: WeakKeyDictionary[Any, list[HeldT]] = WeakKeyDictionary()
@@ -99,7 +99,19 @@ class Acquirable(Leaving, Generic[HeldT]):
         return self._client.apart(self._wait, attempt, until, options, accept=accept, undo=attempt.give_up)
 
     def _wait(self, attempt: Attempt, until: float, options: dict[str, Any]) -> HeldT | None:
-        return finish(self._steps(attempt, until, **options), self._engine.drive)
+        steps = self._steps(attempt, until, **options)
+        try:
+            work = next(steps)
+            while True:
+                try:
+                    self._engine.drive(work)
+                except BaseException as error:
+                    work = steps.throw(error)
+                else:
+                    work = next(steps)
+        except StopIteration as done:
+            held: HeldT | None = done.value
+            return held
 
     @abstractmethod
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HeldT | None]:
@@ -223,17 +235,7 @@ class QueuedLock(Acquirable[HoldT]):
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""
         return self._client.apart(contenders_of, self._client, self._prefix, lambda _: self._terms.rule)
 
-    def _enter_again(self, owner: object) -> HoldT | None:
-        """What this thread or task holds already, entered again; `None` if it has to queue."""
-        return None
-
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HoldT | None]:
-        held = self._enter_again(attempt.owner)
-        if held is None:
-            held = yield from self._queue(attempt, until, **options)
-        return held
-
-    def _queue(self, attempt: Attempt, until: float, **options: Any) -> Steps[HoldT | None]:
         """The hold of a new acquisition; `None` if a try finds the lock taken. Leaves nothing behind."""
         acquisition = self._start(attempt, until, **options)
         try:

@@ -12,6 +12,7 @@ from weakref import ref
 from lock.core.acquisition import Acquisition
 from lock.core.queue import Ticket
 from lock.errors import NotHeld
+from lock.recipes.attempt import Attempt, Steps
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
 from lock.session.session import Session
@@ -56,10 +57,10 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, ReentrantHold, max_hold=max_hold)
 
-    def _enter_again(self, owner: object) -> ReentrantHold | None:
-        holds = self._held_by(owner)
+    def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[ReentrantHold | None]:
+        holds = self._held_by(attempt.owner)
         if not holds:
-            return None
+            return (yield from super()._steps(attempt, until, **options))
         hold = holds[0]
         hold.ensure()  # if it is lost, the owner has to leave first
         hold.entries += 1

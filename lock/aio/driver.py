@@ -32,7 +32,7 @@ HeldT = TypeVar("HeldT", bound=Releasable)
 
 
 def call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> bool:
-    """Have the loop call this, from any thread; False where it was closed."""
+    """Have the loop call this, from any thread; False if it was closed."""
     try:
         loop.call_soon_threadsafe(do)
     except RuntimeError:
@@ -41,7 +41,7 @@ def call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> bool:
 
 
 def calling_task() -> object:
-    """The task that runs now; None outside a loop."""
+    """The task that runs now; `None` outside a loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:
@@ -195,7 +195,7 @@ class Drive(Operation[T]):
             self._worker.do(partial(self._resume, step))
 
     def _resume(self, step: Send | Sleep) -> None:
-        """By the worker: begin a step that another thread was given."""
+        """Begin, in the worker, a step that another thread was given."""
         if isinstance(step, Sleep):
             self._is_sending = False
             self._look()  # its turn may have come meanwhile
@@ -244,12 +244,12 @@ class Acquire(Drive[HeldT | None]):
 
 
 async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> HeldT | None:
-    """What a recipe of `lock` acquires for a task, until a time; None where a try finds it taken."""
+    """What a recipe of `lock` acquires for a task, until a time; `None` if a try finds it taken."""
     return await Acquire(lock, attempt, until, **options).result()
 
 
 async def release(held: Releasable, owner: object, *, wait: bool = True) -> None:
-    """Free what is held; a task that is cancelled here has freed it. `owner` is None for the task that awaits this."""
+    """Free what is held; a task that is cancelled here has freed it. `owner` is `None` for the task that awaits this."""
     await Drive(held._engine, _end(held, owner or calling_task(), wait)).result()
 
 
@@ -266,5 +266,5 @@ def _tickets_of(wait: Work) -> list[Ticket]:
 
 
 def _unless_closed(loop: asyncio.AbstractEventLoop) -> object:
-    """What waits, in a loop; None once the loop is closed, even where its tasks are kept."""
+    """What waits, in a loop; `None` once the loop is closed, even if its tasks are kept."""
     return None if loop.is_closed() else loop

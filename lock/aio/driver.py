@@ -249,7 +249,7 @@ async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **opt
 
 
 async def release(held: Releasable, owner: object, *, wait: bool = True) -> None:
-    """Free what is held; a task that is cancelled here has freed it. `owner` is `None` for the task that awaits this."""
+    """Free what is held; a task that is cancelled here has freed it. `owner`: `None` for the task that awaits this."""
     await Drive(held._engine, _end(held, owner or calling_task(), wait)).result()
 
 

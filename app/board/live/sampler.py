@@ -106,7 +106,7 @@ class Sampler(Poller[None]):
         self.stream.close()
 
     def last_run(self, guard: str) -> dict[str, Any] | None:
-        """The last run under `guard` with its orders and critical sections; None if there was none."""
+        """The last run under `guard` with its orders and critical sections; `None` if there was none."""
         with self._data:
             run = self._run if self._run and self._run.guard == guard else self._ended.get(guard)
             if run is None:
@@ -196,7 +196,7 @@ class Sampler(Poller[None]):
         }
 
     def _look_at_locust(self) -> dict[str, Any]:
-        """Locust's state and notice, None before it was asked; and the buyers that come."""
+        """Locust's state and notice, `None` before it was asked; and the buyers that come."""
         generation = self._run.generation if self._run else None
         status, error = self._locust.latest.value, self._locust.latest.error
         arrival = self._arrival.look(status, generation) if self._arrival else None

@@ -208,7 +208,7 @@ class InterruptSafeEvent(threading.Event):
 
 
 def require_threads() -> None:
-    """Raise RuntimeError where gevent has patched what gRPC and this package need: the first wait would stop all."""
+    """Raise RuntimeError if gevent has patched what gRPC and this package need: the first wait would stop all."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and any(map(monkey.is_module_patched, ("threading", "_thread", "queue"))):
         raise RuntimeError(

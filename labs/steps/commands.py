@@ -18,7 +18,7 @@ from app.telemetry.guard_lines import GuardLines
 from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.mistakes import mistakes
 from labs.steps.mistakes_command import mistakes_command
-from labs.steps.schedules.explorer import MOST_S, Budget, Explorer, budgets_of
+from labs.steps.schedules.explorer import MOST_S, NO_FAULT, Budget, Explorer, budgets_of
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.recording import recorded
 from labs.steps.schedules.results import Count, Exploration, guards_in, packed
@@ -54,7 +54,7 @@ class NoSchedules(click.ClickException):
 )  # fmt: skip
 @click.option("--items", multiple=True, type=click.IntRange(1, 3), help="For sale; repeatable, default: 1 and 2.")
 @click.option("--buyers", default=2, show_default=True, type=click.IntRange(2, len(BUYERS)), help="One purchase each.")
-@click.option("--faults", default=1, show_default=True, type=click.IntRange(0, 2), help="In one order, at most.")
+@click.option("--faults", default=1, show_default=True, type=click.IntRange(0, 1), help="In one order, at most.")
 @click.option("--limit", default=MOST_S, show_default=True, help="Seconds for each size and kind of fault.")
 @click.option("--first", is_flag=True, help="Stop at the first wrong order.")
 @click.option("--record", type=click.Path(file_okay=False, path_type=Path), help="Keep the graphs to be played here.")
@@ -145,12 +145,13 @@ class _Found:
 
 
 class _Guard:
-    """A guard under exploration: its budgets of more faults after those of fewer."""
+    """A guard under exploration: with a fault behind without one."""
 
     def __init__(self, kind: type[Guard], sizes: Sequence[int], buyers: int, faults: int) -> None:
         self.name, self._file = kind.name, GuardFile.of(kind)
         self.found = Exploration(kind.name, kind.promise.value, COMMANDS, sizes[0], buyers, utc_now())
-        self.left = [(budget, items) for budget in budgets_of(kind, faults) for items in sizes]
+        budgets = budgets_of(kind) if faults else [NO_FAULT]
+        self.left = [(budget, items) for budget in budgets for items in sizes]
         self._under_way = 0
         self._known: list[Explorer] = []
 
@@ -158,9 +159,8 @@ class _Guard:
         """What can be explored now."""
         if self._under_way or not self.left:
             return []
-        fewest = min(budget.faults for budget, _ in self.left)
-        now = [(budget, items) for budget, items in self.left if budget.faults == fewest]
-        self.left = [(budget, items) for budget, items in self.left if budget.faults > fewest]
+        now = [each for each in self.left if not each[0].kinds] or self.left
+        self.left = [each for each in self.left if each not in now]
         self._under_way = len(now)
         promise = self.found.promise
         self.found.counts += [Count(self.name, promise, budget.name, items) for budget, items in now]
@@ -206,9 +206,9 @@ def _explored(world: World, task: _Task) -> Iterator[_Found]:
     yield _Found(count, whole, None if count.no_verdict else explorer, GuardLines(kind.buy).source)
 
 
-def _urgency(task: _Task) -> tuple[int, int]:
+def _urgency(task: _Task) -> tuple[bool, int]:
     """What others wait for comes first, then what takes longest."""
-    return task.budget.faults, -sum(len(each.graph.states) for each in task.known)
+    return bool(task.budget.kinds), -sum(len(each.graph.states) for each in task.known)
 
 
 def _explore(worlds: Worlds, guards: Mapping[str, _Guard], screen: Screen, report: Path, limits: _Limits) -> None:

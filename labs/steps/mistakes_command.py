@@ -69,7 +69,7 @@ def mistakes_command(names: Sequence[str]) -> None:
                 if len(found[name]) > 1 and isinstance(judged, _Found):
                     shown = time.monotonic()
                     for text, style in _lines(name, found[name]):
-                        screen.print(text, style=style, markup=False, soft_wrap=LINK[:7] in text)
+                        screen.print(text, style=style, markup=False, soft_wrap="://" in text)
         except ServerError as error:
             raise NoMistakes(f"no verdict: {error.message}") from error
         finally:
@@ -93,8 +93,8 @@ def _purchases(task: tuple[str, bool]) -> int:
 
 def _lines(name: str, found: Mapping[bool, _Found]) -> list[Line]:
     kind: Any = mistakes()[name]
-    diff = [(line, "") for line in (f"  Found: {kind.found}", *diff_of(kind))]
-    return [*found[False].lines, *diff, *found[True].lines]
+    seen = [f"  Found: {place}" for place in kind.found.split(", ")]
+    return [*found[False].lines, *((line, "") for line in (*seen, *diff_of(kind))), *found[True].lines]
 
 
 def _code(before: Judgement, mended: Judgement) -> int:

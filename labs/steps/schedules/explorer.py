@@ -40,22 +40,14 @@ class Nondeterministic(NoVerdict):
 
 @dataclass(frozen=True)
 class Budget:
-    """Which faults may be done in an order, and how many; with `commands`, answers are lost to such alone."""
+    """Of which kinds the one fault of an order may be; with `commands`, answers are lost to such alone."""
 
     kinds: tuple[Fault, ...] = ()
-    most: int = 1
     commands: tuple[str, ...] = ("",)
-
-    @property
-    def faults(self) -> int:
-        """In one order, at most."""
-        return self.most if self.kinds else 0
 
     @property
     def name(self) -> str:
         """By which the table and the file tell of it."""
-        if self.most > 1:
-            return f"{self.most}-faults"
         return self.kinds[0].value if self.kinds else Fault.NONE.value
 
 
@@ -64,21 +56,15 @@ A_PAUSE_OR_A_DEATH = Budget((Fault.PAUSE, Fault.KILL, Fault.KILL_SENT))
 PAUSE, KILL, LOST = Budget((Fault.PAUSE,)), Budget((Fault.KILL, Fault.KILL_SENT)), Budget((Fault.LOST,))
 
 
-def budgets_of(guard: type[Guard], most: int) -> list[Budget]:
+def budgets_of(guard: type[Guard]) -> list[Budget]:
     """What is done to a guard: nothing to one that promises nothing, and each kind of fault to all others."""
-    if guard.promise is Promise.NONE or not most:
-        return [NO_FAULT]
-    budgets = [NO_FAULT, PAUSE, KILL, LOST]
-    if most > 1:
-        pauses = PAUSE.kinds if guard.promise is Promise.EXACT else ()
-        budgets.append(Budget((*pauses, *KILL.kinds, *LOST.kinds), most))
-    return budgets
+    return [NO_FAULT] if guard.promise is Promise.NONE else [NO_FAULT, PAUSE, KILL, LOST]
 
 
 def budget_of(mistake: type[Any]) -> Budget:
     """The faults with which a mistake goes wrong, if it says so."""
     fault = getattr(mistake, "fault", None)
-    budget = next((each for each in budgets_of(mistake, 1) if each.name == fault), A_PAUSE_OR_A_DEATH)
+    budget = next((each for each in budgets_of(mistake) if each.name == fault), A_PAUSE_OR_A_DEATH)
     return replace(budget, commands=getattr(mistake, "lost", ("",)))
 
 
@@ -193,7 +179,6 @@ class Explorer:
 
     def replay(self, moves: list[Move]) -> Schedule:
         """One order as it is given, to its end or as far as it goes."""
-        self.budget = Budget(tuple(Fault), len(moves))
         with self._world.with_spare() if any(move.fault in KILL.kinds for move in moves) else ExitStack():
             self._warm_up()
             self._begin()
@@ -281,7 +266,7 @@ class Explorer:
         """A new state, with the faults that the budget has for it."""
         self._states[state.fingerprint] = state
         self.graph.states.append(state)
-        if sum(move.is_fault for move in state.path) >= self.budget.most:
+        if state.has_fault:
             return
         for move, command in state.faults.items():
             if move.fault not in self.budget.kinds:

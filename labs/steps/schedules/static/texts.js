@@ -35,7 +35,6 @@ export const TEXTS = {
   pause: ["a pause beyond the lease", "暂停超过租约"],
   kill: ["kill -9", "kill -9"],
   lost: ["an answer lost", "响应丢失"],
-  "2-faults": ["two faults", "两个故障"],
   does_start: ["begins", "开始"],
   does_on: ["goes on", "继续"],
   does_locked: ["enters", "进入"],

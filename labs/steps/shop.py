@@ -31,7 +31,6 @@ from labs.steps.guard_files import GuardFile
 from labs.steps.mistakes import mistakes
 from labs.steps.stepped import COMMANDS, POINTS, SteppedPurchase
 from labs.steps.wire import wire
-from labs.steps.wire.words import shop_scripts
 from lock import LockError
 
 PATH = "/steps"
@@ -101,10 +100,6 @@ class Steps:
             wire.owner = self.owner
             wire.wrap()
             know_the_sale(self._shop)
-            if not self._purchases:
-                self._shop.sale.client.script_flush()
-            for script in shop_scripts().values():
-                self._shop.sale.client.script_load(script.text)
             with suppress(LockError):  # without etcd, the purchase finds out by itself
                 self._shop.sessions.session()
         made = SteppedPurchase(

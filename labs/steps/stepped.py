@@ -74,6 +74,7 @@ class SteppedPurchase(PurchaseListener):
             receipt.
         thread: in which it is made.
         keys: that it may have written.
+        watching: see `labs.steps.wire.Stepped`.
     """
 
     def __init__(
@@ -103,10 +104,11 @@ class SteppedPurchase(PurchaseListener):
         self.order = ""
         self.failure = ""
         self._forgets, self._whole = forgets, ""
-        self.keys: set[str] = set()
+        self.keys, self.watching = set[str](), set[int]()
         self.grain, self.command, self.writes, self.fate = grain, "", False, Fate.ANSWERED
         self.attempts: list[list[str]] = [[]]
         self.in_vain = False
+        self._again = ""  # a script that Redis did not know
         self._sent_since_end = 0
         self._turn = threading.RLock()
         # The name stands in the queue in etcd, by which a purchase that waits tells behind which one.
@@ -227,7 +229,10 @@ class SteppedPurchase(PurchaseListener):
     def sending(self, command: str, *, whole: str = "", writes: bool, keys: Sequence[str] = ()) -> Fate:
         """It stops before a command; raises NotStepped once it has ended, but its lock is still released in etcd."""
         self._check_may_send(command)
-        if self.grain == COMMANDS:
+        again, self._again = self._again, ""
+        if again and command.startswith("EVAL"):
+            whole = again
+        elif self.grain == COMMANDS:
             if self._forgets and (size := _round(self.attempts[-1], whole or command)):
                 del self.attempts[-1][-size:]
                 self.in_vain = True
@@ -245,6 +250,9 @@ class SteppedPurchase(PurchaseListener):
             self._sent_since_end += 1
             if self._sent_since_end > LAST_REQUESTS or not ETCD_REQUEST.match(command):
                 raise NotStepped("nobody let this purchase go on in time, or it was ended")
+
+    def not_done(self, fate: Fate) -> None:
+        self.fate, self._again = fate, self.attempts[-1].pop()
 
     def answered(self, answer: str) -> None:
         self.attempts[-1].append(f"> {answer}")

@@ -30,6 +30,7 @@ from loadtest.results.verdict import judge_rush
 
 MOST_MOVES = 200  # of one order
 MOST_S = 600.0  # of one guard with one kind of fault
+SHORTER_S = 90.0  # for which a shorter order than the first wrong one is looked for, where that is enough
 TRIES = 120  # in vain, behind which it is believed that a purchase goes on so
 CHECK_S = 5.0  # how often it is looked up whether all that was sent was seen
 
@@ -108,7 +109,7 @@ class Explorer:
         self.schedules: dict[int, Schedule] = {}
         self.shortest: list[Schedule] = []
         self._file = GuardFile.of(guard)
-        self._items, self._checked = world.items, 0.0
+        self._items, self._checked, self._until = world.items, 0.0, 0.0
         self._is_new = not known
         self._forgets_attempts: bool = all(each._forgets_attempts for each in known)
         for each in known:
@@ -130,24 +131,31 @@ class Explorer:
             raise NoVerdict(f"an instance is lost, by its guard or on a machine that is too busy: {lost}") from lost
 
     def _explore(self) -> Iterator[Graph]:
-        until, world = time.monotonic() + self._seconds, self._world
+        self._until, world = time.monotonic() + self._seconds, self._world
         with world.with_spare() if KILL.kinds[0] in self.budget.kinds else ExitStack():
             world.forgets_attempts = self._forgets_attempts
             self._begin()  # nothing of another guard goes on
             world.count_anew()
             self._check_all_was_seen(at_once=True)
             self._warm_up()
-            yield from self._try_all(until)
-            if self._is_new and self._loses_patience():
+            may_count = self._is_new
+            try:
+                yield from self._try_all()
+            except Nondeterministic:
+                if not may_count:
+                    raise
+            else:
+                may_count = may_count and self._loses_patience()
+            if may_count:  # a purchase may count its attempts: they tell states apart
                 self._forgets_attempts = world.forgets_attempts = False
                 self._states, self.graph, self.schedules = {}, Graph(), {}
-                yield from self._try_all(until)
+                yield from self._try_all()
             self._make_shortest()
             self._check_all_was_seen(at_once=True)
 
-    def _try_all(self, until: float) -> Iterator[Graph]:
+    def _try_all(self) -> Iterator[Graph]:
         state = self._start()
-        while time.monotonic() < until and not (self._is_first_enough and self.graph.is_wrong):
+        while time.monotonic() < self._until and not (self._is_first_enough and self.graph.is_wrong):
             if not (way := self.graph.way_from(state)):
                 if state is self.graph.states[0]:
                     break
@@ -203,7 +211,9 @@ class Explorer:
             self._checked = time.monotonic()
 
     def _start(self) -> State:
-        if self._is_over_at_wrong:
+        if self._is_over_at_wrong and self.graph.is_wrong:
+            if self.graph.near is None:
+                self._until = min(self._until, time.monotonic() + SHORTER_S)
             self.graph.leave_far()
         self._begin()
         if self.graph.states:

@@ -125,9 +125,7 @@ class Graph:
             self._open()
 
     def leave_far(self) -> None:
-        """Go on from states alone to which a shorter order leads than to the nearest wrong end."""
-        if not self.is_wrong:
-            return
+        """Of a graph that is wrong, go on from states alone to which a shorter order leads than to its nearest wrong end."""
         near = {state.number for state, _ in takewhile(lambda each: not each[0].is_wrong, self.nearest_first())}
         if near != self.near:
             self.near = near

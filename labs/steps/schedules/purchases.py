@@ -36,6 +36,7 @@ class Stepped:
     command: str = ""
     writes: bool = False
     etcd_writes: int = 0  # of its instance
+    watching: Sequence[int] = ()  # ports of its connections that have sent WATCH
     line: int | None = None
     stock_read: int | None = None
     stock_left: int | None = None

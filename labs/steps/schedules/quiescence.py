@@ -88,6 +88,8 @@ def _waits_for(purchase: Stepped, world: World, attempts: int, is_late: bool) ->
         return ""
     if purchase.buyer in world.behind_in_etcd(is_late=is_late):
         return "its turn in etcd's queue"
+    if purchase.buyer == world.first_in_etcd() and not is_late:
+        return ""  # it is being told so
     return SILENTLY if purchase.idle_s >= IDLE_S else ""
 
 

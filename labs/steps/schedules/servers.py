@@ -16,7 +16,6 @@ from app.contract.keys import Keys, queue_name
 from app.contract.orders import Order
 from labs.steps.schedules.instances import TTL_S
 from labs.steps.wire import wire
-from labs.steps.wire.words import shop_scripts
 from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.process import Resource, ServerError
 from loadtest.stack.servers import Etcd, Redis
@@ -112,8 +111,6 @@ class Servers(Resource):
         self._open.callback(self._redis.close)
         self._forget_keys = self._redis.register_script(FORGET)
         self._look = self._redis.register_script(LOOK)
-        for script in shop_scripts().values():
-            self._redis.script_load(script.text)  # else the first purchase sends one twice
         for number in range(FIRST_REVISION):  # etcd counts its writes
             self.client.put("first", str(number))
 
@@ -174,6 +171,11 @@ class Servers(Resource):
             raise ServerError(f"etcd does not answer: {error}") from error
         self.revision = found.revision
         return found.keys
+
+    def dirty(self) -> set[int]:
+        """The ports of connections to Redis of which a watched key was changed."""
+        found = self._redis.client_list()
+        return {int(each["addr"].rpartition(":")[2]) for each in found if "d" in each["flags"]}
 
     # Time
 

@@ -11,6 +11,7 @@ import datetime
 import os
 import random
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -81,6 +82,7 @@ def install_chance() -> None:
             setattr(random, name, getattr(streams, name))
     random._inst, random.Random = streams, _Seeded  # type: ignore[misc]
     os.urandom = random._urandom = _urandom  # type: ignore[attr-defined]
+    tempfile._Random = _Seeded  # type: ignore[attr-defined]
     uuid._generate_time_safe = uuid._UuidCreate = None  # type: ignore[attr-defined]
     uuid.getnode()  # asks other programs, at first
     clock_gettime = time.clock_gettime
@@ -98,6 +100,10 @@ def install_time(pauses: Callable[[], bool | None]) -> None:
         ("perf_counter_ns", int(Chance.since_boot * 1e9)),
     ):  # fmt: skip
         setattr(time, name, _standing(getattr(time, name), still))
+    for name in ("localtime", "gmtime", "ctime"):
+        setattr(time, name, _of_now(getattr(time, name)))
+    strftime = time.strftime
+    time.strftime = lambda text, *times: strftime(text, *(times or (time.localtime(),)))
     datetime.datetime = _Datetime  # type: ignore[misc]
     asyncio.BaseEventLoop.time = lambda self: real_monotonic()  # type: ignore[method-assign]
     threading._time = real_monotonic  # type: ignore[attr-defined]
@@ -108,6 +114,7 @@ def install_time(pauses: Callable[[], bool | None]) -> None:
 
 def begin_run() -> None:
     """Forget what would go on from one run to the next."""
+    tempfile._name_sequence = None  # type: ignore[attr-defined]
     for name in ("_last_timestamp", "_last_timestamp_v7", "_last_counter_v7"):
         if hasattr(uuid, name):
             setattr(uuid, name, None if name != "_last_counter_v7" else 0)
@@ -115,6 +122,10 @@ def begin_run() -> None:
 
 def _standing(real: Callable[[], Any], still: float) -> Callable[[], Any]:
     return lambda: real() if Chance.of_thread() is None or _is_called_by_grpc() else still
+
+
+def _of_now(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *seconds: real(*(seconds or (time.time(),)))
 
 
 def _is_called_by_grpc() -> bool:

@@ -262,7 +262,7 @@ class SteppedWorker:
             "stands": purchase.stands,
             "stops": purchase.stops,
             "attempts": self._sleeps[purchase.id] + self._checks[purchase.id] // CHECKS,
-            "idle_s": 0.0 if purchase.stands else self._threads.idle_s(),
+            "idle_s": 0.0 if purchase.stands or wire.pending else self._threads.idle_s(),
             "is_busy": self._threads.are_busy(),
             "names": [thread.ident, thread.native_id],
             "token": section.token if section else None,
@@ -279,6 +279,7 @@ class SteppedWorker:
             "command": purchase.command,
             "writes": purchase.writes,
             "etcd_writes": wire.etcd_writes,
+            "watching": sorted(purchase.watching),
             "sent": self._sent(purchase),
             "begins": purchase.begins,
             "in_vain": purchase.in_vain and purchase.begins,
@@ -312,8 +313,9 @@ def serve(connection: socket.socket) -> None:
 def main(path: str) -> None:
     """Make a worker for each connection, until this process is killed."""
     list(labs.modules("shop"))  # what `create_app` imports is not to be imported in each child
-    for name in ("access", "error_handlers", "health", "routes"):
-        import_module(f"app.web.{name}")
+    names = [f"app.web.{name}" for name in ("access", "error_handlers", "health", "routes")]
+    for name in (*names, *(f"labs.steps.wire.{name}" for name in ("calls", "files", "sockets"))):
+        import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children need nobody to wait for them
     with socket.socket(socket.AF_UNIX) as listener:
         unfinished = f"{path}.unfinished"

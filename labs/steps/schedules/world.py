@@ -266,6 +266,10 @@ class World(Resource):
         }
         return set(others) if first in standing else set()
 
+    def first_in_etcd(self) -> str:
+        """The buyer whose turn it was in etcd's queue when that was looked at last."""
+        return next((_thread_of(each.owner) for each in self.servers.contenders), "")
+
     def _quiesce(self, moved: Stepped | None = None) -> None:
         self.servers.keep_alive()
         quiesce(self)
@@ -393,6 +397,9 @@ class World(Resource):
         for nothing in ("", "0"):
             names.pop(nothing, None)
         parts: list[Part] = [str(self.timeline), *self._files, *map(self._told, self.purchases)]
+        if any(each.watching for each in self.purchases):
+            dirty = self.servers.dirty()
+            parts += [f"an EXEC of {each.buyer} will fail" for each in self.purchases if dirty & {*each.watching}]
         for name, (value, ends) in self._keys.items():
             parts += [f"{name}, {'ends' if ends else 'stays'}", value]
         return CanonicalNames(parts, names, range(self._first_revision, self.servers.revision + 1))

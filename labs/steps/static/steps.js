@@ -14,6 +14,7 @@ const GUARDS = ["none", "thread", "etcd-unfenced", "etcd-checked", "etcd", "redi
 const SELLS_TWICE = GUARDS.slice(0, 4);
 const [POINTS, COMMANDS] = ["points", "commands"];
 const ENDS = ["oversold", "lost_updates", "told_wrong", "unsold_item", "deadlock", "errors"]; // the ways in which an order is wrong
+const MOST_ITEMS = 3; // of a level
 const WORST_FIRST = ["oversold", "deadlock", "errors", "unsold_item", "told_wrong", "lost_updates"];
 const OFFERS = ["step", "freeze", "kill", "kill-sent", "lost"];
 const POLL_MS = 400;
@@ -92,7 +93,7 @@ function show({ instances, sale, queue, offers: offered, ending, undo = false })
   if (mayBegin && !all.length) choose(guard);
   mayBegin = false;
   const markers = all.map((purchase) => ({ line: purchase.line, label: purchase.buyer, colour: instances.indexOf(purchase.instance), text: onLine(purchase), tone: purchase.instance.state === "frozen" ? "warn" : toneOf(purchase), current: purchase.stands }));
-  const ours = all.length > 0 && sale.orders <= all.length && sale.items <= all.length; // or another sale has begun before or since
+  const ours = all.length > 0 && sale.orders <= 2 * all.length && sale.items <= MOST_ITEMS; // or another sale has begun before or since
   const tokens = [sale.fence, ...all.map(({ token }) => token)].filter((token) => token != null);
   stage.show({
     source: all[0]?.source ?? { file: "", first_line: 0, text: "" },

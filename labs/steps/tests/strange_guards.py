@@ -489,7 +489,10 @@ class Uuid1(Strange):
 class ThreadAndTime(Strange):
     name = "thread-and-time"
     value = staticmethod(
-        lambda: f"{threading.get_ident()} {threading.get_native_id()} {time.time()} {time.time_ns()} {datetime.now()}"
+        lambda: (
+            f"{threading.get_ident()} {threading.get_native_id()} {time.time()} {time.time_ns()} {datetime.now()}"
+            f" {time.ctime()} {time.strftime('%X')} {time.localtime().tm_sec}"
+        )
     )
 
 
@@ -600,6 +603,94 @@ class FileLooked(Strange):
             path.unlink()
 
 
+class Linked(Strange):
+    """A link to a temporary file."""
+
+    name = "linked"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with tempfile.NamedTemporaryFile(dir="/tmp") as mine:
+            while True:
+                try:
+                    os.link(mine.name, "/tmp/strange-guard.link")
+                    break
+                except FileExistsError:
+                    time.sleep(0.01)
+            try:
+                yield
+            finally:
+                os.unlink("/tmp/strange-guard.link")  # noqa: PTH108
+
+
+class RareScript(Strange):
+    """A script that only a purchase runs that waits: Redis does not know it at first."""
+
+    name = "rare-script"
+
+    def pause(self) -> None:
+        while self.redis.register_script("return redis.call('EXISTS', KEYS[1])")(keys=[self.key]):
+            super().pause()
+
+
+class Announced(Strange):
+    """Waits for the message of a release."""
+
+    name = "announced"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        value, free = self.value(), f"{self.key}:free"
+        with self.redis.pubsub() as pubsub:
+            pubsub.subscribe(free)
+            while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
+                pubsub.get_message(timeout=0.1)
+            try:
+                yield
+            finally:
+                self.redis.eval(RELEASE, 1, self.key, value)
+                self.redis.publish(free, "1")
+
+
+class WatchesLate(Strange):
+    """Wrong: watches the stock after it has read it."""
+
+    name = "watches-late"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        keys = self.shop.sale.keys
+        while left := int(self.redis.get(keys.stock) or 0):
+            with suppress(redis.WatchError), self.redis.pipeline() as pipe:
+                pipe.watch(keys.stock)
+                pipe.multi()
+                pipe.set(keys.stock, left - 1)
+                pipe.incr(keys.lucky)
+                pipe.rpush(keys.orders, purchase.entry())
+                pipe.execute()
+                return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left - 1)
+        return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+
+
+class BreaksIn(Strange):
+    """Wrong: the third try takes the lock away from whoever has it; only a local variable counts them."""
+
+    name = "breaks-in"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        tries = 0
+        while not self.redis.hsetnx(self.key, "owner", purchase.order):
+            tries += 1
+            if tries == 3:
+                self.redis.delete(self.key)
+                tries = 0
+            self.pause()
+        try:
+            yield
+        finally:
+            self.redis.delete(self.key)
+
+
 class NeverSleeps(Strange):
     """Polls as fast as it can."""
 
@@ -652,6 +743,7 @@ GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(ea
 _WRONG = (
     Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, EndsItsProcess, WritesLater, Halves, TokenBefore, SaysNothing,
     SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, ReadsOutside, FileLooked,
+    WatchesLate, BreaksIn,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}
 RIGHT = {each.name: each for each in GUARDS if each is not Strange and each.name not in WRONG}

@@ -8,7 +8,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,10 +21,12 @@ from app.guards import guards
 from labs.steps.guard_files import GuardFile
 from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, PAUSE, Budget, Explorer, budgets_of
 from labs.steps.schedules.fingerprint import CanonicalNames
+from labs.steps.schedules.graph import State
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.results import Count
 from labs.steps.schedules.schedule import Ending, Fault, Move, Schedule, moves_of
 from labs.steps.schedules.world import World
+from labs.steps.tests import strange_guards
 from tests.support.commands import finished, leaving_nothing, running
 from tests.support.waiting import wait_until
 
@@ -81,6 +85,44 @@ def test_an_instance_begins_with_a_session(world: World) -> None:
         world.servers.etcd.resume()
     assert instance.ready().ask("lease") != 0
     instance.kill()
+
+
+def paths_from(state: State, way: tuple[Move, ...] = ()) -> Iterator[tuple[list[Move], Ending]]:
+    """Every order from this state on, and how its end was judged."""
+    if state.ending is not None:
+        yield [*way], state.ending
+    for move, to in state.moves.items():
+        assert to is not None
+        yield from paths_from(to, (*way, move))
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        GuardFile.of(guards()["none"]),
+        pytest.param(GuardFile(strange_guards.__file__, "halves"), marks=[pytest.mark.slow, pytest.mark.long]),
+    ],
+    ids=lambda guard: guard.name,
+)
+def test_every_path_to_a_state_is_judged_alike(world: World, guard: GuardFile) -> None:
+    """Each order, made anew from its first move, ends as the state to which it leads says."""
+    explorer = Explorer(world, guard.load())
+    for _ in explorer.explore():
+        pass
+    orders = [*paths_from(explorer.graph.states[0])]
+    assert len(orders) == explorer.graph.orders()["all"] > len(explorer.graph.ends)
+    for moves, ending in orders:
+        assert Explorer(world, guard.load()).replay(moves).ending == ending, moves
+
+
+def test_a_state_that_is_judged_in_two_ways_has_no_verdict(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the judge may read besides the state: here it reads the order in which the ends were reached."""
+    judged, endings = Explorer._judged, count()
+    monkeypatch.setattr(
+        Explorer, "_judged", lambda self: replace(judged(self), ending=Ending(told_wrong=next(endings)))
+    )
+    with pytest.raises(NoVerdict, match="one state was judged in two ways"):
+        explored(world, "redis-watch")
 
 
 def test_a_lock_without_a_fence_needs_a_pause_to_break(world: World) -> None:

@@ -29,7 +29,13 @@ class Fate(Enum):
 
 
 class Stepped(Protocol):
-    """Whose commands these are."""
+    """Whose commands these are.
+
+    Attributes:
+        watching: local ports of its connections to Redis that have sent WATCH.
+    """
+
+    watching: set[int]
 
     def exchange(self) -> AbstractContextManager[object]:
         """Inside, nothing else is sent: its threads take turns."""
@@ -41,6 +47,9 @@ class Stepped(Protocol):
         """
 
     def answered(self, answer: str) -> None: ...
+
+    def not_done(self, fate: Fate) -> None:
+        """The server does not know the script, so that it is sent once more: one step, with this fate."""
 
     def pauses(self) -> None:
         """It is about to try once more."""
@@ -55,6 +64,7 @@ class Wire:
         redis, etcd: the ports of the servers.
         life_ms: of a key that expires, where it is to outlive all schedules.
         sent: bytes to Redis, and requests to etcd, whoever has sent them: the servers count the same.
+        pending: requests to etcd whose answer is waited for elsewhere.
         etcd_writes: requests that may change something in etcd, counted when they begin and when they end.
         others: what else purchases have used that cannot be stopped.
         shared: where a file lies that purchases share, for the path that one of them names; None for other files.
@@ -65,6 +75,7 @@ class Wire:
     etcd: set[int] = field(default_factory=set)
     life_ms: int = 0
     sent: memoryview = field(default_factory=lambda: memoryview(bytearray(2 * 8)).cast("Q"))
+    pending: int = 0
     etcd_writes: int = 0
     others: set[str] = field(default_factory=set)
     shared: Callable[[str], str | None] | None = None

@@ -62,6 +62,12 @@ def _counted(call: Callable[..., Any], name: str, writes: bool, method: Any, *ar
         wire.sent[TO_ETCD] += 1
     with writing(writes):
         answer = call(method, *args, **options)
-    if name == "future" and writes:
-        answer.add_done_callback(lambda _: setattr(wire, "etcd_writes", wire.etcd_writes + 1))
+    if name == "future":
+        wire.pending += 1
+        answer.add_done_callback(lambda _: _note_answer(writes))
     return answer
+
+
+def _note_answer(writes: bool) -> None:
+    wire.pending -= 1
+    wire.etcd_writes += writes

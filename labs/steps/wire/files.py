@@ -10,6 +10,7 @@ import fcntl
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -32,8 +33,12 @@ _open = io.open
 @cache
 def wrap() -> None:
     """Have what this process does to files tell it, once `Wire.shared` says which."""
+    unlink = os.unlink
     for name, paths in (*((name, 1) for name in _ONE), *((name, 2) for name in _TWO)):
         setattr(os, name, _stepping(getattr(os, name), name, paths))
+    for each in vars(tempfile._TemporaryFileCloser).values():  # type: ignore[attr-defined]
+        if defaults := getattr(each, "__defaults__", None):  # which were bound before
+            each.__defaults__ = tuple(os.unlink if default is unlink else default for default in defaults)
     builtins.open = io.open = _stepping(_open, "open", 1)
     for name in ("flock", "lockf"):
         setattr(fcntl, name, _locking(getattr(fcntl, name), name))

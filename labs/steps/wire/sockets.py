@@ -187,6 +187,11 @@ class _ToRedis(_Link):
             before = len(self._peek())
             self._send(bounded or (commands.long_lived(wire.life_ms) if wire.life_ms else commands.packed))
             answers = self._answers(len(commands.words), before)
+            if answers and len(done) == 1 and str(answers[0][0]) == "NOSCRIPT":
+                stepped.not_done(fate)
+                return True
+            if done[0][0].upper() == "WATCH":
+                stepped.watching.add(self._sock.getsockname()[1])
             if self._end_with(fate, stepped):
                 return False
             for answer, _ in answers or [(ConnectionError("no answer"), 0)]:

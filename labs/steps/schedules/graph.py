@@ -125,7 +125,7 @@ class Graph:
             self._open()
 
     def leave_far(self) -> None:
-        """Of a graph that is wrong, go on from states alone to which a shorter order leads than to its nearest wrong end."""
+        """Where some end is wrong, go on from those states alone to which a shorter order leads than to the nearest."""
         near = {state.number for state, _ in takewhile(lambda each: not each[0].is_wrong, self.nearest_first())}
         if near != self.near:
             self.near = near

@@ -108,12 +108,13 @@ def test_the_printed_order_of_each_mistake_ends_as_it_says(open_page: Open, play
     from labs.steps.schedules.results import WRONG
     from labs.steps.schedules.schedule import WORST_FIRST
 
+    page = open_page((played.site / "mistakes.html").as_uri(), reduced_motion="reduce")
     for guard in sorted(path.stem.removeprefix("schedules-") for path in ROOT.glob("labs/mistakes/recorded/*.json")):
         recording = recorded(played.recordings, guard)
         (count,), (graph,) = recording["counts"], recording["graphs"]
-        address, state = (played.site / "mistakes.html").as_uri(), 0
-        order = f"#guard={guard}&grain=commands&schedule={count['shortest']}"
-        page = open_page(address + order, reduced_motion="reduce")
+        page.evaluate("hash => (location.hash = hash)", f"guard={guard}&grain=commands&schedule={count['shortest']}")
+        page.wait_for_selector(f".levels button[value={guard}][aria-current=true]")
+        state = 0
         for move in count["shortest"].split("."):
             page.click("#next-move:enabled")
             state = graph["moves"][state][move]

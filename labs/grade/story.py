@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -76,6 +77,11 @@ def _steps(graph: Graph, moves: Sequence[Done], path: str) -> Iterator[str]:
         row = state.shown.purchases[BUYERS.index(done.move.buyer)]
         state = state.moves.get(done.move)
         if done.command or done.move.is_fault or done.waits or done.failure:
-            words = done.words.replace(" SCRIPT", " EVAL")
+            words = named(done.words)
             code = linecache.getline(path, row[LINE] or 0).strip()
             yield f"  {words:<40}" + (f"  line {row[LINE]}: {code}" if code else "")
+
+
+def named(words: str) -> str:
+    """Return a move with the name of its command in Redis, where a script is known by its text or its hash alone."""
+    return re.sub(r"^(\S+) (?=[0-9a-f]{8}\b)", r"\1 EVALSHA ", words.replace(" SCRIPT", " EVAL"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from typing import Any
 
@@ -25,7 +26,7 @@ from lock.errors import (
     SessionLost,
 )
 from tests.lock.core.sessions import Session, request_of
-from tests.lock.core.small_world import Want
+from tests.lock.core.small_world import TTL_S, Want
 from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
 from tests.support.waiting import Patch
 
@@ -381,3 +382,54 @@ def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, mo
     assert release_together(other.core, [mine.ticket], 0.0, waits=False) == ([], [], [])
     other.work(0.0)
     assert mine.ticket.stage is Stage.RELEASED
+
+
+def test_a_hold_is_the_leases(sessions: Sessions) -> None:
+    """A turn that comes with the lease's last second is none; before, it is a hold for good."""
+    session, _ = sessions
+    first, late = session.acquisition(), session.acquisition(Want(("n/",)))
+    for each in (first, late):
+        request = create(each)
+        each.answered(request, session.etcd.create_key(request), 0.0)
+    assert first.next(9.9) is None
+    assert first.is_held
+    with pytest.raises(SessionLost, match="could not be kept alive"):
+        late.next(float(TTL_S))
+    assert not late.is_held
+
+
+def test_a_wait_that_nobody_has_any_more_is_left(sessions: Sessions) -> None:
+    """An interrupt may leave no more of it than a ticket."""
+    session = sessions[1]
+    acquisition = waiting(sessions)
+    session.core.poll(1.9)
+    ticket = acquisition.ticket
+    assert ticket.stage is Stage.QUEUED
+    del acquisition
+    gc.collect()
+    session.work(2.0)
+    assert (ticket.stage, ticket.failure) == (Stage.RELEASED, None)
+
+
+@pytest.mark.parametrize("is_overtaken", [False, True])
+def test_a_try_joins_those_that_it_may_hold_with(sessions: Sessions, is_overtaken: bool) -> None:
+    """By a second write, which is repeated once as the first; it leaves again if a writer has come between."""
+    holder, other = sessions
+    holder.go(holder.acquisition(READ))
+    tries = other.acquisition(READ, deadline=0.0, tries=True)
+    request = create(tries)
+    assert (request.if_free, request.lists) == (True, True)
+    tries.answered(request, other.etcd.create_key(request), 0.0)
+    request = create(tries)
+    assert (request.if_free, request.lists) == (False, True)
+    tries.failed(request, AWAY, 0.0)
+    assert tries.next(0.0) == Sleep(0.1)
+    if is_overtaken:
+        other.etcd.put("rw/0-go", b"", 0)
+    request = request_of(tries, 0.1)
+    tries.answered(request, other.etcd.create_key(request), 0.1)
+    assert tries.next(0.1) is None
+    assert tries.is_held is not is_overtaken
+    other.work(0.1)
+    assert len(other.etcd.keys) == 2
+    assert tries.ticket.queue.view is None

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import sys
-import termios
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,10 +22,6 @@ from loadtest.results.record import Sample
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
 _LOG_WIDTH = 120
-_WIDE, _OPENS = r"\u2e80-\u9fff\uff00-\uffef", r"\u201c\u300a\uff08"
-_CLOSES = r"\u201d\u3001\u3002\u300b\uff01\uff09\uff0c\uff1a\uff1b\uff1f"
-# What stands on one line: a word or a wide character, with the marks around it.
-_UNBROKEN = re.compile(rf"[{_OPENS}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENS}]+)[{_CLOSES}]*\s*")
 
 
 def console() -> Console:
@@ -37,27 +30,6 @@ def console() -> Console:
     if not (screen.is_terminal or os.environ.get("COLUMNS")):
         screen.width = _LOG_WIDTH
     return screen
-
-
-def ask(screen: Console, prompt: str) -> str:
-    """The line that is typed at a prompt; what was typed before it stood there does not count. Raises EOFError."""
-    if sys.stdin.isatty():
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    return screen.input(f"[dim]{prompt}[/] ")
-
-
-def wrapped(text: Text, width: int) -> Text:
-    """The text in lines of at most `width` cells: broken at spaces and, as Chinese is, between wide characters."""
-    breaks, used = [], 0
-    for part in _UNBROKEN.finditer(text.plain):
-        if used and used + cell_len(part[0].rstrip()) > width:
-            breaks.append(part.start())
-            used = 0
-        used = 0 if "\n" in part[0] else used + cell_len(part[0])
-    lines = text.divide(breaks)
-    for line in lines:
-        line.rstrip()
-    return Text("\n").join(lines)
 
 
 @dataclass(frozen=True)

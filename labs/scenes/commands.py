@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
@@ -24,11 +26,15 @@ from labs.scenes.stage import ITEMS, Countdown, Phase, Result, SceneStage, Step,
 from loadtest.cli.options import no_pin
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
-from loadtest.terminal import console, wrapped
+from loadtest.terminal import console
 
 TEXTS: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "static/texts.json").read_text(encoding="utf-8"))
 TOO_SLOW = 2  # exit code
 _GUARD = len("etcd-unfenced")
+_WIDE, _OPENS = r"\u2e80-\u9fff\uff00-\uffef", r"\u201c\u300a\uff08"
+_CLOSES = r"\u201d\u3001\u3002\u300b\uff01\uff09\uff0c\uff1a\uff1b\uff1f"
+# What stands on one line: a word or a wide character, with the marks around it.
+_UNBROKEN = re.compile(rf"[{_OPENS}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENS}]+)[{_CLOSES}]*\s*")
 
 
 @click.command()
@@ -95,4 +101,18 @@ class Narrator:
         return self._texts[key].format(**{name: self._texts.get(str(value), value) for name, value in values.items()})
 
     def _print(self, sentence: str, style: str = "") -> None:
-        self._screen.print(wrapped(Text(sentence, style), self._screen.width))
+        self._screen.print(_wrapped(Text(sentence, style), self._screen.width))
+
+
+def _wrapped(text: Text, width: int) -> Text:
+    """The text in lines of at most `width` cells: broken at spaces and, as Chinese is, between wide characters."""
+    breaks, used = [], 0
+    for part in _UNBROKEN.finditer(text.plain):
+        if used and used + cell_len(part[0].rstrip()) > width:
+            breaks.append(part.start())
+            used = 0
+        used = 0 if "\n" in part[0] else used + cell_len(part[0])
+    lines = text.divide(breaks)
+    for line in lines:
+        line.rstrip()
+    return Text("\n").join(lines)

@@ -68,7 +68,8 @@ class Click(threading.Thread):
     def _told(self, receipt: Any) -> dict[str, Any]:
         purchase = self._purchase
         if not isinstance(receipt, Receipt):
-            raise Flaw(f"the method buy returned {receipt!r:.40}, and not a Receipt")
+            said = f"{receipt!r:.40}" if receipt is None or isinstance(receipt, str) else f"a {type(receipt).__name__}"
+            raise Flaw(f"the method buy returned {said}, and not a Receipt")
         if purchase.section is not None and purchase.section.left is None:
             raise Flaw("the method buy did not leave its critical section: it needs `with purchase.critical_section()`")
         if receipt.order not in (None, purchase.order):

@@ -86,6 +86,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         ("import redis; redis.Redis.from_url(self.shop.settings.redis_url).ping()", "opens a connection"),
         ("import subprocess; subprocess.run(['true'])", "starts a process"),
         ("return None", "returned None, and not a Receipt"),
+        ("return (each for each in ())", "returned a generator, and not a Receipt"),
         ("raise ValueError('no')", "raised ValueError: no in line "),
         ("x = bytearray(3 * 1024**3)", "raised MemoryError"),
         ("raise SystemExit", "raised SystemExit"),

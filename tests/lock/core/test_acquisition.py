@@ -25,6 +25,7 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
+from lock.model import KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import TTL_S, Want
 from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
@@ -433,3 +434,34 @@ def test_a_try_joins_those_that_it_may_hold_with(sessions: Sessions, is_overtake
     other.work(0.1)
     assert len(other.etcd.keys) == 2
     assert tries.ticket.queue.view is None
+
+
+def test_a_holder_is_its_own_key_for_those_behind_it(sessions: Sessions) -> None:
+    """While it waits, the one that the view shows first, if that is another one."""
+    session = sessions[1]
+    acquisition = waiting(sessions)
+    first, view = acquisition.holder(), acquisition.ticket.queue.view
+    assert first is not None
+    assert first.key == "m/1-1"
+    assert view is not None
+    view.discard(first.key, first.create_revision)
+    assert acquisition.holder() is None  # nothing tells of it that it holds
+    session.core.grants.grant(acquisition.ticket, acquisition.ticket.created)
+    created = acquisition.ticket.created
+    assert created is not None
+    assert acquisition.holder() == KeyValue("m/2-1", b"{}", created, created, 2)
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+@pytest.mark.parametrize("tries", [False, True])
+def test_a_write_lists_the_queue_where_it_may_hold_beside_others(
+    sessions: Sessions, is_followed: bool, tries: bool
+) -> None:
+    """By a try, and where no view tells; one that excludes all others never does."""
+    session, _ = sessions
+    session.etcd.put("rw/0-go", b"", 0)
+    if is_followed:
+        session.go(session.acquisition(READ))
+        session.work(0.0)
+    assert create(session.acquisition(READ, tries=tries)).lists is (tries or not is_followed)
+    assert not create(session.acquisition(Want(("rw/",)), tries=tries)).lists

@@ -499,3 +499,44 @@ def test_a_session_that_refuses_or_is_lost_ends_the_waits(turns: Turns) -> None:
         with pytest.raises(SessionLost):
             each.next(0.0)
     assert turns.cohort.acquisition is None
+
+
+def test_a_turn_that_leaves_ends_its_hold_or_hands_it_on(turns: Turns) -> None:
+    """As any other end of it; others that wait stay in line meanwhile."""
+    turn, first, second = turns.held(), turns.waiting(), turns.waiting()
+    turns.core.outbox.changes.clear()
+    first.leave(0.0)
+    assert not turns.core.outbox.changes
+    assert (turns.cohort.turn, list(turns.cohort.waits)) == (turn, [second])
+    second.leave(0.0)
+    assert (turns.cohort.turn, turns.given_up) == (turn, 0)
+    third = turns.waiting()
+    turn.leave(0.0)
+    assert third.is_held
+    third.leave(0.0)
+    assert third.ticket is not None
+    assert (third.ticket.stage, turns.given_up) == (Stage.RELEASING, 1)
+    with pytest.raises(NotHeld):
+        third.end(0.0)
+
+
+def test_changes_of_the_key_wake_the_first_in_line(turns: Turns) -> None:
+    """Whoever that is; nobody where nobody waits, and not one that cannot be woken yet."""
+    other_waits(turns.etcd)
+    woken: list[str] = []
+    first, second = turns.waiting(), turns.waiting()
+    acquisition = turns.cohort.acquisition
+    assert acquisition is not None
+    wake: Any = acquisition.ticket.wake
+    wake()
+    first.wake_by(lambda: woken.append("first"))
+    second.wake_by(lambda: woken.append("second"))
+    assert not turns.cohort.is_settled()
+    turns.work(0.0)
+    assert turns.cohort.is_settled()
+    wake()
+    first.leave(0.0)
+    wake()
+    second.leave(0.0)
+    wake()
+    assert woken == ["first", "second"]

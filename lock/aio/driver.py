@@ -248,12 +248,19 @@ async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **opt
     return await Acquire(lock, attempt, until, **options).result()
 
 
-async def release(held: Releasable, owner: object, *, wait: bool = True) -> None:
-    """Free what is held; a task that is cancelled here has freed it. `owner`: `None` for the task that awaits this."""
-    await Drive(held._engine, _end(held, owner or calling_task(), wait)).result()
+async def release(turn: list[Releasable], owner: object, *, wait: bool = True) -> None:
+    """Free what is held; a task that is cancelled here has freed it. `owner`: `None` for the task that awaits this.
+
+    It stands in `turn` until its release has begun, or it is taken from there and given up.
+    """
+    await Drive(turn[0]._engine, _end(turn, owner or calling_task(), wait)).result()
 
 
-def _end(held: Releasable, owner: object, wait: bool) -> Steps[None]:
+def _end(turn: list[Releasable], owner: object, wait: bool) -> Steps[None]:
+    try:
+        held = turn.pop()
+    except IndexError:  # an interrupt has come before
+        return
     tickets = held._end(owner)
     if tickets:
         yield held._engine.release(tickets, wait=wait)

@@ -74,7 +74,7 @@ class AsyncHold(Generic[HeldT]):
 
     async def _release(self, owner: object, wait: bool) -> None:
         self._is_left = True
-        await driver.release(self._held, owner, wait=wait)
+        await driver.release([self._held], owner, wait=wait)
 
     def __repr__(self) -> str:
         return repr(self._held)
@@ -83,11 +83,17 @@ class AsyncHold(Generic[HeldT]):
         self._held.__reduce_ex__(protocol)
 
     async def __aexit__(self, *exc_info: object) -> None:
-        if exc_info[0] is GeneratorExit:  # the loop of the task was closed: nothing can be awaited any more
-            self._held._give_up()
-            return
-        with contextlib.suppress(*[sync.LockError] if exc_info[0] else []):  # the error of the body matters more
-            await self.release()
+        turn: list[Any] = [self._held]
+        try:
+            self._is_left = True
+            if exc_info[0] is not GeneratorExit:  # or the loop was closed, and nothing can be awaited any more
+                await driver.release(turn, driver.calling_task())
+        except BaseException as error:
+            if exc_info[0] is None or not isinstance(error, sync.LockError):  # else the error of the body matters more
+                raise
+        finally:
+            with contextlib.suppress(IndexError):  # its release has not begun: an interrupt came first
+                turn.pop()._give_up()
 
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         try:

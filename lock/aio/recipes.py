@@ -33,10 +33,16 @@ class Acquiring(Coroutine[Any, Any, AsyncHoldT]):
     """A wait: ``await`` it once for a hold, or use it in ``async with``, which releases; a coroutine for a task."""
 
     def __init__(
-        self, steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]], name: str, *, cancel_on_lost: bool = False
+        self,
+        steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]],
+        name: str,
+        undo: Callable[[], None],
+        *,
+        cancel_on_lost: bool = False,
     ) -> None:
         self._steps = steps
         self._name = name
+        self.undo = undo  # where an interrupt keeps the hold from the task
         self._cancel_on_lost = cancel_on_lost
         self._is_awaited = False
         self._running: Generator[Any, None, AsyncHoldT] | None = None
@@ -65,10 +71,14 @@ class Acquiring(Coroutine[Any, Any, AsyncHoldT]):
             self._running.close()
 
     async def __aenter__(self) -> AsyncHoldT:
-        self._hold = await self._begin()
-        if self._cancel_on_lost:
-            self._cancelling = _CancelOnLost(self._hold)
-        return self._hold
+        try:
+            self._hold = await self._begin()
+            if self._cancel_on_lost:
+                self._cancelling = _CancelOnLost(self._hold)
+            return self._hold
+        except BaseException:
+            self.undo()
+            raise
 
     async def __aexit__(self, *exc_info: object) -> None:
         assert self._hold is not None
@@ -190,9 +200,14 @@ class Acquirable(Generic[HeldT, AsyncHoldT]):
         return decorate
 
     async def __aenter__(self) -> AsyncHoldT:
-        hold = await self.acquire()
-        hold._held._keep_in(self._recipe._entered)
-        return hold
+        acquiring = self.acquire()
+        try:
+            hold = await acquiring
+            hold._held._keep_in(self._recipe._entered)
+            return hold
+        except BaseException:
+            acquiring.undo()
+            raise
 
     async def __aexit__(self, *exc_info: object) -> None:
         with contextlib.suppress(*[sync.NotHeld] if exc_info[0] else []):  # the error of the body matters more
@@ -201,7 +216,7 @@ class Acquirable(Generic[HeldT, AsyncHoldT]):
 
     async def _release(self, owner: Any) -> None:
         owner = owner or driver.calling_task()
-        await driver.release(self._recipe._last_of(owner), owner)
+        await driver.release([self._recipe._last_of(owner)], owner)
 
     def _acquire(self, timeout: float | None, cancel_on_lost: bool, **options: Any) -> Acquiring[Any]:
         until, attempt = deadline(timeout), _attempt(driver.calling_task())
@@ -210,12 +225,16 @@ class Acquirable(Generic[HeldT, AsyncHoldT]):
             attempt.owner = attempt.owner or driver.calling_task()
             return self._take(attempt, until, tries=timeout == 0, explains=True, **options)
 
-        return Acquiring(steps, self._label, cancel_on_lost=cancel_on_lost)
+        return Acquiring(steps, self._label, attempt.undo, cancel_on_lost=cancel_on_lost)
 
     async def _take(self, attempt: Attempt, until: float, **options: Any) -> AsyncHoldT | None:
         """The hold, for this task; `options` are those of `Acquisition`."""
-        held = await driver.acquire(self._recipe, attempt, until, **options)
-        return None if held is None else self._wrap(held)
+        try:
+            held = await driver.acquire(self._recipe, attempt, until, **options)
+            return None if held is None else self._wrap(held)
+        except BaseException:
+            attempt.undo()
+            raise
 
 
 class AsyncLock(Acquirable[HeldT, AsyncHoldT]):

@@ -145,7 +145,7 @@ async def test_a_hold_that_is_lost_at_once(session: Session, name: str) -> None:
         assert hold._held.lost.wait(WAIT_S)
         return hold
 
-    assert await error_of(aio.Acquiring(take_late, name, cancel_on_lost=True), forever) is HoldExpired
+    assert await error_of(aio.Acquiring(take_late, name, lambda: None, cancel_on_lost=True), forever) is HoldExpired
 
 
 @in_a_loop

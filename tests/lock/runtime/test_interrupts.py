@@ -35,6 +35,7 @@ from lock import (
     ReentrantMutex,
     Session,
     Turn,
+    aio,
     connect,
 )
 from lock.core import following
@@ -196,6 +197,37 @@ def in_loop(use: Callable[[Any], None], lock: Any) -> None:
         loop.run_until_complete(run())
     finally:
         loop.close()
+
+
+@pytest.mark.slow
+def test_an_interrupt_at_any_line_of_a_task_leaves_no_hold(session: Session, name: str) -> None:
+    """It is free within a second, but where `__aexit__` has not begun to release, or the loop was not to go on."""
+    tickets, left = session._engine.core.tickets, set[tuple[str, int]]()
+
+    async def enter_and_leave(lock: aio.Mutex) -> None:
+        async with lock.acquire(timeout=WAIT_S):
+            pass
+
+    def run(lock: aio.Mutex) -> None:
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(enter_and_leave(lock))
+        finally:
+            loop.close()
+
+    for number in itertools.count(1):
+        place = interrupted_at_line(partial(run, aio.Mutex(session, f"{name}/{number}")), at=number)
+        if place is None:
+            break
+        try:
+            wait_until(lambda: not tickets, timeout=1.0)
+        except AssertionError:
+            left.add(place)
+            for ticket in list(tickets.values()):
+                session._engine.apply(session._engine.core.endings.leave, ticket)
+            wait_until(lambda: not tickets)
+    assert number > 50
+    assert {function for function, _ in left} <= {"__aexit__", "_wake", "do"}
 
 
 def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Any]]:

@@ -71,6 +71,7 @@ def click(make: Callable[..., Flask], tmp_path: Path) -> Trace:
         return thread.submit(buy_traced).result()
 
 
+@pytest.mark.flaky(reruns=1, reason="a look of the session that is due may fall into the click")
 def test_a_click_passes_through_few_files_and_calls(click: Trace) -> None:
     """Context managers in context managers, and parameters that are read again and again, would show here."""
     for folder, (most_files, most_calls) in MOST.items():

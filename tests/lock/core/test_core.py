@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lock.core.core import Core
-from lock.core.messages import Create, Delete, Deleted, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
+from lock.core.messages import Create, Delete, Deleted, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
 from lock.core.queue import OVER, Observer, Queue, Stage, Ticket
 from lock.errors import EtcdDenied, LockCancelled, LockError, LockLost, NotHeld, SessionLost
-from lock.model import KeyValue
+from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Want
 from tests.lock.core.worlds import READ
@@ -370,3 +370,55 @@ def test_a_look_says_when_the_next_one_is_due(sessions: Sessions) -> None:
     core.outbox.commands.clear()
     assert core.poll(5.25) == 7.25  # no queue is followed any more, and the list of the lease is under way
     assert core.poll(9.5) == TTL_S
+
+
+def test_the_first_refusal_stays(sessions: Sessions) -> None:
+    """Waits are cancelled and observers are told; nobody begins any more."""
+    session, _ = sessions
+    notes, first = Notes(), LockCancelled("closing")
+    waiting, held = ticket_at(session, Stage.WRITING), ticket_at(session, Stage.HELD)
+    session.core.observers[notes] = None
+    session.core.refuse(first, 0.0)
+    session.core.refuse(LockCancelled("once more"), 0.0)
+    assert (waiting.failure, held.failure, notes.told[0]) == (first, None, first)
+    with pytest.raises(LockCancelled, match="closing"):
+        session.core.ensure_open(0.0)
+    assert session.core.lose("is gone")
+    assert (waiting.failure, type(held.failure)) == (first, SessionLost)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_who_waits_is_known_by_a_holder_alone(sessions: Sessions, stage: Stage) -> None:
+    """As far as the queue is listed, which is followed from then on."""
+    session, _ = sessions
+    ticket = ticket_at(session, stage)
+    core, queue = session.core, ticket.queue
+    if stage is not Stage.HELD:
+        was_followed = queue.view is not None
+        assert not core.contended(ticket, 0.0)
+        assert (queue.view is not None) is was_followed
+        return
+    assert not core.contended(ticket, 0.0)
+    assert core.outbox.commands == [Follow("m/")]
+    session.work(0.0)
+    assert not core.contended(ticket, 1.0)
+    assert queue.used_at == 1.0
+    other = put(ticket, 50)._replace(key="m/other")
+    core.following.handle_event("m/", [Event(False, other)], 1.0)
+    assert core.contended(ticket, 1.0)
+    queue.broken()
+    assert not core.contended(ticket, 1.0)
+
+
+def test_a_hold_that_nobody_waits_for_goes_by_itself(sessions: Sessions) -> None:
+    """Its deletion is sent at the next look; on the very end of its lease there is no hold to release."""
+    session, other = sessions
+    ticket = ticket_at(session, Stage.HELD)
+    assert session.core.release(ticket, 0.0, waits=False) is None
+    assert ticket.is_unattended
+    (deletion,) = commanded(session.core, Delete)
+    assert deletion.tickets == (ticket,)
+    late = other.acquisition(Want(("n/",)))
+    other.go(late)
+    with pytest.raises(SessionLost):
+        other.core.release(late.ticket, float(TTL_S))

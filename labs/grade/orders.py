@@ -120,5 +120,6 @@ def _result(stage: Stage, tried: Sequence[Tried], shown: set[str]) -> Result:
     if reason := next(filter(None, (each.reason for each in tried)), ""):
         return Result(stage, Status.NO_VERDICT, f"No verdict: {reason:.400}")
     if any(each.is_cut for each in tried):
-        return Result(stage, Status.NO_VERDICT, f"No verdict: not all orders were tried within {stage.seconds:g} s.")
+        cut = f"not all orders were tried within {stage.seconds:g} s: is the machine busy?"
+        return Result(stage, Status.NO_VERDICT, f"No verdict: {cut}")
     return Result(stage, Status.PASSED)

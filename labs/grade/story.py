@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.schedule import Done, Ending
@@ -58,7 +59,7 @@ def _lines(graph: Graph, moves: Sequence[Done], ending: Ending, name: str, path:
     yield f"Two buyers, A and B, and {many}: {_in_words(ending)}. The shortest such order:"
     yield from _steps(graph, moves, str(path))
     schedule = ".".join(str(done.move) for done in moves)
-    yield f"Step it: /steps#guard={name}&grain={COMMANDS}&schedule={schedule}"
+    yield f"Step it: /steps#guard={quote(name)}&grain={COMMANDS}&schedule={schedule}"
 
 
 def _in_words(ending: Ending) -> str:

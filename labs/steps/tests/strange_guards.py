@@ -633,25 +633,6 @@ class RareScript(Strange):
             super().pause()
 
 
-class Announced(Strange):
-    """Waits for the message of a release."""
-
-    name = "announced"
-
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        value, free = self.value(), f"{self.key}:free"
-        with self.redis.pubsub() as pubsub:
-            pubsub.subscribe(free)
-            while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
-                pubsub.get_message(timeout=0.1)
-            try:
-                yield
-            finally:
-                self.redis.eval(RELEASE, 1, self.key, value)
-                self.redis.publish(free, "1")
-
-
 class WatchesLate(Strange):
     """Wrong: watches the stock after it has read it."""
 

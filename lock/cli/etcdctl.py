@@ -38,8 +38,11 @@ class EtcdctlScript:
                 command = f"etcdctl get --prefix {self._word(request.key)}"
             case rpc.WatchRequest() if response.created:
                 self._watches.append(f"$WATCH_{who}")
-                purpose = "watches the queue, once for all threads of the process"
-                command = f"etcdctl watch --prefix {self._word(request.create_request.key)} & WATCH_{who}=$!"
+                watched = request.create_request
+                prefix = "--prefix " * bool(watched.range_end)
+                what = "the queue, once for all threads of the process" if prefix else "the key before its own"
+                purpose = f"watches {what}"
+                command = f"etcdctl watch {prefix}{self._word(watched.key)} & WATCH_{who}=$!"
             case rpc.WatchRequest():
                 return [f"is told: {', '.join(map(_event, response.events))}"]
             case rpc.TxnRequest() if len(request.compare) == 1:
@@ -53,19 +56,24 @@ class EtcdctlScript:
         return [f"kill {' '.join(self._watches)}"] if self._watches else []
 
     def _txn(self, who: str, request: Any, response: Any) -> list[str]:
-        [condition], put = request.compare, request.success[0].request_put
+        [condition], first = request.compare, request.success[0]
         key, revision = shown(condition.key), response.header.revision
         token = self._tokens.get(condition.create_revision, condition.create_revision)
         success, failure = [[self._operation(each) for each in branch] for branch in (request.success, request.failure)]
         compare = f'create({self._literal(condition.key)}) = "{token}"'
         lines = ["etcdctl txn <<EOF", compare, "", *success, "", *failure, "", "EOF"]
-        if not put.key:
+        if first.HasField("request_range"):
+            own, before = (each.response_range.kvs for each in response.responses)
+            place = "a key stands before it" if before else "no key stands before it, so it holds"
+            return [f"reads {shown(own[0].key) if own else 'its key'}: {place}", *lines]
+        if first.HasField("request_delete_range"):
             return [f"frees the lock: deletes {key} if its create revision is {condition.create_revision}", *lines]
+        put = first.request_put
         self._tokens[revision] = f"$TOKEN_{who}"
         find = "awk '/^\"CreateRevision\"/ { print $NF }'"
         lines.append(f"TOKEN_{who}=$(etcdctl get {self._word(put.key)} -w fields | {find})")
-        first = [each.response_range.count for each in response.responses if each.HasField("response_range")] == [1]
-        place = "holds, for it is alone" if first else "others stand before it"
+        counts = [each.response_range.count for each in response.responses if each.HasField("response_range")]
+        place = "holds, for it is alone" if counts == [1] else "others stand before it"
         return [f"queues {key}, unless it exists: create revision {revision}; {place}", *lines]
 
     def _operation(self, operation: Any) -> str:
@@ -76,7 +84,8 @@ class EtcdctlScript:
             return f"put {key} {self._literal(body.value)} --lease={self._leases[f'{body.lease:x}']}"
         if kind == "request_delete_range":
             return f"del {key}"
-        return f"get {'--prefix ' * bool(body.range_end)}{'--count-only ' * body.count_only}{key}"
+        order = f"--sort-by=CREATE --order=DESCEND --limit={body.limit} " * (body.sort_order == body.DESCEND)
+        return f"get {'--prefix ' * bool(body.range_end)}{'--count-only ' * body.count_only}{order}{key}"
 
     def _literal(self, text: bytes) -> str:
         """A text in etcdctl's own quotes, which are those of Go, inside a here-document."""

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -43,13 +44,15 @@ class Log:
             self.entries.append(entry)
             self._grown.notify_all()
 
-    def wait_for(self, who: str, calls: set[str], *, timeout: float) -> None:
-        """Wait until the contender has seen each of these calls answered, or until the time is over."""
+    def wait_for(self, who: str, calls: list[str], *, timeout: float) -> None:
+        """Wait until the contender has seen so many of these calls answered, or until the time is over."""
+
+        def seen() -> bool:
+            there = Counter(each.call for each in self.entries if isinstance(each, Step) and each.who == who)
+            return not Counter(calls) - there
+
         with self._grown:
-            self._grown.wait_for(
-                lambda: calls <= {each.call for each in self.entries if isinstance(each, Step) and each.who == who},
-                timeout,
-            )
+            self._grown.wait_for(seen, timeout)
 
 
 @click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")
@@ -88,8 +91,8 @@ def _cycle(session_a: Session, session_b: Session, name: str, timeout: float, lo
         with Mutex(session_a, name).acquire(timeout=timeout) as first:
             log.note(f"A holds. Its fencing token is {first.token}, the create revision of its key.")
             waiting = pool.submit(Mutex(session_b, name).acquire, timeout=timeout)
-            log.wait_for("B", {"Txn", "Watch", "Range"}, timeout=timeout)
-            log.note("B waits, and says nothing more until its watch tells that it is first.")
+            log.wait_for("B", ["Txn", "Watch", "Txn"], timeout=timeout)
+            log.note("B waits, and says nothing more until its watch tells that A's key is gone.")
             session_a.client.keep_alive(session_a.lease_id)
         with waiting.result() as second:
             log.note(f"B holds. Its fencing token is {second.token}: greater than that of A, whichever is faster.")

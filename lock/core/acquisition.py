@@ -71,6 +71,7 @@ class Acquisition:
     owner: object = None
     tries: bool = False  # it writes nothing where the lock is taken, and ends without a hold,
     explains: bool = False  # or so with a `LockTimeout`
+    follows: bool = False  # its queue is followed while it waits, also where its predecessor would be enough
 
     def __post_init__(self) -> None:
         self.last = self.last or max(self.deadline, self.started) + self.timeout
@@ -125,6 +126,8 @@ class Acquisition:
             return self._explain(now) if self.explains else None  # a try has found the lock taken
         if now < self.deadline:
             return Sleep(min(self.deadline, now + _SLEEP_S))
+        if self.core.places.has(ticket):
+            return self._explain(now)
         if not ticket.queue.is_settled(ticket) and now < self.last:  # by then etcd has told who holds
             return Sleep(min(self.last, now + FAREWELL_S))
         return self._time_out(now)
@@ -143,7 +146,7 @@ class Acquisition:
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
         ticket = self.ticket
-        if isinstance(request, TimeToLive):
+        if isinstance(request, TimeToLive) or (isinstance(request, ListQueues) and not self.tries):
             return  # the next step does without
         is_unavailable = isinstance(error, EtcdUnavailable)
         if isinstance(request, Create):
@@ -183,7 +186,8 @@ class Acquisition:
             return Sleep(now + _SLEEP_S)
         self._writes += 1
         lists = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
-        request = self.core.creation(ticket, self.value, if_free=not self._may_join, lists=lists)
+        places = self._may_join and self.terms.rule == EXCLUSIVE and not self.follows
+        request = self.core.creation(ticket, self.value, if_free=not self._may_join, lists=lists, places=places)
         return Send(request, self._left(now))
 
     def _written(self, request: Create, answer: Written, now: float) -> None:
@@ -197,7 +201,7 @@ class Acquisition:
         elif request.if_free:
             core.grants.grant(ticket, ticket.created)  # nothing stood before it
         elif ticket.stage is Stage.QUEUED and not self.tries:
-            core.following.join(ticket.queue, now)
+            core.wait(ticket, answer.before, now, places=request.places)
 
     def _begin_again(self, now: float) -> None:
         """With another key: the name of this one is in use, by a key of before a restore."""
@@ -220,7 +224,7 @@ class Acquisition:
     def _explain(self, now: float) -> Send | None:
         if not self._was_listed:
             self._was_listed = True
-            return Send(ListQueues((self.prefix,), (0,), self.ticket.floor), self._left(now))
+            return Send(ListQueues((self.prefix,), (0,), self.ticket.floor, heads=True), self._left(now))
         return self._time_out(now)
 
     def _judge(self, answer: Written, keys: list[KeyValue], now: float) -> None:

@@ -234,7 +234,7 @@ class Cohort(Observer):
         deadline = turn.deadline if turn.tries else math.inf
         acquisition = Acquisition(
             self.core, self.name, self._prefix, Terms(), turn.value, now,
-            deadline=deadline, timeout=self.timeout, owner=self, tries=turn.tries, explains=turn.explains,
+            deadline=deadline, timeout=self.timeout, owner=self, tries=turn.tries, explains=turn.explains, follows=True,
         )  # fmt: skip
         acquisition.ticket.wake = self._wake_first
         return acquisition

@@ -19,12 +19,15 @@ from lock.core.deletions import Deletions
 from lock.core.endings import Endings
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.messages import Create, Delete, ListLease, ListQueues, ReadKeys, Request, Written
+from lock.core.messages import Create, Delete, FindPlace, ListLease, ListQueues, ReadKeys, Request, Written
 from lock.core.outbox import Outbox
+from lock.core.places import Places
+from lock.core.predecessors import Predecessors
 from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.core.revisions import Revisions
 from lock.errors import LockError, NotHeld, SessionLost
+from lock.model import KeyValue
 
 
 class Core:
@@ -45,11 +48,14 @@ class Core:
         self._key_names = names = KeyNames(lease_id)
         self.grants = Grants(outbox, revisions)
         self.deletions = Deletions(outbox, revisions, self._gone)
-        self.endings = Endings(outbox, self.grants, self.deletions, names, self.tickets, self.queues)
-        self.following = Following(outbox, revisions, self.grants, self.endings, sent)
+        self.places = places = Places(outbox)
+        self.endings = Endings(outbox, self.grants, self.deletions, names, places, self.tickets, self.queues)
+        self.following = Following(outbox, revisions, self.grants, self.endings, places, sent)
+        self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings, places)
         self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, ttl, sent)
         self._senders: dict[type, Any] = {
-            Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
+            Delete: self.deletions, ListQueues: self.following, FindPlace: self.predecessors,
+            ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip
 
     # The lease
@@ -93,6 +99,7 @@ class Core:
         for observer in self.observers:
             observer.lose(self.failure)
         self.observers.clear()
+        self.predecessors.clear()
         self.following.clear()
         self.tickets.clear()
         self.queues.clear()
@@ -132,14 +139,16 @@ class Core:
             queue.changed(now)
         return ticket
 
-    def creation(self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False) -> Create:
+    def creation(
+        self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False, places: bool = False
+    ) -> Create:
         """The request to write the ticket's key, which is on its way from now on. Stage: WRITING."""
         assert ticket.stage is Stage.WRITING
         ticket.is_writing, ticket.value = True, value
         queue = ticket.queue
         needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
         prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell
-        return Create(ticket.key, value, self.lease_id, prefix, lists, if_free)
+        return Create(ticket.key, value, self.lease_id, prefix, lists, if_free, places and queue.is_only(ticket))
 
     def written(self, ticket: Ticket, answer: Written, now: float) -> bool:
         """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
@@ -188,6 +197,13 @@ class Core:
             self.reconciler.hurry(now)
         if ticket.stage is Stage.RELEASING:
             self.deletions.add(ticket, now)
+
+    def wait(self, ticket: Ticket, before: KeyValue | None, now: float, *, places: bool) -> None:
+        """Learn of its turn: by the key before it if it may (`places`) and is the only one here. Stage: QUEUED."""
+        if places and ticket.queue.is_only(ticket):
+            self.places.take(ticket, before, now)
+        else:
+            self.following.join(ticket.queue, now)
 
     def contended(self, ticket: Ticket, now: float) -> bool:
         """Whether there is a waiter, as far as is known; from now on it is. Stage: HELD; else False, and nothing is."""
@@ -246,6 +262,7 @@ class Core:
         for ticket in self.tickets.values():
             ticket.floor = ticket.granted_at = 0
         self.following.restored(now)
+        self.predecessors.restored(now)
         self.reconciler.read_all(now)
 
     # Time
@@ -259,6 +276,7 @@ class Core:
         times = [self.deadline, *(observer.poll(now) for observer in list(self.observers))]
         if now >= self.following.due:
             self.following.look(now)
+        times.append(self.predecessors.poll(now))
         times += self.deletions.poll(now), self.reconciler.poll(now)  # last: what was ended above is deleted
         if self.following.followed:
             times.append(self.following.due)

@@ -6,12 +6,12 @@ from lock.core.endings import Endings
 from lock.core.grants import Grants
 from lock.core.messages import Follow, ListQueues, Unfollow
 from lock.core.outbox import Outbox
+from lock.core.places import Places
 from lock.core.queue import Queue, Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
 from lock.model import Event, Snapshot
 
-AUDIT_S = 5.0  # how often the view of a queue is checked against a list while there are waiters
 IDLE_QUEUES = 64  # how many such queues are followed at most
 _TICK_S = 1.0  # between two looks at the queues that are followed
 _LISTS = 32  # in one step
@@ -23,11 +23,14 @@ class Following:
 
     idle_s = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
 
-    def __init__(self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, now: float) -> None:
+    def __init__(
+        self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, places: Places, now: float
+    ) -> None:
         self._outbox = outbox
         self._revisions = revisions
         self._grants = grants
         self._endings = endings
+        self._places = places
         self.followed: dict[str, Queue] = {}  # by prefix
         self.due = now  # when `look` has to be called again
 
@@ -48,7 +51,7 @@ class Following:
                 if queue.is_watched:
                     queue.wants_list = self._outbox.is_early = True
                     queue.failures += 1
-                    self.due = min(self.due, now + self._pause(queue))
+                    self.due = min(self.due, now + pause(queue.failures))
             elif len(request.prefixes) > 1:  # one of them is refused
                 self._request_lists([queue])
             else:
@@ -76,6 +79,7 @@ class Following:
         assert self._endings.queues.get(queue.prefix) is queue
         queue.used_at = now
         if queue.view is None:
+            self._places.by_prefix.pop(queue.prefix, None)  # whoever waits there is told by the view
             self.followed[queue.prefix] = queue
             queue.follow(now)
             self._outbox.commands.append(Follow(queue.prefix))
@@ -87,7 +91,7 @@ class Following:
         for queue in self.followed.values():
             if queue.waits():
                 queue.used_at = now
-                if queue.is_listed and now - queue.audited_at >= AUDIT_S:
+                if queue.is_listed and now - queue.audited_at >= self._places.audit_s:
                     queue.audit(now)
             else:
                 idle.append(queue)
@@ -99,13 +103,13 @@ class Following:
             if now - queue.used_at > self.idle_s or place >= IDLE_QUEUES:
                 self.unfollow(queue)
         wanted = [queue for queue in self.followed.values() if queue.wants_list]
-        due = [queue for queue in wanted if now >= queue.requested_at + self._pause(queue)]
+        due = [queue for queue in wanted if now >= queue.requested_at + pause(queue.failures)]
         for queue in due:
             queue.wants_list, queue.requested_at = False, now
         for first in range(0, len(due), _LISTS):
             self._request_lists(due[first : first + _LISTS])
         if len(due) < len(wanted):
-            self.due = min(self.due, *(q.requested_at + self._pause(q) for q in wanted if q.wants_list))
+            self.due = min(self.due, *(q.requested_at + pause(q.failures) for q in wanted if q.wants_list))
 
     def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
         for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
@@ -155,10 +159,6 @@ class Following:
         self._break(queue, now)
         self.unfollow(queue)
 
-    @staticmethod
-    def _pause(queue: Queue) -> float:
-        return _RETRY_S[min(queue.failures - 1, len(_RETRY_S) - 1)] if queue.failures else 0.0
-
     def unfollow(self, queue: Queue) -> None:
         self.followed.pop(queue.prefix, None)
         queue.view = None
@@ -168,3 +168,8 @@ class Following:
     def _keys_deleted(self, tickets: Iterable[Ticket], now: float) -> None:
         for ticket in tickets:
             self._endings.key_deleted(ticket, now)
+
+
+def pause(failures: int) -> float:
+    """How long to wait after so many failures, one after the other."""
+    return _RETRY_S[min(failures - 1, len(_RETRY_S) - 1)] if failures else 0.0

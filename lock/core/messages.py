@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from lock.model import KeyValue
 
 if TYPE_CHECKING:
-    from lock.core.queue import Ticket
+    from lock.core.queue import Place, Ticket
 
 MOST = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 
@@ -26,6 +26,7 @@ class Create(NamedTuple):
     prefix: str = ""  # counted in the same step after the write; "": nothing is
     lists: bool = False  # it is listed instead
     if_free: bool = False  # write only if nothing stands under the prefix
+    places: bool = False  # the last key before it is read
 
 
 class CreateAll(NamedTuple):
@@ -38,13 +39,17 @@ class CreateAll(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The answer: the key, None if it was not written; how many the prefix has; the list; if the key stood before."""
+    """The answer: the key, None if it was not written; how many the prefix has; the list; if the key stood before.
+
+    `before` is the last key before it, None where that was not found.
+    """
 
     kv: KeyValue | None
     number: int | None
     keys: list[KeyValue] | None
     revision: int
     was_there: bool = False
+    before: KeyValue | None = None
 
 
 class Delete(NamedTuple):
@@ -73,6 +78,22 @@ class ListQueues(NamedTuple):
     prefixes: tuple[str, ...]
     epochs: tuple[object, ...]
     known: int
+    heads: bool = False  # of each the first key alone
+
+
+class FindPlace(NamedTuple):
+    """Read the key of a ticket and one before it, in one step: the one that its place knows, or else the last one."""
+
+    place: Place
+    known: int
+
+
+class Placed(NamedTuple):
+    """The answer: the key of the ticket's name, whenever it was created, and the one before; None: it is not there."""
+
+    own: KeyValue | None
+    before: KeyValue | None
+    revision: int
 
 
 class ReadKeys(NamedTuple):
@@ -109,13 +130,21 @@ class TimeToLive(NamedTuple):
 
 
 class Follow(NamedTuple):
-    """Watch a prefix."""
+    """Watch a prefix, instead of a key under it."""
 
     prefix: str
 
 
+class FollowKey(NamedTuple):
+    """Watch one key under a prefix, instead of another one."""
+
+    prefix: str
+    key: str
+    place: Place
+
+
 class Unfollow(NamedTuple):
-    """Watch a prefix no more."""
+    """Watch a prefix no more, or the key under it."""
 
     prefix: str
 
@@ -141,5 +170,5 @@ class Timed(Protocol):
     def __call__(self, *, now: float) -> Any: ...
 
 
-Request = Create | CreateAll | Delete | ListQueues | ReadKeys | ListLease | TimeToLive
-Command = Request | Follow | Unfollow | Renew
+Request = Create | CreateAll | Delete | ListQueues | FindPlace | ReadKeys | ListLease | TimeToLive
+Command = Request | Follow | FollowKey | Unfollow | Renew

@@ -78,6 +78,20 @@ class Ticket:
         return None if self.failure is None else type(self.failure)(str(self.failure))
 
 
+@dataclass(slots=True, eq=False)
+class Place:
+    """Where a ticket waits, by the key right before its own; another place for each such key.
+
+    So what is told of the watch of another key, or was asked of it, is told from news of this one.
+    """
+
+    ticket: Ticket
+    before: KeyValue | None  # None until it is read
+    due: float  # when it has to be read
+    is_asked: bool = False  # a read is on its way
+    failures: int = 0  # of reads, one after the other
+
+
 class Waiter(Protocol):
     """What a driver wakes when it stands in `Outbox.changes`."""
 
@@ -236,6 +250,12 @@ class Queue:
         """Have its observers look at it."""
         for observer in list(self.observers):
             observer.look(self, now)
+
+    def is_only(self, ticket: Ticket) -> bool:
+        """Whether no other ticket of this session wants the queue, and nothing follows or observes it."""
+        if self.view is not None or self.observers:
+            return False
+        return all(each is ticket or each.stage in OVER for each in self.tickets.values())
 
     def waits(self) -> bool:
         """Whether a ticket of this session waits, or something observes it."""

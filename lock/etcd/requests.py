@@ -16,6 +16,9 @@ from lock.model import KeyValue, LeaseStatus, Snapshot
 
 # Messages are built of dicts, in half the time that objects for their parts take: these are copied into the whole.
 _CREATE, _MOD, _EQUAL = rpc.Compare.CREATE, rpc.Compare.MOD, rpc.Compare.EQUAL
+# The first and the last keys of a range by their create revisions: etcd reads the whole range, and sorts it.
+_FIRST = {"sort_target": rpc.RangeRequest.CREATE, "sort_order": rpc.RangeRequest.ASCEND, "limit": 1}
+_LAST = {"sort_target": rpc.RangeRequest.CREATE, "sort_order": rpc.RangeRequest.DESCEND, "keys_only": True}
 # Of an endpoint.
 _txn, _range, _time_to_live = attrgetter("kv.Txn"), attrgetter("kv.Range"), attrgetter("lease.LeaseTimeToLive")
 
@@ -81,7 +84,8 @@ class Requests:
         absent, look = _created(key, 0), []
         if wanted.prefix:
             start, end = self.range(wanted.prefix)
-            look = [{"request_range": {"key": start, "range_end": end, "count_only": not wanted.lists}}]
+            how = {"limit": 2, **_LAST} if wanted.places else {"count_only": not wanted.lists}
+            look = [{"request_range": {"key": start, "range_end": end, **how}}]
         if wanted.if_free:
             # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
             absent = {**absent, "key": start, "range_end": end}
@@ -109,17 +113,38 @@ class Requests:
         return Call(_txn, together, _read_deleted)
 
     def list_queues(self, wanted: messages.ListQueues) -> Call[dict[str, Snapshot]]:
+        how = _FIRST if wanted.heads else {}
+        ranges = [{"key": start, "range_end": end, **how} for start, end in map(self.range, wanted.prefixes)]
         if len(wanted.prefixes) == 1:
             [prefix] = wanted.prefixes
-            call = self.get_prefix(prefix)
-            return Call(_range, call.request, lambda response: {prefix: call.read(response)})
-        ranges = [{"key": start, "range_end": end} for start, end in map(self.range, wanted.prefixes)]
+            return Call(_range, rpc.RangeRequest(**ranges[0]), lambda response: {prefix: self._read_list(response)})
 
         def read(response: Any) -> dict[str, Snapshot]:
             lists = [self._read_list(each.response_range, response.header.revision) for each in response.responses]
             return dict(zip(wanted.prefixes, lists, strict=True))
 
         return Call(_txn, rpc.TxnRequest(success=[{"request_range": each} for each in ranges]), read)
+
+    def find_place(self, wanted: messages.FindPlace) -> Call[messages.Placed]:
+        """Read a key, and the last one before it; which is cheap where the one that is known is still there."""
+        ticket, known = wanted.place.ticket, wanted.place.before
+        own = {"request_range": {"key": self._encode(ticket.key), "keys_only": True}}
+        start, end = self.range(ticket.queue.prefix)
+        earlier = {"max_create_revision": (ticket.created or 0) - 1, "limit": 1, **_LAST}
+        search = [own, {"request_range": {"key": start, "range_end": end, **earlier}}]
+        if known is None:
+            request = rpc.TxnRequest(success=search)
+        else:
+            key = self._encode(known.key)
+            look = [own, {"request_range": {"key": key, "keys_only": True}}]
+            unchanged = _created(key, known.create_revision)
+            request = rpc.TxnRequest(compare=[unchanged], success=look, failure=search)
+
+        def read(response: Any) -> messages.Placed:
+            kvs = [next(map(self.decode, each.response_range.kvs), None) for each in response.responses]
+            return messages.Placed(kvs[0], kvs[1], response.header.revision)
+
+        return Call(_txn, request, read)
 
     def read_keys(self, wanted: messages.ReadKeys) -> Call[messages.Found]:
         gets = [{"request_range": {"key": self._encode(key)}} for key in wanted.tickets]
@@ -145,9 +170,11 @@ class Requests:
 
     # Keys of other clients may not be UTF-8; surrogates carry their bytes through unharmed.
 
-    def range(self, prefix: str) -> tuple[bytes, bytes]:
-        """The first key of a prefix, and the first behind it."""
+    def range(self, prefix: str, *, is_key: bool = False) -> tuple[bytes, bytes]:
+        """The first key of a prefix, and the first behind it; b"" for a key alone."""
         start = self._encode(prefix)
+        if is_key:
+            return start, b""
         if not start:
             return b"\0", b"\0"  # etcd's words for all keys
         return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
@@ -178,8 +205,10 @@ class Requests:
         if not wanted.prefix:
             return messages.Written(kv, None, None, revision, was_there)
         queue = response.responses[1].response_range
-        keys = self._read_list(queue, revision).keys if wanted.lists else None
-        return messages.Written(kv, queue.count, keys, revision, was_there)
+        keys = self._read_list(queue, revision).keys
+        has_before = wanted.places and len(keys) == 2 and keys[1].key == wanted.key
+        before = keys[0] if has_before else None
+        return messages.Written(kv, queue.count, keys if wanted.lists else None, revision, was_there, before)
 
     def _read_all_created(self, wanted: Iterable[messages.Create], response: Any) -> list[messages.Written]:
         revision = response.header.revision

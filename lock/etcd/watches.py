@@ -46,13 +46,17 @@ Listener = Callable[[Update], object]
 
 @dataclass(eq=False)
 class Watch:
-    """One prefix that is watched."""
+    """One prefix that is watched, or one key."""
 
     prefix: str
     listener: Listener
+    is_key: bool = False
     id: int | None = None
     refusals: int = 0
     is_wanted: bool = True
+
+    def covers(self, key: str) -> bool:
+        return key == self.prefix or (not self.is_key and key.startswith(self.prefix))
 
 
 class Watches:
@@ -68,8 +72,8 @@ class Watches:
         self._lock = threading.Lock()
         transport.left_listeners.add(self._leave)
 
-    def add(self, prefix: str, listener: Listener) -> Watch:
-        watch = Watch(prefix, listener)
+    def add(self, prefix: str, listener: Listener, *, is_key: bool = False) -> Watch:
+        watch = Watch(prefix, listener, is_key)
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._follow, name="lock-watch", daemon=True)
@@ -228,7 +232,7 @@ class _Stream:
             self._cancel(watch.id)
 
     def request(self, watch: Watch) -> Any:
-        start, end = self._requests.range(watch.prefix)
+        start, end = self._requests.range(watch.prefix, is_key=watch.is_key)
         return rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=start, range_end=end))
 
     def find(self, response: Any) -> Watch | None:

@@ -110,17 +110,26 @@ class Worker(threading.Thread):
         match command:
             case messages.Follow():
                 handle = partial(engine.apply, engine.core.following.handle_event, command.prefix)
-                self._watches[command.prefix] = watches.add(command.prefix, handle)
+                self._watch(command.prefix, watches.add(command.prefix, handle))
+            case messages.FollowKey():
+                handle = partial(engine.apply, engine.core.predecessors.handle_event, command.place)
+                self._watch(command.prefix, watches.add(command.key, handle, is_key=True))
             case messages.Unfollow():
-                watch = self._watches.pop(command.prefix, None)
-                if watch is not None:
-                    watches.remove(watch)
+                self._watch(command.prefix, None)
             case messages.Renew():
                 engine.lease.wake()
             case _:
                 sent = engine.send(engine.core, command)
                 take = partial(engine.exchange, engine.core, command, answer_of=sent.result)
                 sent.add_done_callback(lambda _: self.do(take))
+
+    def _watch(self, prefix: str, watch: Watch | None) -> None:
+        """Watch by this from now on; one that begins before the other ends keeps their stream."""
+        before = self._watches.pop(prefix, None)
+        if watch is not None:
+            self._watches[prefix] = watch
+        if before is not None:
+            self._engine.client.watches.remove(before)
 
 
 class Line:

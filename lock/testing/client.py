@@ -66,8 +66,8 @@ class Server(Watches):
 
     # The watches
 
-    def add(self, prefix: str, listener: Listener) -> Watch:
-        watch = Watch(prefix, listener)
+    def add(self, prefix: str, listener: Listener, *, is_key: bool = False) -> Watch:
+        watch = Watch(prefix, listener, is_key)
         with self.lock:
             self.etcd.listeners[watch] = partial(self._tell_change, watch)
             if not self.is_silent:
@@ -83,7 +83,7 @@ class Server(Watches):
         """Each watch stands at once."""
 
     def _tell_change(self, watch: Watch) -> None:
-        events = [event for event in self.etcd.history[-1] if event.kv.key.startswith(watch.prefix)]
+        events = [event for event in self.etcd.history[-1] if watch.covers(event.kv.key)]
         if events and not self.is_silent:
             self._updates.put((watch, events))
 

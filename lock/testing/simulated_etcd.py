@@ -73,8 +73,10 @@ class SimulatedEtcd:
         kv = self.keys.get(request.key)
         if not request.prefix:
             return messages.Written(kv, None, None, self.revision, not is_new)
-        there = self.under(request.prefix)
-        return messages.Written(kv, len(there), there if request.lists else None, self.revision, not is_new)
+        there, before = self.under(request.prefix), None
+        if request.places and len(there) > 1 and there[-1] == kv:
+            before = there[-2]
+        return messages.Written(kv, len(there), there if request.lists else None, self.revision, not is_new, before)
 
     def create_all(self, request: messages.CreateAll) -> list[messages.Written]:
         creates = request.creates
@@ -98,7 +100,15 @@ class SimulatedEtcd:
         return messages.Deleted(there, self.revision)
 
     def list_queues(self, request: messages.ListQueues) -> dict[str, Snapshot]:
-        return {prefix: Snapshot(self.revision, self.under(prefix)) for prefix in request.prefixes}
+        most = 1 if request.heads else None
+        return {prefix: Snapshot(self.revision, self.under(prefix)[:most]) for prefix in request.prefixes}
+
+    def find_place(self, request: messages.FindPlace) -> messages.Placed:
+        ticket, before = request.place.ticket, request.place.before
+        if before is None or not self.has(before.key, before.create_revision):
+            earlier = [kv for kv in self.under(ticket.queue.prefix) if kv.create_revision < (ticket.created or 0)]
+            before = earlier[-1] if earlier else None
+        return messages.Placed(self.keys.get(ticket.key), before, self.revision)
 
     def read_keys(self, request: messages.ReadKeys) -> messages.Found:
         return messages.Found({key: self.keys[key] for key in request.tickets if key in self.keys}, self.revision)

@@ -18,6 +18,7 @@ from loadtest.stack.servers import Etcd
 from lock import Client, Hold, Mutex, Session
 from lock.core.messages import Delete
 from lock.model import KeyValue
+from lock.runtime.clock import now
 from tests.support.waiting import in_thread, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -43,10 +44,17 @@ def keys(client: Client, name: str) -> list[str]:
 
 
 def followed(session: Session, name: str) -> int | None:
-    """How many hold and wait under a name as far as this session knows; None where it does not follow the queue."""
-    engine = session._engine
+    """How many keys under a name this session knows, which is told of each; None where it is not told yet.
+
+    Where it waits by its predecessor these are two: that and its own.
+    """
+    engine, prefix = session._engine, f"{name}/"
     with engine.lock:  # the view may be taken away by another thread between two looks at it
-        queue = engine.core.queues.get(f"{name}/")
+        core, watch, place = engine.core, engine.worker._watches.get(prefix), engine.core.places.by_prefix.get(prefix)
+        if place is not None:
+            is_watched = place.before is not None and watch is not None and watch.id is not None
+            return 2 if is_watched and not place.is_asked and place.due > now() else None
+        queue = core.queues.get(prefix)
         return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
 
 

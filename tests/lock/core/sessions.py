@@ -7,7 +7,7 @@ from typing import Any
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import Delete, Follow, ListLease, ListQueues, ReadKeys
+from lock.core.messages import Delete, FindPlace, Follow, FollowKey, ListLease, ListQueues, ReadKeys
 from tests.lock.core.small_world import TTL_S, Etcd, Want
 
 
@@ -20,7 +20,8 @@ class Session:
         etcd.grant(number, TTL_S, 0.0)
 
     def acquisition(self, want: Want | None = None, deadline: float = math.inf, **options: Any) -> Acquisition:
-        want = want or Want()
+        """Of a wait that follows the queue, if not told otherwise."""
+        want, options = want or Want(), {"follows": True, **options}
         (name,) = want.names
         return Acquisition(
             self.core, name[:-1], name, want.terms, want.value, 0.0, deadline=deadline, timeout=1.0, **options
@@ -43,11 +44,14 @@ class Session:
         while self.core.outbox.commands:
             command = self.core.outbox.commands.pop(0)
             done.append(command)
-            if isinstance(command, Delete | ListQueues | ListLease | ReadKeys):
+            if isinstance(command, Delete | FindPlace | ListQueues | ListLease | ReadKeys):
                 self.core.answered(command, self.etcd.serve(command, self.core.lease_id), now)
                 self.core.poll(now)
             elif isinstance(command, Follow):
                 self.core.following.handle_event(command.prefix, [], now)
+                self.core.poll(now)
+            elif isinstance(command, FollowKey):
+                self.core.predecessors.handle_event(command.place, [], now)
                 self.core.poll(now)
         return done
 

@@ -21,11 +21,11 @@ from lock.core.acquisition import Acquisition, Send, Sleep, Terms
 from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
-from lock.core.queue import KeyNames, Queue, Stage, Ticket
+from lock.core.queue import KeyNames, Place, Queue, Stage, Ticket
 from lock.core.release import release_together
 from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
-from lock.model import Event, KeyValue, Snapshot
+from lock.model import Event, KeyValue
 from lock.testing.simulated_etcd import SimulatedEtcd
 
 TTL_S = 10
@@ -170,6 +170,8 @@ class Etcd(SimulatedEtcd):
                 return self.delete_keys(request)
             case messages.ListQueues():
                 return self.list_queues(request)
+            case messages.FindPlace():
+                return self.find_place(request)
             case messages.ReadKeys():
                 return self.read_keys(request)
             case messages.ListLease():
@@ -178,17 +180,24 @@ class Etcd(SimulatedEtcd):
 
     def _changed(self, events: list[Event]) -> None:
         for (_, prefix), watch in self.watches.items():
-            ours = [event for event in events if event.kv.key.startswith(prefix)]
+            ours = [event for event in events if watch.covers(event.kv.key, prefix)]
             if ours and watch.stage == "open":
                 watch.pending.append(ours)
 
 
 class Watch:
-    """A watch of one prefix: asked for, open, or cut."""
+    """A watch of one prefix, or of the key before a place under it: asked for, open, or cut."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place | None = None) -> None:
+        self.place = place
         self.stage = "asked"
         self.pending: list[list[Event]] = []
+
+    def covers(self, key: str, prefix: str) -> bool:
+        if self.place is None:
+            return key.startswith(prefix)
+        assert self.place.before is not None
+        return key == self.place.before.key
 
 
 @dataclass(eq=False)
@@ -310,6 +319,8 @@ class Process:
         match command:
             case messages.Follow():
                 etcd.watches[self.number, command.prefix] = Watch()
+            case messages.FollowKey():
+                etcd.watches[self.number, command.prefix] = Watch(command.place)
             case messages.Unfollow():
                 etcd.watches.pop((self.number, command.prefix), None)
             case messages.Renew():
@@ -518,18 +529,9 @@ class Process:
         if actor.state == "asks" and flight.sender is actor.together:
             self.told_together(actor)
         elif actor.state == "asks" and flight.sender is actor.current:
-            if isinstance(flight.request, messages.ListQueues) and flight.answer is not None:
-                self.check_list(flight.answer[flight.request.prefixes[0]], actor.current)
             self.go(actor)
         elif actor.state == "releases" and flight.sender is self.core.deletions:
             self.next_want(actor)
-
-    def check_list(self, snapshot: Snapshot, sender: Acquisition | CohortTurn | None) -> None:
-        """Who holds by a list stands in it."""
-        ticket = None if sender is None else sender.ticket
-        if ticket is not None and ticket.stage is Stage.HELD:
-            keys = [(kv.key, kv.create_revision) for kv in snapshot.keys]
-            require((ticket.key, ticket.created) in keys, f"{ticket.key} holds by a list that does not show it")
 
 
 class World:
@@ -712,7 +714,10 @@ class World:
             watch.stage = "open"  # at the server a moment before; what it tells comes later in any case
         else:
             told = watch.pending.pop(0)
-        process.core.following.handle_event(prefix, told, self.now)
+        if watch.place is None:
+            process.core.following.handle_event(prefix, told, self.now)
+        else:
+            process.core.predecessors.handle_event(watch.place, told, self.now)
         process.flush()
 
     def _arrive(self, place: int) -> None:

@@ -28,7 +28,9 @@ from lock.core.expiry import Expiry
 from lock.core.following import Following
 from lock.core.grants import Grants
 from lock.core.outbox import Outbox
-from lock.core.queue import Queue, Stage, Ticket
+from lock.core.places import Places
+from lock.core.predecessors import Predecessors
+from lock.core.queue import Place, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.core.revisions import Revisions
 from lock.core.together import Together
@@ -99,8 +101,9 @@ _ALWAYS: dict[type, Any] = {
 
 _SHORT: list[Any] = [  # a code instead of a name
     Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Endings, Etcd, Event, Expiry, Flight, Following,
-    Frontier, Grants, Hold, KeyValue, Names, OrderedDict, Outbox, Process, Queue, QueueView, Reconciler, Revisions,
-    Ticket, Time, Together, Watch, World, _constant, _dead, _reference, _revision, getattr,
+    Frontier, Grants, Hold, KeyValue, Names, OrderedDict, Outbox, Place, Places, Predecessors, Process, Queue,
+    QueueView, Reconciler, Revisions, Ticket, Time, Together, Watch, World, _constant, _dead, _reference, _revision,
+    getattr,
 ]  # fmt: skip
 for _number, _one in enumerate(_SHORT, 200):
     copyreg.add_extension(_one.__module__, _one.__qualname__, _number)
@@ -134,6 +137,8 @@ def tidy(world: World) -> None:
         core.reconciler._began = _since(core.reconciler._began, now - SPAN_S)
         for queue in core.queues.values():
             _tidy_queue(queue, now)
+        for place in core.places.by_prefix.values():
+            place.due = _since(place.due, now)
         for ticket in core.tickets.values():
             if ticket.stage is not Stage.HELD:
                 ticket.granted_at = 0
@@ -206,6 +211,8 @@ def _told(answer: Any) -> list[KeyValue]:
         return [*(answer.keys or ()), *([answer.kv] if answer.kv else [])]
     if isinstance(answer, messages.Found):
         return [*answer.kvs.values()]
+    if isinstance(answer, messages.Placed):
+        return [kv for kv in (answer.own, answer.before) if kv is not None]
     if type(answer) is dict:
         return [kv for snapshot in answer.values() for kv in snapshot.keys]
     return [kv for written in answer for kv in _told(written)] if type(answer) is list else []

@@ -253,7 +253,7 @@ def test_a_try_writes_nothing_where_the_lock_is_taken(sessions: Sessions, explai
     assert len(holder.etcd.keys) == 2
     if explains:
         listing = request_of(taken)
-        assert listing == ListQueues(("m/",), (0,), taken.ticket.floor)
+        assert listing == ListQueues(("m/",), (0,), taken.ticket.floor, heads=True)
         taken.answered(listing, other.etcd.list_queues(listing), 0.0)
         with pytest.raises(LockTimeout, match=r"m/1-1"):
             other.go(taken)

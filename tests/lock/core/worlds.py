@@ -36,6 +36,19 @@ LATE_TURN = (
     " answer 0; begin 1 1; arrive 0; answer 0; arrive 0; hear 1 m/; answer 0"
 )
 
+# Two sessions have queued behind a hold of a third one, whose second thread queues behind them.
+BETWEEN = (
+    "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0; begin 3 1; arrive 0; answer 0;"
+    " begin 1 2; arrive 0; answer 0"
+)
+# A third session has queued behind a wait that may end, behind a hold.
+MIDDLE = (
+    "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0; hear 2 m/; arrive 0; answer 0;"
+    " begin 3 1; arrive 0; answer 0"
+)
+# A thread of session 2 waits behind session 1, by its predecessor, which is not watched yet.
+BEHIND = "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0"
+
 WORLDS: dict[str, Plan] = {
     "alone": Plan((((LOCK,),),)),
     "two": Plan((((LOCK,),), ((LOCK,),))),
@@ -44,6 +57,11 @@ WORLDS: dict[str, Plan] = {
     "beside": Plan((((LOCK,), (LOCK,)), ((LOCK,),))),
     "leaver": Plan((((LOCK,),), ((LEAVER,),), ((LOCK,),))),
     "leaves": Plan((((LOCK,),), ((LEAVER,),))),
+    "behind": Plan((((LOCK,),), ((LOCK,),)), after=BEHIND),
+    "own key": Plan((((LOCK,),), ((LOCK,),)), kinds=("delete_by_hand",), after=BEHIND),
+    "between": Plan((((LOCK,), (LOCK,)), ((LOCK,),), ((LOCK,),)), after=BETWEEN),
+    "middle": Plan((((LOCK,),), ((LEAVER,),), ((LOCK,),)), after=MIDDLE),
+    "second": Plan((((LOCK,),), ((LOCK,), (LEAVER,))), after=BEHIND),
     "turns": Plan((((TURN,), (TURN,)),), linger=0.1),
     "cohort": Plan((((TURN,), (TURN,)), ((LOCK,),)), linger=0.1),
     "ended": Plan((((TURN,), (TURN,)),), kinds=("meddle_with_turn", "cancel", "abandon")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import queue
 import subprocess
 import sys
 import threading
@@ -17,9 +18,12 @@ from loadtest.stack import binaries
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
-from lock.core.messages import Create, CreateAll, Written
+from lock.core.admission import EXCLUSIVE
+from lock.core.messages import Create, CreateAll, FindPlace, ListQueues, Written
+from lock.core.queue import Place, Queue, Ticket
 from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
+from lock.model import KeyValue
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
@@ -93,6 +97,61 @@ def test_a_key_is_created_and_its_queue_counted_in_one_step(client: Client) -> N
     assert create("client/alone/b", if_free=True, lists=True)[:3] == (None, 1, [first.kv])
     again, second = create("client/alone/a"), create("client/alone/b")
     assert (again.kv, again.number, second.number) == (first.kv, 1, 2)
+
+
+def test_a_place_is_found_in_one_step(client: Client) -> None:
+    """By the write, unless it is repeated behind others; by a read, where the key before is gone, or another one."""
+    prefix = "client/place/"
+
+    def create(name: str) -> Written:
+        wanted = Create(prefix + name, b"value", NO_LEASE, prefix, places=True)
+        return client.call(client.requests.create_key(wanted))
+
+    def find(name: str, created: int, before: KeyValue | None) -> tuple[KeyValue | None, KeyValue | None]:
+        place = Place(Ticket(Queue(prefix), 1, prefix + name, EXCLUSIVE, 0, None, created=created), before, 0.0)
+        found = client.call(client.requests.find_place(FindPlace(place, 0)))
+        assert found.revision == client.get_prefix(prefix).revision
+        return found.own, found.before
+
+    alone = create("c")
+    assert (alone.before, alone.number) == (None, 1)
+    first, second, third = (kv._replace(value=b"") for kv in (alone.kv, create("b").kv, create("a").kv) if kv)
+    assert create("a").before == second  # that was there, and is the last one
+    assert create("b").before is None
+    assert create("b").number == 3
+    for known in (None, first._replace(create_revision=1), second):
+        assert find("a", third.create_revision, known) == (third, second)
+    assert find("a", third.create_revision, first) == (third, first)  # which is there, and that is enough
+    put(client, f"{prefix}aa")
+    delete(client, second.key)
+    assert find("a", third.create_revision, second) == (third, first)
+    put(client, second.key)
+    assert find("a", third.create_revision, second) == (third, first)
+    delete(client, first.key)
+    assert find("a", third.create_revision, first) == (third, None)
+    delete(client, third.key)
+    assert find("a", third.create_revision, None) == (None, None)
+
+
+def test_one_key_is_watched_by_itself(client: Client) -> None:
+    """Neither those whose names begin like it nor those below it are told."""
+    told: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    watch = client.watches.add("client/one/a", told.put, is_key=True)
+    assert told.get(timeout=WAIT_S) == []
+    for name in ("ab", "a/b", "a"):
+        put(client, f"client/one/{name}")
+    assert [event.kv.key for event in told.get(timeout=WAIT_S)] == ["client/one/a"]
+    client.watches.remove(watch)
+
+
+def test_the_first_keys_of_queues_are_read_alone(client: Client) -> None:
+    """Of one or several; the first by its create revision, with its value."""
+    for name in ("b", "a"):
+        put(client, f"client/heads/{name}", name.encode())
+    prefixes = ("client/heads/", "client/none/")
+    for some in (prefixes[:1], prefixes):
+        found = client.call(client.requests.list_queues(ListQueues(some, (0,) * len(some), 0, heads=True)))
+        assert [[kv.value for kv in found[prefix].keys] for prefix in some] == [[b"b"], []][: len(some)]
 
 
 def test_a_write_tells_whether_its_key_was_there(client: Client) -> None:

@@ -8,14 +8,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Hold, LockLost, Mutex, Session, connect
-from lock.core import following
 from lock.core.names import LONGEST
+from lock.core.places import Places
 from tests.support.lock import (
     WAIT_S,
     await_followed,
@@ -61,7 +62,7 @@ def test_a_disturbed_watch_costs_no_place(
     disturbance: Disturbance, monkeypatch: Patch,
 ) -> None:  # fmt: skip
     """The queue is watched and listed again, and the turn comes with the same key, without any audit."""
-    monkeypatch.setattr(following, "AUDIT_S", 600.0)
+    monkeypatch.setattr(Places, "audit_s", 600.0)
     before, compacts, after = disturbance
     waiting = wait_behind(hold, client, far_session)
     key = keys(client, hold.name)[1]
@@ -77,7 +78,7 @@ def test_a_disturbed_watch_costs_no_place(
 
 def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: Patch) -> None:
     """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
-    monkeypatch.setattr(following, "AUDIT_S", 0.2)
+    monkeypatch.setattr(Places, "audit_s", 0.2)
     with Session(both, ttl=600) as session:
         waiting = wait_behind(hold, client, session)
         proxy.blackhole()
@@ -221,6 +222,32 @@ def test_names_are_waited_for_in_one_stream(etcd: Etcd, stranger: Session, name:
             hold.release()
         pool = stack.enter_context(ThreadPoolExecutor(40))
         list(pool.map(lambda wait: wait.result(WAIT_S).release(), waits))
+
+
+def test_a_hand_over_wakes_one_session(etcd: Etcd, client: Client, name: str) -> None:
+    """Of eight that wait: each hears of the key before its own alone, and nobody lists the queue."""
+    heard: list[str] = []
+    listed: list[str] = []
+
+    def observe(call: str, request: Any, response: Any, seconds: float) -> None:
+        if call == "Watch":
+            heard.extend(event.kv.key.decode() for event in response.events)
+        elif call == "Range":
+            listed.append(call)
+
+    with connect(etcd.endpoint, observer=observe) as waiters, ExitStack() as stack:
+        sessions = [stack.enter_context(Session(waiters, ttl=600)) for _ in range(8)]
+        hold = Mutex(sessions[0], name).acquire(timeout=WAIT_S)
+        waits = [queue_up(client, Mutex(session, name)) for session in sessions[1:]]
+        for session in sessions[1:]:
+            await_followed(session, name, 2)
+        there = keys(client, name)
+        for wait in waits:
+            hold.release()
+            hold = wait.result(WAIT_S)
+        hold.release()
+        assert heard == there[:-1]
+        assert listed == []
 
 
 def test_an_error_that_was_not_expected_ends_no_thread(

@@ -1,0 +1,326 @@
+"""Waits by the predecessor: what is watched, when it is read, and what a read grants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lock.core.acquisition import Acquisition, Send, Sleep
+from lock.core.core import Core
+from lock.core.messages import FindPlace, Follow, FollowKey, ListQueues, Placed, TimeToLive, Unfollow, Written
+from lock.core.places import Places
+from lock.core.queue import Place, Stage, Ticket
+from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
+from lock.model import Event, KeyValue
+from tests.lock.core.sessions import Session, request_of
+from tests.lock.core.small_world import Want
+from tests.lock.core.tickets import commands_of, core_of, deleted, key
+from tests.lock.core.worlds import READ
+
+Sessions = tuple[Session, Session]
+AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
+FIRST, SECOND = key("m/b-1", 5, 0xB), key("m/c-1", 6, 0xC)
+
+
+def waits(core: Core, before: KeyValue | None = SECOND, prefix: str = "m/") -> Ticket:
+    """A ticket whose key was created at revision 10, behind this one."""
+    ticket = core.begin(prefix, "", Want().terms.rule, 0.0)
+    assert core.creation(ticket, b"", if_free=False, places=True).places
+    core.written(ticket, Written(key(ticket.key, 10), 3, None, 10, before=before), 0.0)
+    core.wait(ticket, before, 0.0, places=True)
+    return ticket
+
+
+def place_of(core: Core) -> Place:
+    (place,) = core.places.by_prefix.values()
+    return place
+
+
+def asked(core: Core, now: float = 0.0) -> list[FindPlace]:
+    return commands_of(core, FindPlace, now)
+
+
+def answer(core: Core, before: KeyValue | None, *, own: int | None = 10, revision: int = 20, now: float = 0.0) -> None:
+    """The read that is due is answered."""
+    (request,) = asked(core, now)
+    kv = None if own is None else key(request.place.ticket.key, own)
+    core.answered(request, Placed(kv, before, revision), now)
+
+
+def test_it_reads_once_when_its_predecessor_is_watched_and_then_when_that_goes() -> None:
+    """A deletion is a reason to read; the read grants, and nothing is watched or due any more."""
+    core = core_of()
+    ticket = waits(core)
+    place = place_of(core)
+    assert core.outbox.is_early
+    assert commands_of(core, FollowKey, 0.0) == [FollowKey("m/", "m/c-1", place)]
+    core.outbox.is_early = False
+    core.predecessors.handle_event(place, [], 0.5)
+    assert core.outbox.is_early
+    assert asked(core, 0.5) == [FindPlace(place, 10)]
+    core.predecessors.handle_event(place, [deleted("m/c-1", 21)], 0.6)
+    assert asked(core, 0.6) == []  # one at a time
+    request = FindPlace(place, 10)
+    core.outbox.is_early = False
+    core.answered(request, Placed(key(ticket.key, 10), SECOND, 20), 0.7)
+    assert (ticket.stage, core.outbox.is_early) == (Stage.QUEUED, True)
+    core.outbox.changes.clear()
+    answer(core, None, revision=22, now=0.7)
+    assert (ticket.stage, ticket.granted_at, core.revisions.highest) == (Stage.HELD, 22, 22)
+    assert core.outbox.changes == [ticket]
+    assert core.outbox.commands == [Unfollow("m/")]
+    assert core.places.by_prefix == {}
+    assert core.predecessors.poll(9.0) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("event", "is_read"),
+    [
+        pytest.param(Event(False, SECOND._replace(mod_revision=21)), False, id="a leader proclaims"),
+        pytest.param(Event(False, key("m/c-1", 21, 0xC)), True, id="its name is used again"),
+        pytest.param(deleted("m/c-1", 21), True, id="deleted"),
+    ],
+)
+def test_what_a_watch_tells_is_a_reason_to_read_unless_the_key_stays(event: Event, is_read: bool) -> None:
+    """A key that is overwritten keeps its place."""
+    core = core_of()
+    ticket = waits(core)
+    core.predecessors.handle_event(place_of(core), [event], 0.0)
+    assert len(asked(core)) == is_read
+    assert ticket.stage is Stage.QUEUED
+
+
+def test_a_predecessor_that_leaves_in_the_middle_is_replaced() -> None:
+    """The one before it is watched; what is told of the first one later is no news; so is its watch's end."""
+    core = core_of()
+    ticket = waits(core)
+    first = place_of(core)
+    core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
+    (request,) = asked(core)
+    core.answered(request, Placed(key(ticket.key, 10), FIRST, 21), 0.0)
+    place = place_of(core)
+    assert core.outbox.commands == [FollowKey("m/", "m/b-1", place)]  # instead of the first
+    core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
+    core.predecessors.handle_event(first, DENIED, 0.0)
+    core.answered(request, Placed(None, None, 22), 0.0)
+    core.failed(request, DENIED, 0.0)
+    assert asked(core) == []
+    assert (ticket.stage, place_of(core), core.revisions.highest) == (Stage.QUEUED, place, 21)
+    core.predecessors.handle_event(place, [], 0.0)
+    assert [each.place.before for each in asked(core)] == [FIRST]
+
+
+def test_another_key_of_the_same_name_is_another_predecessor() -> None:
+    """After a restore; it is told by its create revision."""
+    core = core_of()
+    waits(core)
+    first = place_of(core)
+    core.predecessors.handle_event(first, [], 0.0)
+    answer(core, key("m/c-1", 4, 0xC))
+    assert place_of(core) is not first
+    assert place_of(core).before == key("m/c-1", 4, 0xC)
+
+
+@pytest.mark.parametrize("own", [None, 15])
+@pytest.mark.parametrize("before", [None, SECOND])
+def test_a_ticket_whose_key_is_gone_or_another_one_does_not_hold(own: int | None, before: KeyValue | None) -> None:
+    """Whoever stands before it."""
+    core = core_of()
+    ticket = waits(core)
+    core.predecessors.handle_event(place_of(core), [deleted("m/c-1", 21)], 0.0)
+    answer(core, before, own=own)
+    assert type(ticket.failure) is LockLost
+    assert core.places.by_prefix == {}
+
+
+def test_a_predecessor_that_is_not_known_is_read_first() -> None:
+    """The answer to a write that was repeated does not show it."""
+    core = core_of()
+    waits(core, before=None)
+    assert commands_of(core, FollowKey) == []
+    (request,) = asked(core)
+    assert request.place.before is None
+    core.answered(request, Placed(key(request.place.ticket.key, 10), SECOND, 20), 0.0)
+    assert core.outbox.commands == [FollowKey("m/", "m/c-1", place_of(core))]
+
+
+def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
+    """A watch may keep a deletion to itself. Pauses grow, and begin anew after an answer."""
+    core = core_of()
+    ticket = waits(core)
+    core.deadline = 60.0
+    assert core.predecessors.poll(0.0) == Places.audit_s
+    assert asked(core, Places.audit_s - 0.1) == []
+    (request,) = asked(core, Places.audit_s)
+    assert core.predecessors.poll(Places.audit_s) == float("inf")
+    now = Places.audit_s
+    for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 1.0):
+        core.outbox.is_early = False
+        core.failed(request, AWAY, now)
+        assert (core.outbox.is_early, ticket.queue.trouble) == (True, "away")
+        assert core.predecessors.poll(now) == now + pause
+        now += pause
+        (request,) = asked(core, now)
+    core.answered(request, Placed(key(ticket.key, 10), SECOND, 20), now)
+    assert (ticket.queue.trouble, core.predecessors.poll(now)) == (None, now + Places.audit_s)
+    (request,) = asked(core, now + Places.audit_s)
+    core.failed(request, AWAY, 0.0)
+    assert core.predecessors.poll(0.0) == 0.05
+
+
+@pytest.mark.parametrize("is_watch", [False, True])
+def test_where_etcd_denies_nothing_can_wait(is_watch: bool) -> None:
+    """Neither behind a watch that is refused nor where no read is allowed; a watch that breaks is only a doubt."""
+    core = core_of()
+    ticket = waits(core)
+    place = place_of(core)
+    core.predecessors.handle_event(place, AWAY, 0.0)
+    assert (ticket.stage, ticket.queue.trouble) == (Stage.QUEUED, "away")
+    core.predecessors.handle_event(place, [], 0.0)
+    (request,) = asked(core)
+    if is_watch:
+        core.predecessors.handle_event(place, DENIED, 0.0)
+    else:
+        core.failed(request, DENIED, 0.0)
+    assert (type(ticket.failure), str(ticket.failure)) == (EtcdDenied, "no right")
+    assert core.places.by_prefix == {}
+
+
+def test_after_a_restore_the_place_is_read_anew() -> None:
+    """A lower revision tells of it; what was read before grants nothing."""
+    core = core_of()
+    ticket = waits(core)
+    core.revisions.highest = 50
+    core.predecessors.handle_event(place_of(core), [], 0.0)
+    (late,) = asked(core)
+    core.answered(late, Placed(key(ticket.key, 10), None, 9), 0.0)
+    assert (ticket.stage, core.revisions.highest, place_of(core).before) == (Stage.QUEUED, 9, None)
+    core.answered(late, Placed(key(ticket.key, 10), None, 60), 0.0)
+    assert (ticket.stage, core.revisions.highest) == (Stage.QUEUED, 9)
+    answer(core, None, revision=11)
+    assert ticket.stage is Stage.HELD
+
+
+@pytest.mark.parametrize("how", ["a second ticket waits", "a hold asks who waits"])
+def test_whoever_wants_to_know_more_has_the_queue_followed(how: str) -> None:
+    """Instead of the key; a read that is on its way counts no more."""
+    core = core_of()
+    ticket = waits(core)
+    core.predecessors.handle_event(place_of(core), [], 0.0)
+    (request,) = asked(core)
+    second = core.begin("m/", "", ticket.rule, 0.0)
+    assert not core.creation(second, b"", if_free=False, places=True).places
+    core.written(second, Written(key(second.key, 11), 4, None, 11), 0.0)
+    if how == "a second ticket waits":
+        core.wait(second, ticket.queue.holder(), 0.0, places=True)
+    else:
+        core.grants.grant(second, 11)
+        core.contended(second, 0.0)
+    assert core.outbox.commands == [Follow("m/")]
+    core.answered(request, Placed(key(ticket.key, 10), None, 20), 0.0)
+    assert ticket.stage is Stage.QUEUED
+    assert core.places.by_prefix == {}
+
+
+def test_who_is_not_the_only_one_follows_the_queue(sessions: Sessions) -> None:
+    """A wait beside another ticket of its session, of another rule, of a cohort, or where it is followed already."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    holder.etcd.put("rw/0-go", b"", 0)
+
+    def follows(session: Session, want: Want | None = None, **options: Any) -> bool:
+        acquisition = session.acquisition(want, **{"follows": False, **options})
+        session.go(acquisition)
+        is_placed = session.core.places.has(acquisition.ticket)
+        session.core.endings.leave(acquisition.ticket, 0.0)
+        assert not session.core.places.has(acquisition.ticket)
+        return not is_placed
+
+    assert follows(holder)  # behind a hold of its session
+    assert follows(other, READ)
+    assert not follows(other)
+    assert not follows(other)  # beside one whose key is being deleted
+    assert follows(other, follows=True)
+    assert follows(other)
+
+
+def test_the_end_of_another_ticket_does_not_end_a_place() -> None:
+    """Of the same queue; nor does one of another name."""
+    core = core_of()
+    ticket = waits(core)
+    other, below = (core.begin(prefix, "", ticket.rule, 0.0) for prefix in ("m/", "m/b/"))
+    for each in (other, below):
+        core.endings.leave(each, 0.0)
+    assert place_of(core).ticket is ticket
+    core.endings.cancel(ticket, LockCancelled("enough"), 0.0)
+    assert core.places.by_prefix == {}
+    assert core.outbox.commands[-1] == Unfollow("m/")
+
+
+def test_a_session_that_is_over_watches_no_key() -> None:
+    """Of any queue."""
+    core = core_of()
+    for prefix in ("m/", "n/"):
+        waits(core, SECOND, prefix)
+    core.outbox.commands.clear()
+    core.lose("is gone")
+    assert core.outbox.commands == [Unfollow("m/"), Unfollow("n/")]
+
+
+def behind(sessions: Sessions, deadline: float) -> Acquisition:
+    """A wait of the second session behind a hold of the first one."""
+    holder, other = sessions
+    first = holder.acquisition()
+    holder.go(first)
+    first.ticket.waiter = None
+    acquisition = other.acquisition(deadline=deadline, follows=False)
+    other.go(acquisition)
+    other.work(0.0)
+    return acquisition
+
+
+def test_a_hand_over_is_one_read(sessions: Sessions) -> None:
+    """Two sessions, from the write to the hold: watched, read, told, read."""
+    holder, other = sessions
+    acquisition = behind(sessions, 60.0)
+    place = place_of(other.core)
+    assert acquisition.next(0.0) == Sleep(30.0)
+    holder.core.endings.leave(holder.core.tickets["m/1-1"], 0.0)
+    holder.work(0.0)
+    other.core.predecessors.handle_event(place, [deleted("m/1-1", holder.etcd.revision)], 0.0)
+    assert [type(each) for each in other.work(0.0)] == [FindPlace, Unfollow]
+    assert acquisition.next(0.0) is None
+    assert acquisition.is_held
+
+
+def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:
+    """The first key alone; and what its lease has left."""
+    acquisition = behind(sessions, 0.5)
+    step = acquisition.next(0.5)
+    listing = ListQueues(("m/",), (0,), acquisition.ticket.floor, heads=True)
+    assert step == Send(listing, 1.0)
+    sessions[0].etcd.put("m/0-go", b"", 0)
+    answer = sessions[0].etcd.list_queues(listing)
+    assert [kv.key for kv in answer["m/"].keys] == ["m/1-1"]
+    acquisition.answered(listing, answer, 0.5)
+    assert request_of(acquisition, 0.5) == TimeToLive(1)
+    acquisition.answered(TimeToLive(1), 9, 0.5)
+    with pytest.raises(LockTimeout, match="with 9 s of its TTL left"):
+        acquisition.next(0.5)
+
+
+def test_a_timeout_without_an_answer_names_no_holder(sessions: Sessions) -> None:
+    """It says why; and a wait that is over otherwise meanwhile ends so."""
+    first, second = behind(sessions, 0.5), sessions[1].acquisition(Want(("n/",)), deadline=0.5, follows=False)
+    sessions[0].go(sessions[0].acquisition(Want(("n/",))))
+    sessions[1].go(second)
+    for acquisition in (first, second):
+        request = request_of(acquisition, 0.5)
+        acquisition.ticket.queue.trouble = "the watch is broken"
+        acquisition.failed(request, AWAY, 1.4)
+    with pytest.raises(LockTimeout, match="holder unknown: the watch is broken"):
+        first.next(1.4)
+    sessions[1].core.endings.cancel(second.ticket, LockCancelled("enough"), 1.4)
+    with pytest.raises(LockCancelled, match="enough"):
+        second.next(1.4)

@@ -255,7 +255,7 @@ class Queue:
         """Whether no other ticket of this session wants the queue, and nothing follows or observes it."""
         if self.view is not None or self.observers:
             return False
-        return all(each is ticket or each.stage in OVER for each in self.tickets.values())
+        return len(self.tickets) == 1 or all(each is ticket or each.stage in OVER for each in self.tickets.values())
 
     def waits(self) -> bool:
         """Whether a ticket of this session waits, or something observes it."""

@@ -205,10 +205,10 @@ class Requests:
         if not wanted.prefix:
             return messages.Written(kv, None, None, revision, was_there)
         queue = response.responses[1].response_range
-        keys = self._read_list(queue, revision).keys
-        has_before = wanted.places and len(keys) == 2 and keys[1].key == wanted.key
-        before = keys[0] if has_before else None
-        return messages.Written(kv, queue.count, keys if wanted.lists else None, revision, was_there, before)
+        keys = self._read_list(queue, revision).keys if wanted.lists else None
+        has_before = wanted.places and len(queue.kvs) == 2 and queue.kvs[0].key == self._encode(wanted.key)
+        before = self.decode(queue.kvs[1]) if has_before else None
+        return messages.Written(kv, queue.count, keys, revision, was_there, before)
 
     def _read_all_created(self, wanted: Iterable[messages.Create], response: Any) -> list[messages.Written]:
         revision = response.header.revision

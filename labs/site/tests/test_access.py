@@ -29,7 +29,7 @@ READY = {  # what a page shows when all is there; it takes no network, but a mom
     "libraries": ".document table",
 }
 NAMES = ["stock-flash-sale", "make schedules", "Shift", "shop-", "Range", "Put", "threading.Lock"]
-COMMANDS = r"\b(GET|SET|DEL|DECR|EXISTS|SETNX|PEXPIRE|NX|MULTI)\b.*|\w+\.lua|^github.com/.*"
+COMMANDS = r"\b(GET|SET|DEL|EVALSHA|DECR|EXISTS|SETNX|PEXPIRE|NX|MULTI)\b.*|\w+\.lua|^github.com/.*"
 # What Tab should reach, and in the end has reached.
 CAN_HAVE_FOCUS = """() => [...document.querySelectorAll("a[href], button, select, input, [tabindex='0']")].filter(
   (node) => node.checkVisibility() && !node.disabled).length"""

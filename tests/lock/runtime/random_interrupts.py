@@ -73,7 +73,9 @@ def main() -> None:
         """Interrupt, and then take the lock; a loop that was interrupted may still have its tasks, which go on."""
         other = Mutex(session, name)
         for _ in range(int(number)):
-            ready.wait(LATE_S) or os._exit(3)
+            if not ready.wait(LATE_S):  # Python ignores an interrupt that meets a `__del__`
+                signal.pthread_kill(main, signal.SIGINT)
+                ready.wait(LATE_S) or os._exit(3)
             ready.clear()
             time.sleep(chance.uniform(0, 0.006))
             signal.pthread_kill(main, signal.SIGINT)

@@ -33,7 +33,7 @@ class Audit:
 
     Attributes:
         stock: items at the beginning.
-        stock_left: what the counters say at the end, with the items that are on their way between two places.
+        stock_left: what the counter says at the end.
         ledger: the orders, in the order in which they were written.
         answers: one for each click; a buyer who retries has several.
         sections: empty if they were not recorded.

@@ -126,7 +126,7 @@ class Acquisition:
             return self._explain(now) if self.explains else None  # a try has found the lock taken
         if now < self.deadline:
             return Sleep(min(self.deadline, now + _SLEEP_S))
-        if self.core.places.has(ticket):
+        if self.core.positions.has(ticket):
             return self._explain(now)
         if not ticket.queue.is_settled(ticket) and now < self.last:  # by then etcd has told who holds
             return Sleep(min(self.last, now + FAREWELL_S))
@@ -186,8 +186,10 @@ class Acquisition:
             return Sleep(now + _SLEEP_S)
         self._writes += 1
         lists = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
-        places = self._may_join and self.terms.rule == EXCLUSIVE and not self.follows
-        request = self.core.creation(ticket, self.value, if_free=not self._may_join, lists=lists, places=places)
+        finds_position = self._may_join and self.terms.rule == EXCLUSIVE and not self.follows
+        request = self.core.creation(
+            ticket, self.value, if_free=not self._may_join, lists=lists, finds_position=finds_position
+        )
         return Send(request, self._left(now))
 
     def _written(self, request: Create, answer: Written, now: float) -> None:
@@ -201,7 +203,7 @@ class Acquisition:
         elif request.if_free:
             core.grants.grant(ticket, ticket.created)  # nothing stood before it
         elif ticket.stage is Stage.QUEUED and not self.tries:
-            core.wait(ticket, answer.before, now, places=request.places)
+            core.wait(ticket, answer.before, now, finds_position=request.finds_position)
 
     def _begin_again(self, now: float) -> None:
         """With another key: the name of this one is in use, by a key of before a restore."""

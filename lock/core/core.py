@@ -19,9 +19,9 @@ from lock.core.deletions import Deletions
 from lock.core.endings import Endings
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.messages import Create, Delete, FindPlace, ListLease, ListQueues, ReadKeys, Request, Written
+from lock.core.messages import Create, Delete, FindPosition, ListLease, ListQueues, ReadKeys, Request, Written
 from lock.core.outbox import Outbox
-from lock.core.places import Places
+from lock.core.positions import Positions
 from lock.core.predecessors import Predecessors
 from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
@@ -48,13 +48,13 @@ class Core:
         self._key_names = names = KeyNames(lease_id)
         self.grants = Grants(outbox, revisions)
         self.deletions = Deletions(outbox, revisions, self._gone)
-        self.places = places = Places(outbox)
-        self.endings = Endings(outbox, self.grants, self.deletions, names, places, self.tickets, self.queues)
-        self.following = Following(outbox, revisions, self.grants, self.endings, places, sent)
-        self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings, places)
+        self.positions = positions = Positions(outbox)
+        self.endings = Endings(outbox, self.grants, self.deletions, names, positions, self.tickets, self.queues)
+        self.following = Following(outbox, revisions, self.grants, self.endings, positions, sent)
+        self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings, positions)
         self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, ttl, sent)
         self._senders: dict[type, Any] = {
-            Delete: self.deletions, ListQueues: self.following, FindPlace: self.predecessors,
+            Delete: self.deletions, ListQueues: self.following, FindPosition: self.predecessors,
             ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip
 
@@ -140,7 +140,7 @@ class Core:
         return ticket
 
     def creation(
-        self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False, places: bool = False
+        self, ticket: Ticket, value: bytes, *, if_free: bool, lists: bool = False, finds_position: bool = False
     ) -> Create:
         """The request to write the ticket's key, which is on its way from now on. Stage: WRITING."""
         assert ticket.stage is Stage.WRITING
@@ -148,7 +148,9 @@ class Core:
         queue = ticket.queue
         needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
         prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell
-        return Create(ticket.key, value, self.lease_id, prefix, lists, if_free, places and queue.is_only(ticket))
+        return Create(
+            ticket.key, value, self.lease_id, prefix, lists, if_free, finds_position and queue.is_only(ticket)
+        )
 
     def written(self, ticket: Ticket, answer: Written, now: float) -> bool:
         """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
@@ -198,10 +200,10 @@ class Core:
         if ticket.stage is Stage.RELEASING:
             self.deletions.add(ticket, now)
 
-    def wait(self, ticket: Ticket, before: KeyValue | None, now: float, *, places: bool) -> None:
-        """Learn of its turn: by the key before it if it may (`places`) and is the only one here. Stage: QUEUED."""
-        if places and ticket.queue.is_only(ticket):
-            self.places.take(ticket, before, now)
+    def wait(self, ticket: Ticket, before: KeyValue | None, now: float, *, finds_position: bool) -> None:
+        """Learn of its turn: by the key before it if it may (`finds_position`) and is alone here. Stage: QUEUED."""
+        if finds_position and ticket.queue.is_only(ticket):
+            self.positions.take(ticket, before, now)
         else:
             self.following.join(ticket.queue, now)
 

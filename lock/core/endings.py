@@ -4,7 +4,7 @@ from lock.core.deletions import Deletions
 from lock.core.grants import Grants
 from lock.core.messages import Renew
 from lock.core.outbox import Outbox
-from lock.core.places import Places
+from lock.core.positions import Positions
 from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
 from lock.errors import LockError, LockLost
 
@@ -13,14 +13,14 @@ class Endings:
     """Ends tickets of one session, each only once; they and their queues stand in `tickets` and `queues` until then."""
 
     def __init__(
-        self, outbox: Outbox, grants: Grants, deletions: Deletions, names: KeyNames, places: Places,
+        self, outbox: Outbox, grants: Grants, deletions: Deletions, names: KeyNames, positions: Positions,
         tickets: dict[str, Ticket], queues: dict[str, Queue],
     ) -> None:  # fmt: skip
         self._outbox = outbox
         self._grants = grants
         self._deletions = deletions
         self._names = names
-        self._places = places
+        self._positions = positions
         self.tickets = tickets
         self.queues = queues
 
@@ -33,7 +33,7 @@ class Endings:
             return
         ticket.stage = Stage.RELEASING
         self._outbox.changes.append(ticket)
-        self._places.end(ticket)
+        self._positions.end(ticket)
         if not ticket.is_fence:
             self._grants.hand_over(ticket)
         if not ticket.is_writing:

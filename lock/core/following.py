@@ -6,7 +6,7 @@ from lock.core.endings import Endings
 from lock.core.grants import Grants
 from lock.core.messages import Follow, ListQueues, Unfollow
 from lock.core.outbox import Outbox
-from lock.core.places import Places
+from lock.core.positions import Positions
 from lock.core.queue import Queue, Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
@@ -24,13 +24,13 @@ class Following:
     idle_s = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
 
     def __init__(
-        self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, places: Places, now: float
+        self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, positions: Positions, now: float
     ) -> None:
         self._outbox = outbox
         self._revisions = revisions
         self._grants = grants
         self._endings = endings
-        self._places = places
+        self._positions = positions
         self.followed: dict[str, Queue] = {}  # by prefix
         self.due = now  # when `look` has to be called again
 
@@ -79,7 +79,7 @@ class Following:
         assert self._endings.queues.get(queue.prefix) is queue
         queue.used_at = now
         if queue.view is None:
-            self._places.by_prefix.pop(queue.prefix, None)  # whoever waits there is told by the view
+            self._positions.by_prefix.pop(queue.prefix, None)  # whoever waits there is told by the view
             self.followed[queue.prefix] = queue
             queue.follow(now)
             self._outbox.commands.append(Follow(queue.prefix))
@@ -91,7 +91,7 @@ class Following:
         for queue in self.followed.values():
             if queue.waits():
                 queue.used_at = now
-                if queue.is_listed and now - queue.audited_at >= self._places.audit_s:
+                if queue.is_listed and now - queue.audited_at >= self._positions.audit_s:
                     queue.audit(now)
             else:
                 idle.append(queue)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from lock.model import KeyValue
 
 if TYPE_CHECKING:
-    from lock.core.queue import Place, Ticket
+    from lock.core.queue import Position, Ticket
 
 MOST = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 
@@ -26,7 +26,7 @@ class Create(NamedTuple):
     prefix: str = ""  # counted in the same step after the write; "": nothing is
     lists: bool = False  # it is listed instead
     if_free: bool = False  # write only if nothing stands under the prefix
-    places: bool = False  # the last key before it is read
+    finds_position: bool = False  # the last key before it is read
 
 
 class CreateAll(NamedTuple):
@@ -81,14 +81,14 @@ class ListQueues(NamedTuple):
     heads: bool = False  # of each the first key alone
 
 
-class FindPlace(NamedTuple):
-    """Read the key of a ticket and one before it, in one step: the one that its place knows, or else the last one."""
+class FindPosition(NamedTuple):
+    """Read the key of a ticket and one before it, in one step: the one that it knows, or else the last one."""
 
-    place: Place
+    position: Position
     known: int
 
 
-class Placed(NamedTuple):
+class PositionFound(NamedTuple):
     """The answer: the key of the ticket's name, whenever it was created, and the one before; None: it is not there."""
 
     own: KeyValue | None
@@ -140,7 +140,7 @@ class FollowKey(NamedTuple):
 
     prefix: str
     key: str
-    place: Place
+    position: Position
 
 
 class Unfollow(NamedTuple):
@@ -170,5 +170,5 @@ class Timed(Protocol):
     def __call__(self, *, now: float) -> Any: ...
 
 
-Request = Create | CreateAll | Delete | ListQueues | FindPlace | ReadKeys | ListLease | TimeToLive
+Request = Create | CreateAll | Delete | ListQueues | FindPosition | ReadKeys | ListLease | TimeToLive
 Command = Request | Follow | FollowKey | Unfollow | Renew

@@ -13,87 +13,89 @@ import math
 from lock.core.endings import Endings
 from lock.core.following import pause
 from lock.core.grants import Grants
-from lock.core.messages import FindPlace, Placed, Unfollow
+from lock.core.messages import FindPosition, PositionFound, Unfollow
 from lock.core.outbox import Outbox
-from lock.core.places import Places
-from lock.core.queue import Place
+from lock.core.positions import Positions
+from lock.core.queue import Position
 from lock.core.revisions import Revisions
 from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
 from lock.model import Event, KeyValue
 
 
 class Predecessors:
-    """Reads the places of those that wait so."""
+    """Reads the positions of those that wait so."""
 
-    def __init__(self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, places: Places) -> None:
+    def __init__(
+        self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, positions: Positions
+    ) -> None:
         self._outbox = outbox
         self._revisions = revisions
         self._grants = grants
         self._endings = endings
-        self._places = places
+        self._positions = positions
 
     def clear(self) -> None:
-        self._outbox.commands += map(Unfollow, self._places.by_prefix)
-        self._places.by_prefix.clear()
+        self._outbox.commands += map(Unfollow, self._positions.by_prefix)
+        self._positions.by_prefix.clear()
 
     def restored(self, now: float) -> None:
         """Nothing counts that was read, or asked for, before."""
-        for place in list(self._places.by_prefix.values()):
-            self._places.take(place.ticket, None, now)
+        for position in list(self._positions.by_prefix.values()):
+            self._positions.take(position.ticket, None, now)
 
-    def handle_event(self, place: Place, update: list[Event] | EtcdError, now: float) -> None:
+    def handle_event(self, position: Position, update: list[Event] | EtcdError, now: float) -> None:
         """Of the watch of a predecessor: changes; none when etcd begins to watch; or why it does not any more."""
-        if not self._places.is_current(place):
+        if not self._positions.is_current(position):
             return
         if isinstance(update, EtcdDenied):
-            self._deny(place, update, now)
+            self._deny(position, update, now)
         elif isinstance(update, EtcdError):  # etcd tells when it watches again
-            place.ticket.queue.trouble = str(update)
-        elif not update or any(deleted or _is_other(place, kv) for deleted, kv in update):
-            place.due, self._outbox.is_early = now, True
+            position.ticket.queue.trouble = str(update)
+        elif not update or any(deleted or _is_other(position, kv) for deleted, kv in update):
+            position.due, self._outbox.is_early = now, True
 
     def poll(self, now: float) -> float:
-        """Read the places that are due; when to look again, if no answer comes before."""
+        """Read the positions that are due; when to look again, if no answer comes before."""
         due = math.inf
-        for place in self._places.by_prefix.values():
-            if now >= place.due and not place.is_asked:
-                place.is_asked, place.due = True, now + self._places.audit_s
-                self._outbox.commands.append(FindPlace(place, self._revisions.highest))
-            due = due if place.is_asked else min(due, place.due)
+        for position in self._positions.by_prefix.values():
+            if now >= position.due and not position.is_asked:
+                position.is_asked, position.due = True, now + self._positions.audit_s
+                self._outbox.commands.append(FindPosition(position, self._revisions.highest))
+            due = due if position.is_asked else min(due, position.due)
         return due
 
-    def answered(self, request: FindPlace, answer: Placed, now: float) -> None:
-        place, ticket, before = request.place, request.place.ticket, answer.before
-        if not self._places.is_current(place) or self._revisions.observe(answer.revision, request.known, now):
-            return  # after a restore it is another place
-        place.is_asked, place.failures, ticket.queue.trouble = False, 0, None
+    def answered(self, request: FindPosition, answer: PositionFound, now: float) -> None:
+        position, ticket, before = request.position, request.position.ticket, answer.before
+        if not self._positions.is_current(position) or self._revisions.observe(answer.revision, request.known, now):
+            return  # after a restore it is another position
+        position.is_asked, position.failures, ticket.queue.trouble = False, 0, None
         self._outbox.is_early = True  # it may be due again
         if answer.own is None or answer.own.create_revision != ticket.created:
             self._endings.key_deleted(ticket, now)
         elif before is None:
-            self._places.end(ticket)
+            self._positions.end(ticket)
             self._grants.grant(ticket, ticket.created)
-        elif _is_other(place, before):
-            self._places.take(ticket, before, now)
+        elif _is_other(position, before):
+            self._positions.take(ticket, before, now)
 
-    def failed(self, request: FindPlace, error: EtcdError, now: float) -> None:
+    def failed(self, request: FindPosition, error: EtcdError, now: float) -> None:
         """It is read again, unless etcd does not let this user."""
-        place = request.place
-        if not self._places.is_current(place):
+        position = request.position
+        if not self._positions.is_current(position):
             return
         if not isinstance(error, EtcdUnavailable):
-            self._deny(place, error, now)
+            self._deny(position, error, now)
             return
-        place.ticket.queue.trouble = str(error)
-        place.is_asked, place.failures = False, place.failures + 1
-        place.due, self._outbox.is_early = now + pause(place.failures), True
+        position.ticket.queue.trouble = str(error)
+        position.is_asked, position.failures = False, position.failures + 1
+        position.due, self._outbox.is_early = now + pause(position.failures), True
 
-    def _deny(self, place: Place, error: EtcdError, now: float) -> None:
+    def _deny(self, position: Position, error: EtcdError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""
-        self._endings.cancel(place.ticket, type(error)(str(error)), now)
+        self._endings.cancel(position.ticket, type(error)(str(error)), now)
 
 
-def _is_other(place: Place, kv: KeyValue) -> bool:
+def _is_other(position: Position, kv: KeyValue) -> bool:
     """Whether this is not the key that is watched; its name may be used again."""
-    before = place.before
+    before = position.before
     return before is None or (before.key, before.create_revision) != (kv.key, kv.create_revision)

@@ -79,7 +79,7 @@ class Ticket:
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class Position:
     """Where a ticket waits, by the key right before its own; another place for each such key.
 
     So what is told of the watch of another key, or was asked of it, is told from news of this one.

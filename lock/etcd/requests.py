@@ -84,7 +84,7 @@ class Requests:
         absent, look = _created(key, 0), []
         if wanted.prefix:
             start, end = self.range(wanted.prefix)
-            how = {"limit": 2, **_LAST} if wanted.places else {"count_only": not wanted.lists}
+            how = {"limit": 2, **_LAST} if wanted.finds_position else {"count_only": not wanted.lists}
             look = [{"request_range": {"key": start, "range_end": end, **how}}]
         if wanted.if_free:
             # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
@@ -125,9 +125,9 @@ class Requests:
 
         return Call(_txn, rpc.TxnRequest(success=[{"request_range": each} for each in ranges]), read)
 
-    def find_place(self, wanted: messages.FindPlace) -> Call[messages.Placed]:
+    def find_position(self, wanted: messages.FindPosition) -> Call[messages.PositionFound]:
         """Read a key, and the last one before it; which is cheap where the one that is known is still there."""
-        ticket, known = wanted.place.ticket, wanted.place.before
+        ticket, known = wanted.position.ticket, wanted.position.before
         own = {"request_range": {"key": self._encode(ticket.key), "keys_only": True}}
         start, end = self.range(ticket.queue.prefix)
         earlier = {"max_create_revision": (ticket.created or 0) - 1, "limit": 1, **_LAST}
@@ -140,9 +140,9 @@ class Requests:
             unchanged = _created(key, known.create_revision)
             request = rpc.TxnRequest(compare=[unchanged], success=look, failure=search)
 
-        def read(response: Any) -> messages.Placed:
+        def read(response: Any) -> messages.PositionFound:
             kvs = [next(map(self.decode, each.response_range.kvs), None) for each in response.responses]
-            return messages.Placed(kvs[0], kvs[1], response.header.revision)
+            return messages.PositionFound(kvs[0], kvs[1], response.header.revision)
 
         return Call(_txn, request, read)
 
@@ -206,7 +206,7 @@ class Requests:
             return messages.Written(kv, None, None, revision, was_there)
         queue = response.responses[1].response_range
         keys = self._read_list(queue, revision).keys if wanted.lists else None
-        has_before = wanted.places and len(queue.kvs) == 2 and queue.kvs[0].key == self._encode(wanted.key)
+        has_before = wanted.finds_position and len(queue.kvs) == 2 and queue.kvs[0].key == self._encode(wanted.key)
         before = self.decode(queue.kvs[1]) if has_before else None
         return messages.Written(kv, queue.count, keys, revision, was_there, before)
 

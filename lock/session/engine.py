@@ -68,7 +68,7 @@ class Engine:
         self._calls: dict[type, Callable[[Any], Call[Any]]] = {
             messages.Create: calls.create_key, messages.CreateAll: calls.create_all,
             messages.Delete: calls.delete_keys, messages.ListQueues: calls.list_queues,
-            messages.FindPlace: calls.find_place,
+            messages.FindPosition: calls.find_position,
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
             messages.TimeToLive: calls.read_ttl,
         }  # fmt: skip

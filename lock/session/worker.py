@@ -112,7 +112,7 @@ class Worker(threading.Thread):
                 handle = partial(engine.apply, engine.core.following.handle_event, command.prefix)
                 self._watch(command.prefix, watches.add(command.prefix, handle))
             case messages.FollowKey():
-                handle = partial(engine.apply, engine.core.predecessors.handle_event, command.place)
+                handle = partial(engine.apply, engine.core.predecessors.handle_event, command.position)
                 self._watch(command.prefix, watches.add(command.key, handle, is_key=True))
             case messages.Unfollow():
                 self._watch(command.prefix, None)

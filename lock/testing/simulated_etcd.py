@@ -74,7 +74,7 @@ class SimulatedEtcd:
         if not request.prefix:
             return messages.Written(kv, None, None, self.revision, not is_new)
         there, before = self.under(request.prefix), None
-        if request.places and len(there) > 1 and there[-1] == kv:
+        if request.finds_position and len(there) > 1 and there[-1] == kv:
             before = there[-2]
         return messages.Written(kv, len(there), there if request.lists else None, self.revision, not is_new, before)
 
@@ -103,12 +103,12 @@ class SimulatedEtcd:
         most = 1 if request.heads else None
         return {prefix: Snapshot(self.revision, self.under(prefix)[:most]) for prefix in request.prefixes}
 
-    def find_place(self, request: messages.FindPlace) -> messages.Placed:
-        ticket, before = request.place.ticket, request.place.before
+    def find_position(self, request: messages.FindPosition) -> messages.PositionFound:
+        ticket, before = request.position.ticket, request.position.before
         if before is None or not self.has(before.key, before.create_revision):
             earlier = [kv for kv in self.under(ticket.queue.prefix) if kv.create_revision < (ticket.created or 0)]
             before = earlier[-1] if earlier else None
-        return messages.Placed(self.keys.get(ticket.key), before, self.revision)
+        return messages.PositionFound(self.keys.get(ticket.key), before, self.revision)
 
     def read_keys(self, request: messages.ReadKeys) -> messages.Found:
         return messages.Found({key: self.keys[key] for key in request.tickets if key in self.keys}, self.revision)

@@ -50,10 +50,11 @@ def followed(session: Session, name: str) -> int | None:
     """
     engine, prefix = session._engine, f"{name}/"
     with engine.lock:  # the view may be taken away by another thread between two looks at it
-        core, watch, place = engine.core, engine.worker._watches.get(prefix), engine.core.places.by_prefix.get(prefix)
-        if place is not None:
-            is_watched = place.before is not None and watch is not None and watch.id is not None
-            return 2 if is_watched and not place.is_asked and place.due > now() else None
+        core, watch = engine.core, engine.worker._watches.get(prefix)
+        position = core.positions.by_prefix.get(prefix)
+        if position is not None:
+            is_watched = position.before is not None and watch is not None and watch.id is not None
+            return 2 if is_watched and not position.is_asked and position.due > now() else None
         queue = core.queues.get(prefix)
         return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
 

@@ -8,8 +8,8 @@ local seconds, microseconds = unpack(redis.call('TIME'))
 local before = redis.call('GET', KEYS[1]) or ''
 local clock = seconds * 1000000 + microseconds
 local generation = string.format('%.0f', math.max(clock, (tonumber(before) or 0) + 1, ARGV[2] + 1))
-for place = 3, #KEYS, 7 do
-  local initial, stock, lucky, orders, fence, previous, previous_orders = unpack(KEYS, place, place + 6)
+for first = 3, #KEYS, 7 do
+  local initial, stock, lucky, orders, fence, previous, previous_orders = unpack(KEYS, first, first + 6)
   local last = redis.call('MGET', initial, stock, lucky)
   local has_orders = redis.call('EXISTS', orders) == 1
   if has_orders or last[2] ~= last[1] then

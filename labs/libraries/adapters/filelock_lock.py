@@ -1,6 +1,6 @@
 """filelock's FileLock, as its documentation says. It locks a file, so there is no server: the address is a directory.
 
-https://py-filelock.readthedocs.io/en/latest/ (timeouts and non-blocking), https://pypi.org/project/filelock/4.3.1/
+https://py-filelock.readthedocs.io/en/latest/ (timeouts and non-blocking; the version stands in requirements.txt)
 """
 
 from filelock import FileLock, Timeout

@@ -21,7 +21,7 @@ from lock.core.acquisition import Acquisition, Send, Sleep, Terms
 from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
-from lock.core.queue import KeyNames, Place, Queue, Stage, Ticket
+from lock.core.queue import KeyNames, Position, Queue, Stage, Ticket
 from lock.core.release import release_together
 from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
@@ -170,8 +170,8 @@ class Etcd(SimulatedEtcd):
                 return self.delete_keys(request)
             case messages.ListQueues():
                 return self.list_queues(request)
-            case messages.FindPlace():
-                return self.find_place(request)
+            case messages.FindPosition():
+                return self.find_position(request)
             case messages.ReadKeys():
                 return self.read_keys(request)
             case messages.ListLease():
@@ -188,7 +188,7 @@ class Etcd(SimulatedEtcd):
 class Watch:
     """A watch of one prefix, or of the key before a place under it: asked for, open, or cut."""
 
-    def __init__(self, place: Place | None = None) -> None:
+    def __init__(self, place: Position | None = None) -> None:
         self.place = place
         self.stage = "asked"
         self.pending: list[list[Event]] = []
@@ -320,7 +320,7 @@ class Process:
             case messages.Follow():
                 etcd.watches[self.number, command.prefix] = Watch()
             case messages.FollowKey():
-                etcd.watches[self.number, command.prefix] = Watch(command.place)
+                etcd.watches[self.number, command.prefix] = Watch(command.position)
             case messages.Unfollow():
                 etcd.watches.pop((self.number, command.prefix), None)
             case messages.Renew():

@@ -28,9 +28,9 @@ from lock.core.expiry import Expiry
 from lock.core.following import Following
 from lock.core.grants import Grants
 from lock.core.outbox import Outbox
-from lock.core.places import Places
+from lock.core.positions import Positions
 from lock.core.predecessors import Predecessors
-from lock.core.queue import Place, Queue, Stage, Ticket
+from lock.core.queue import Position, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.core.revisions import Revisions
 from lock.core.together import Together
@@ -57,10 +57,10 @@ from tests.lock.core.small_world import (
 )
 
 SPAN_S = 5.1  # longer than any time for which the core does not look at something again
-_WRITTEN, _RANKED = 0x5A5A0000, 0x5B5B0000  # what stands for a revision in a dump: first as it is, then its place
+_WRITTEN, _RANKED = 0x5A5A0000, 0x5B5B0000  # what stands for a revision in a dump: first as it is, then its rank
 _constants: list[Any] = []
 _TERMS: dict[Terms, Terms] = {Terms(): Want().terms}
-_places: dict[int, int] = {}
+_positions: dict[int, int] = {}
 
 
 def _constant(number: int) -> Any:
@@ -69,10 +69,10 @@ def _constant(number: int) -> Any:
 
 def _reduce_constant(value: Any) -> Any:
     """Values that never change: one object serves all copies."""
-    if id(value) not in _places:
-        _places[id(value)] = len(_constants)
+    if id(value) not in _positions:
+        _positions[id(value)] = len(_constants)
         _constants.append(value)
-    return _constant, (_places[id(value)],)
+    return _constant, (_positions[id(value)],)
 
 
 def _revision(ranked: int) -> Revision:
@@ -101,7 +101,7 @@ _ALWAYS: dict[type, Any] = {
 
 _SHORT: list[Any] = [  # a code instead of a name
     Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Endings, Etcd, Event, Expiry, Flight, Following,
-    Frontier, Grants, Hold, KeyValue, Names, OrderedDict, Outbox, Place, Places, Predecessors, Process, Queue,
+    Frontier, Grants, Hold, KeyValue, Names, OrderedDict, Outbox, Position, Positions, Predecessors, Process, Queue,
     QueueView, Reconciler, Revisions, Ticket, Time, Together, Watch, World, _constant, _dead, _reference, _revision,
     getattr,
 ]  # fmt: skip
@@ -137,7 +137,7 @@ def tidy(world: World) -> None:
         core.reconciler._began = _since(core.reconciler._began, now - SPAN_S)
         for queue in core.queues.values():
             _tidy_queue(queue, now)
-        for place in core.places.by_prefix.values():
+        for place in core.positions.by_prefix.values():
             place.due = _since(place.due, now)
         for ticket in core.tickets.values():
             if ticket.stage is not Stage.HELD:
@@ -211,7 +211,7 @@ def _told(answer: Any) -> list[KeyValue]:
         return [*(answer.keys or ()), *([answer.kv] if answer.kv else [])]
     if isinstance(answer, messages.Found):
         return [*answer.kvs.values()]
-    if isinstance(answer, messages.Placed):
+    if isinstance(answer, messages.PositionFound):
         return [kv for kv in (answer.own, answer.before) if kv is not None]
     if type(answer) is dict:
         return [kv for snapshot in answer.values() for kv in snapshot.keys]

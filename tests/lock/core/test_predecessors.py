@@ -8,9 +8,9 @@ import pytest
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import FindPlace, Follow, FollowKey, ListQueues, Placed, TimeToLive, Unfollow, Written
-from lock.core.places import Places
-from lock.core.queue import Place, Stage, Ticket
+from lock.core.messages import FindPosition, Follow, FollowKey, ListQueues, PositionFound, TimeToLive, Unfollow, Written
+from lock.core.positions import Positions
+from lock.core.queue import Position, Stage, Ticket
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
 from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session, request_of
@@ -26,51 +26,51 @@ FIRST, SECOND = key("m/b-1", 5, 0xB), key("m/c-1", 6, 0xC)
 def waits(core: Core, before: KeyValue | None = SECOND, prefix: str = "m/") -> Ticket:
     """A ticket whose key was created at revision 10, behind this one."""
     ticket = core.begin(prefix, "", Want().terms.rule, 0.0)
-    assert core.creation(ticket, b"", if_free=False, places=True).places
+    assert core.creation(ticket, b"", if_free=False, finds_position=True).finds_position
     core.written(ticket, Written(key(ticket.key, 10), 3, None, 10, before=before), 0.0)
-    core.wait(ticket, before, 0.0, places=True)
+    core.wait(ticket, before, 0.0, finds_position=True)
     return ticket
 
 
-def place_of(core: Core) -> Place:
-    (place,) = core.places.by_prefix.values()
-    return place
+def place_of(core: Core) -> Position:
+    (position,) = core.positions.by_prefix.values()
+    return position
 
 
-def asked(core: Core, now: float = 0.0) -> list[FindPlace]:
-    return commands_of(core, FindPlace, now)
+def asked(core: Core, now: float = 0.0) -> list[FindPosition]:
+    return commands_of(core, FindPosition, now)
 
 
 def answer(core: Core, before: KeyValue | None, *, own: int | None = 10, revision: int = 20, now: float = 0.0) -> None:
     """The read that is due is answered."""
     (request,) = asked(core, now)
-    kv = None if own is None else key(request.place.ticket.key, own)
-    core.answered(request, Placed(kv, before, revision), now)
+    kv = None if own is None else key(request.position.ticket.key, own)
+    core.answered(request, PositionFound(kv, before, revision), now)
 
 
 def test_it_reads_once_when_its_predecessor_is_watched_and_then_when_that_goes() -> None:
     """A deletion is a reason to read; the read grants, and nothing is watched or due any more."""
     core = core_of()
     ticket = waits(core)
-    place = place_of(core)
+    position = place_of(core)
     assert core.outbox.is_early
-    assert commands_of(core, FollowKey, 0.0) == [FollowKey("m/", "m/c-1", place)]
+    assert commands_of(core, FollowKey, 0.0) == [FollowKey("m/", "m/c-1", position)]
     core.outbox.is_early = False
-    core.predecessors.handle_event(place, [], 0.5)
+    core.predecessors.handle_event(position, [], 0.5)
     assert core.outbox.is_early
-    assert asked(core, 0.5) == [FindPlace(place, 10)]
-    core.predecessors.handle_event(place, [deleted("m/c-1", 21)], 0.6)
+    assert asked(core, 0.5) == [FindPosition(position, 10)]
+    core.predecessors.handle_event(position, [deleted("m/c-1", 21)], 0.6)
     assert asked(core, 0.6) == []  # one at a time
-    request = FindPlace(place, 10)
+    request = FindPosition(position, 10)
     core.outbox.is_early = False
-    core.answered(request, Placed(key(ticket.key, 10), SECOND, 20), 0.7)
+    core.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), 0.7)
     assert (ticket.stage, core.outbox.is_early) == (Stage.QUEUED, True)
     core.outbox.changes.clear()
     answer(core, None, revision=22, now=0.7)
     assert (ticket.stage, ticket.granted_at, core.revisions.highest) == (Stage.HELD, 22, 22)
     assert core.outbox.changes == [ticket]
     assert core.outbox.commands == [Unfollow("m/")]
-    assert core.places.by_prefix == {}
+    assert core.positions.by_prefix == {}
     assert core.predecessors.poll(9.0) == float("inf")
 
 
@@ -83,7 +83,7 @@ def test_it_reads_once_when_its_predecessor_is_watched_and_then_when_that_goes()
     ],
 )
 def test_what_a_watch_tells_is_a_reason_to_read_unless_the_key_stays(event: Event, is_read: bool) -> None:
-    """A key that is overwritten keeps its place."""
+    """A key that is overwritten keeps its position."""
     core = core_of()
     ticket = waits(core)
     core.predecessors.handle_event(place_of(core), [event], 0.0)
@@ -98,17 +98,17 @@ def test_a_predecessor_that_leaves_in_the_middle_is_replaced() -> None:
     first = place_of(core)
     core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
     (request,) = asked(core)
-    core.answered(request, Placed(key(ticket.key, 10), FIRST, 21), 0.0)
-    place = place_of(core)
-    assert core.outbox.commands == [FollowKey("m/", "m/b-1", place)]  # instead of the first
+    core.answered(request, PositionFound(key(ticket.key, 10), FIRST, 21), 0.0)
+    position = place_of(core)
+    assert core.outbox.commands == [FollowKey("m/", "m/b-1", position)]  # instead of the first
     core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
     core.predecessors.handle_event(first, DENIED, 0.0)
-    core.answered(request, Placed(None, None, 22), 0.0)
+    core.answered(request, PositionFound(None, None, 22), 0.0)
     core.failed(request, DENIED, 0.0)
     assert asked(core) == []
-    assert (ticket.stage, place_of(core), core.revisions.highest) == (Stage.QUEUED, place, 21)
-    core.predecessors.handle_event(place, [], 0.0)
-    assert [each.place.before for each in asked(core)] == [FIRST]
+    assert (ticket.stage, place_of(core), core.revisions.highest) == (Stage.QUEUED, position, 21)
+    core.predecessors.handle_event(position, [], 0.0)
+    assert [each.position.before for each in asked(core)] == [FIRST]
 
 
 def test_another_key_of_the_same_name_is_another_predecessor() -> None:
@@ -131,7 +131,7 @@ def test_a_ticket_whose_key_is_gone_or_another_one_does_not_hold(own: int | None
     core.predecessors.handle_event(place_of(core), [deleted("m/c-1", 21)], 0.0)
     answer(core, before, own=own)
     assert type(ticket.failure) is LockLost
-    assert core.places.by_prefix == {}
+    assert core.positions.by_prefix == {}
 
 
 def test_a_predecessor_that_is_not_known_is_read_first() -> None:
@@ -140,8 +140,8 @@ def test_a_predecessor_that_is_not_known_is_read_first() -> None:
     waits(core, before=None)
     assert commands_of(core, FollowKey) == []
     (request,) = asked(core)
-    assert request.place.before is None
-    core.answered(request, Placed(key(request.place.ticket.key, 10), SECOND, 20), 0.0)
+    assert request.position.before is None
+    core.answered(request, PositionFound(key(request.position.ticket.key, 10), SECOND, 20), 0.0)
     assert core.outbox.commands == [FollowKey("m/", "m/c-1", place_of(core))]
 
 
@@ -150,11 +150,11 @@ def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
     core = core_of()
     ticket = waits(core)
     core.deadline = 60.0
-    assert core.predecessors.poll(0.0) == Places.audit_s
-    assert asked(core, Places.audit_s - 0.1) == []
-    (request,) = asked(core, Places.audit_s)
-    assert core.predecessors.poll(Places.audit_s) == float("inf")
-    now = Places.audit_s
+    assert core.predecessors.poll(0.0) == Positions.audit_s
+    assert asked(core, Positions.audit_s - 0.1) == []
+    (request,) = asked(core, Positions.audit_s)
+    assert core.predecessors.poll(Positions.audit_s) == float("inf")
+    now = Positions.audit_s
     for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 1.0):
         core.outbox.is_early = False
         core.failed(request, AWAY, now)
@@ -162,9 +162,9 @@ def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
         assert core.predecessors.poll(now) == now + pause
         now += pause
         (request,) = asked(core, now)
-    core.answered(request, Placed(key(ticket.key, 10), SECOND, 20), now)
-    assert (ticket.queue.trouble, core.predecessors.poll(now)) == (None, now + Places.audit_s)
-    (request,) = asked(core, now + Places.audit_s)
+    core.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), now)
+    assert (ticket.queue.trouble, core.predecessors.poll(now)) == (None, now + Positions.audit_s)
+    (request,) = asked(core, now + Positions.audit_s)
     core.failed(request, AWAY, 0.0)
     assert core.predecessors.poll(0.0) == 0.05
 
@@ -174,17 +174,17 @@ def test_where_etcd_denies_nothing_can_wait(is_watch: bool) -> None:
     """Neither behind a watch that is refused nor where no read is allowed; a watch that breaks is only a doubt."""
     core = core_of()
     ticket = waits(core)
-    place = place_of(core)
-    core.predecessors.handle_event(place, AWAY, 0.0)
+    position = place_of(core)
+    core.predecessors.handle_event(position, AWAY, 0.0)
     assert (ticket.stage, ticket.queue.trouble) == (Stage.QUEUED, "away")
-    core.predecessors.handle_event(place, [], 0.0)
+    core.predecessors.handle_event(position, [], 0.0)
     (request,) = asked(core)
     if is_watch:
-        core.predecessors.handle_event(place, DENIED, 0.0)
+        core.predecessors.handle_event(position, DENIED, 0.0)
     else:
         core.failed(request, DENIED, 0.0)
     assert (type(ticket.failure), str(ticket.failure)) == (EtcdDenied, "no right")
-    assert core.places.by_prefix == {}
+    assert core.positions.by_prefix == {}
 
 
 def test_after_a_restore_the_place_is_read_anew() -> None:
@@ -194,9 +194,9 @@ def test_after_a_restore_the_place_is_read_anew() -> None:
     core.revisions.highest = 50
     core.predecessors.handle_event(place_of(core), [], 0.0)
     (late,) = asked(core)
-    core.answered(late, Placed(key(ticket.key, 10), None, 9), 0.0)
+    core.answered(late, PositionFound(key(ticket.key, 10), None, 9), 0.0)
     assert (ticket.stage, core.revisions.highest, place_of(core).before) == (Stage.QUEUED, 9, None)
-    core.answered(late, Placed(key(ticket.key, 10), None, 60), 0.0)
+    core.answered(late, PositionFound(key(ticket.key, 10), None, 60), 0.0)
     assert (ticket.stage, core.revisions.highest) == (Stage.QUEUED, 9)
     answer(core, None, revision=11)
     assert ticket.stage is Stage.HELD
@@ -210,17 +210,17 @@ def test_whoever_wants_to_know_more_has_the_queue_followed(how: str) -> None:
     core.predecessors.handle_event(place_of(core), [], 0.0)
     (request,) = asked(core)
     second = core.begin("m/", "", ticket.rule, 0.0)
-    assert not core.creation(second, b"", if_free=False, places=True).places
+    assert not core.creation(second, b"", if_free=False, finds_position=True).finds_position
     core.written(second, Written(key(second.key, 11), 4, None, 11), 0.0)
     if how == "a second ticket waits":
-        core.wait(second, ticket.queue.holder(), 0.0, places=True)
+        core.wait(second, ticket.queue.holder(), 0.0, finds_position=True)
     else:
         core.grants.grant(second, 11)
         core.contended(second, 0.0)
     assert core.outbox.commands == [Follow("m/")]
-    core.answered(request, Placed(key(ticket.key, 10), None, 20), 0.0)
+    core.answered(request, PositionFound(key(ticket.key, 10), None, 20), 0.0)
     assert ticket.stage is Stage.QUEUED
-    assert core.places.by_prefix == {}
+    assert core.positions.by_prefix == {}
 
 
 def test_who_is_not_the_only_one_follows_the_queue(sessions: Sessions) -> None:
@@ -232,9 +232,9 @@ def test_who_is_not_the_only_one_follows_the_queue(sessions: Sessions) -> None:
     def follows(session: Session, want: Want | None = None, **options: Any) -> bool:
         acquisition = session.acquisition(want, **{"follows": False, **options})
         session.go(acquisition)
-        is_placed = session.core.places.has(acquisition.ticket)
+        is_placed = session.core.positions.has(acquisition.ticket)
         session.core.endings.leave(acquisition.ticket, 0.0)
-        assert not session.core.places.has(acquisition.ticket)
+        assert not session.core.positions.has(acquisition.ticket)
         return not is_placed
 
     assert follows(holder)  # behind a hold of its session
@@ -254,7 +254,7 @@ def test_the_end_of_another_ticket_does_not_end_a_place() -> None:
         core.endings.leave(each, 0.0)
     assert place_of(core).ticket is ticket
     core.endings.cancel(ticket, LockCancelled("enough"), 0.0)
-    assert core.places.by_prefix == {}
+    assert core.positions.by_prefix == {}
     assert core.outbox.commands[-1] == Unfollow("m/")
 
 
@@ -284,12 +284,12 @@ def test_a_hand_over_is_one_read(sessions: Sessions) -> None:
     """Two sessions, from the write to the hold: watched, read, told, read."""
     holder, other = sessions
     acquisition = behind(sessions, 60.0)
-    place = place_of(other.core)
+    position = place_of(other.core)
     assert acquisition.next(0.0) == Sleep(30.0)
     holder.core.endings.leave(holder.core.tickets["m/1-1"], 0.0)
     holder.work(0.0)
-    other.core.predecessors.handle_event(place, [deleted("m/1-1", holder.etcd.revision)], 0.0)
-    assert [type(each) for each in other.work(0.0)] == [FindPlace, Unfollow]
+    other.core.predecessors.handle_event(position, [deleted("m/1-1", holder.etcd.revision)], 0.0)
+    assert [type(each) for each in other.work(0.0)] == [FindPosition, Unfollow]
     assert acquisition.next(0.0) is None
     assert acquisition.is_held
 

@@ -19,8 +19,8 @@ from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
 from lock.core.admission import EXCLUSIVE
-from lock.core.messages import Create, CreateAll, FindPlace, ListQueues, Written
-from lock.core.queue import Place, Queue, Ticket
+from lock.core.messages import Create, CreateAll, FindPosition, ListQueues, Written
+from lock.core.queue import Position, Queue, Ticket
 from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
@@ -104,12 +104,12 @@ def test_a_place_is_found_in_one_step(client: Client) -> None:
     prefix = "client/place/"
 
     def create(name: str) -> Written:
-        wanted = Create(prefix + name, b"value", NO_LEASE, prefix, places=True)
+        wanted = Create(prefix + name, b"value", NO_LEASE, prefix, finds_position=True)
         return client.call(client.requests.create_key(wanted))
 
     def find(name: str, created: int, before: KeyValue | None) -> tuple[KeyValue | None, KeyValue | None]:
-        place = Place(Ticket(Queue(prefix), 1, prefix + name, EXCLUSIVE, 0, None, created=created), before, 0.0)
-        found = client.call(client.requests.find_place(FindPlace(place, 0)))
+        place = Position(Ticket(Queue(prefix), 1, prefix + name, EXCLUSIVE, 0, None, created=created), before, 0.0)
+        found = client.call(client.requests.find_position(FindPosition(place, 0)))
         assert found.revision == client.get_prefix(prefix).revision
         return found.own, found.before
 

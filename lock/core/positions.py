@@ -2,26 +2,26 @@
 
 from lock.core.messages import FollowKey, Unfollow
 from lock.core.outbox import Outbox
-from lock.core.queue import Place, Ticket
+from lock.core.queue import Position, Ticket
 from lock.model import KeyValue
 
 
-class Places:
-    """Their places by prefix; a queue that is followed has none."""
+class Positions:
+    """Their positions by prefix; a queue that is followed has none."""
 
     audit_s = 5.0  # how often what a watch tells is compared with etcd while somebody waits
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
-        self.by_prefix: dict[str, Place] = {}
+        self.by_prefix: dict[str, Position] = {}
 
     def take(self, ticket: Ticket, before: KeyValue | None, now: float) -> None:
         """It waits behind this key, which is watched; None: behind one that is to be read. Stage: QUEUED."""
         prefix = ticket.queue.prefix
-        place = self.by_prefix[prefix] = Place(ticket, before, now if before is None else now + self.audit_s)
+        position = self.by_prefix[prefix] = Position(ticket, before, now if before is None else now + self.audit_s)
         self._outbox.is_early = True
         if before is not None:
-            self._outbox.commands.append(FollowKey(prefix, before.key, place))
+            self._outbox.commands.append(FollowKey(prefix, before.key, position))
 
     def end(self, ticket: Ticket) -> None:
         """It waits so no more. Any stage."""
@@ -30,9 +30,9 @@ class Places:
             self._outbox.commands.append(Unfollow(ticket.queue.prefix))
 
     def has(self, ticket: Ticket) -> bool:
-        place = self.by_prefix.get(ticket.queue.prefix)
-        return place is not None and place.ticket is ticket
+        position = self.by_prefix.get(ticket.queue.prefix)
+        return position is not None and position.ticket is ticket
 
-    def is_current(self, place: Place) -> bool:
+    def is_current(self, position: Position) -> bool:
         """Whether somebody waits there; what is told of others is no news."""
-        return self.by_prefix.get(place.ticket.queue.prefix) is place
+        return self.by_prefix.get(position.ticket.queue.prefix) is position

@@ -28,9 +28,12 @@ class Step(NamedTuple):
     response: Any
     seconds: float
 
+    def writes(self) -> bool:
+        return self.call == "Txn" and self.response.succeeded and not self.request.success[0].HasField("request_range")
+
 
 class Log:
-    """The steps of both contenders in the order in which etcd answered, and remarks."""
+    """The steps of both contenders in the order in which etcd did them, and remarks."""
 
     def __init__(self) -> None:
         self.entries: list[Step | str] = []
@@ -41,8 +44,18 @@ class Log:
 
     def note(self, entry: Step | str) -> None:
         with self._grown:
-            self.entries.append(entry)
+            self.entries.insert(self._place(entry), entry)
             self._grown.notify_all()
+
+    def _place(self, entry: Step | str) -> int:
+        """At the end, but for a write whose answer came after that of somebody who has seen it."""
+        place = len(self.entries)
+        if isinstance(entry, Step) and entry.writes():
+            for last in reversed(self.entries):
+                if not isinstance(last, Step) or last.response.header.revision < entry.response.header.revision:
+                    break
+                place -= 1
+        return place
 
     def wait_for(self, who: str, calls: list[str], *, timeout: float) -> None:
         """Wait until the contender has seen so many of these calls answered, or until the time is over."""

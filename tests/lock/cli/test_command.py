@@ -19,6 +19,8 @@ from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
+from lock.cli.trace import Log
+from lock.etcd.transport import Observer
 from tests.lock.cli.conftest import LOCK, Invoke, Start
 from tests.support.lock import WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import Patch, wait_until
@@ -297,3 +299,20 @@ def test_every_operation_is_printed_with_revision_and_latency(invoke: Invoke) ->
         assert ("Watch" in [call for contender, call in steps if contender == who]) is (who == "B")
     first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
     assert second > first
+
+
+def test_a_release_stands_before_what_it_made_others_do(invoke: Invoke, monkeypatch: Patch) -> None:
+    """The lines are in the order of the revisions, though A may read its answer after B has acted on the release."""
+    of = Log.of
+
+    def late(log: Log, who: str) -> Observer:
+        def note(call: str, request: Any, response: Any, seconds: float) -> None:
+            if who == "A" and call == "Txn" and request.success[0].HasField("request_delete_range"):
+                log.wait_for("B", ["Txn"] * 3, timeout=WAIT_S)
+            of(log, who)(call, request, response, seconds)
+
+        return note
+
+    monkeypatch.setattr(Log, "of", late)
+    script = invoke("trace", "trace/late").stdout
+    assert script.index("frees the lock") < script.index("is told: DELETE") < script.index("no key stands before it")

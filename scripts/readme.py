@@ -58,7 +58,6 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "mutex": partial(run, "demo", "--guard", "etcd", "--hold-ms", "5"),
         "kill": partial(run, "faults", "kill-holder", "--guard", "etcd"),
         "pause": partial(run, "scene", "pause"),
-        "token": partial(run, "faults", "pause-holder", "--guard", "redis-lock", "--guard", "redis-fenced"),
         "atomic": partial(
             run, "demo", *("--guard", "etcd", "--guard", "redis-lua", "--guard", "etcd-batch", "--hold-ms", "5")
         ),

@@ -139,7 +139,7 @@ def test_the_load_test_shares_nothing_but_the_contract() -> None:
 
 
 def test_no_test_imports_locust() -> None:
-    """It would patch the standard library of the test run (pitfall 29)."""
+    """It would patch the standard library of the test run."""
     names = {name for path in (ROOT / "tests").rglob("*.py") for name in imported(path)}
     assert names
     assert {name for name in names if re.match(r"locust\b|gevent\b|loadtest\.locustfile", name)} == set()
@@ -154,7 +154,7 @@ def test_a_rerun_is_for_few_tests_that_say_why() -> None:
 
 
 def test_the_board_is_a_process_of_its_own(tmp_path: Path) -> None:
-    """It is none of the instances, so it does not freeze when they do (pitfall 28)."""
+    """It is none of the instances, so it does not freeze when they do."""
     names = [process.name for process in Stack(tmp_path, board=True).processes]
     assert names.count("board") == 1
     assert len(names) == len(set(names))

@@ -125,7 +125,7 @@ def test_pods_are_probed_where_they_answer(name: str) -> None:
 
 
 def test_a_stop_is_long_enough_to_drain() -> None:
-    """gunicorn finishes its purchases and gives the lease back before it is killed (pitfall 31)."""
+    """gunicorn finishes its purchases and gives the lease back before it is killed."""
     (drains,) = re.findall(r"^graceful_timeout = (\d+)", (ROOT / "app/gunicorn.conf.py").read_text("utf-8"), re.M)
     shop = PODS["shop"]["spec"]
     (container,) = shop["containers"]
@@ -159,14 +159,14 @@ def test_the_servers_are_those_of_compose() -> None:
 
 
 def test_health_checks_need_no_shell_where_there_is_none() -> None:
-    """etcd's image has neither a shell nor curl: etcdctl is called directly (pitfall 30)."""
+    """etcd's image has neither a shell nor curl: etcdctl is called directly."""
     for text in (text for text in map(text_of, COMPOSE_FILES) if "/etcd:v" in text):
         assert text.count("/etcd:v") == text.count("test: [CMD, etcdctl, endpoint, health]") == 1
 
 
 @pytest.mark.parametrize("file", [*COMPOSE_FILES, ROOT / "Dockerfile"], ids=lambda file: file.name)
 def test_images_are_pinned(file: Path) -> None:
-    """Every image that is not built here has a version, never `latest` (pitfall 32)."""
+    """Every image that is not built here has a version, never `latest`."""
     text = text_of(file)
     stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
     for image in re.findall(r"^(?: *image:|FROM) (\S+)", text, re.MULTILINE):
@@ -175,7 +175,7 @@ def test_images_are_pinned(file: Path) -> None:
 
 
 def test_port_5000_is_left_to_macos() -> None:
-    """AirPlay listens there (pitfall 32); and no port is open to the network."""
+    """AirPlay listens there; and no port is open to the network."""
     published = re.findall(r'ports: \["([^"]+)"\]', COMPOSE)
     assert published
     for port in published:
@@ -185,7 +185,7 @@ def test_port_5000_is_left_to_macos() -> None:
 
 @pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: file.name)
 def test_each_service_waits_until_what_it_needs_is_healthy(file: Path) -> None:
-    """No start-up race that works the second time (pitfall 32)."""
+    """No start-up race that works the second time."""
     text = text_of(file)
     waits = re.findall(r"^( *)depends_on:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
     assert len(waits) == text.count("depends_on:")

@@ -76,7 +76,7 @@ def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_frozen_instances_hold_nobody_up(silent: str, app: Flask, watch: Watch) -> None:
-    """While no instance answers the board, it shows what is sold as it is sold (pitfall 28)."""
+    """While no instance answers the board, it shows what is sold as it is sold."""
     watcher = watch(instances=(silent,))
     for sold in (1, 2, 3):
         assert buy(app, "redis-lua")["status"] == 200

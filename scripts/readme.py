@@ -54,7 +54,6 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     GUARDS_PAGE: {"guards": guards_table},
     WORKSHOP: {
         "unlocked": partial(run, "demo", "--guard", "none"),
-        "local": partial(run, "demo", "--guard", "thread"),
         "mutex": partial(run, "demo", "--guard", "etcd", "--hold-ms", "5"),
         "kill": partial(run, "faults", "kill-holder", "--guard", "etcd"),
         "pause": partial(run, "scene", "pause"),
@@ -62,7 +61,6 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
             run, "demo", *("--guard", "etcd", "--guard", "redis-lua", "--guard", "etcd-batch", "--hold-ms", "5")
         ),
         "payment": partial(run, "payment"),
-        "opening": partial(run, "faults", "opening-late", "opening-unfenced", "--guard", "etcd"),
     },
 }
 

@@ -25,8 +25,8 @@ WORKSHOP = ROOT / "docs/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
 PROMISES = {
     Promise.NONE: "nothing",
-    Promise.EXACT_UNTIL_PAUSED: "exact, unless a holder is paused past its lease",
-    Promise.EXACT: "exact, also when a holder is paused or killed",
+    Promise.EXACT_UNTIL_PAUSED: "exact until a pause",
+    Promise.EXACT: "exact",
 }
 
 

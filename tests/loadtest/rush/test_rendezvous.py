@@ -1,4 +1,4 @@
-"""docs/rush.md, "The barrier alone": its locustfile runs as it stands there."""
+"""docs/rendezvous.py runs as it stands there, in one process and over several workers."""
 
 from __future__ import annotations
 
@@ -89,9 +89,8 @@ def serving(site: Site) -> Iterator[Site]:
 
 @contextmanager
 def locust(directory: Path, site: Site, *, workers: int, patience_s: float = 30) -> Iterator[Path]:
-    """The document's locustfile against the site; yields the log of the one process, or of the master."""
-    text = (REPOSITORY / "docs/rush.md").read_text(encoding="utf-8")
-    [code] = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    """The locustfile against the site; yields the log of the one process, or of the master."""
+    code = (REPOSITORY / "docs/rendezvous.py").read_text(encoding="utf-8")
     file = directory / "rendezvous.py"
     file.write_text(code.replace("Rendezvous()", f"Rendezvous({patience_s})"), encoding="utf-8")
     port = str(free_port())

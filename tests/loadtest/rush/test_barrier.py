@@ -37,16 +37,6 @@ class Runner:
         self.hear("round", number=number, guard="etcd", hold_ms=0)
 
 
-class Turnstile:
-    """A barrier that is shut, and still lets all through: here is one thread for all buyers."""
-
-    def is_set(self) -> bool:
-        return False
-
-    def wait(self) -> None:
-        return
-
-
 @pytest.fixture
 def runner() -> Runner:
     return Runner()
@@ -77,18 +67,3 @@ def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runn
     assert (invited(late), invited(gone), first.number, first.expected) == ([], [], 1, 1)
     runner.announce(2)
     assert invited(late) == invited(early)
-
-
-def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> None:
-    """The last arrivals are told when all expected buyers are there; of later buyers, only they are told."""
-    pool.add(HOSTS)
-    slot = pool.add(HOSTS)
-    runner.announce(1)
-    (round,) = invited(slot)
-    round.gate = Turnstile()
-    pool.wait_for_everyone(round, "ada")
-    assert runner.sent == []
-    pool.wait_for_everyone(round, "bob")
-    pool.add(HOSTS)
-    pool.wait_for_everyone(round, "cleo")
-    assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (["ada", "bob"], ["cleo"])]

@@ -5,19 +5,13 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from loadtest.ports import free_port
 from loadtest.shop_client import shops
 from loadtest.shop_client.sale import SaleClient
-from loadtest.shop_client.shops import SaleError, Shops, find, hosts_of, in_progress
-from loadtest.stack.stack import Stack
-from tests.support.rushing import lock_held
-from tests.support.waiting import wait_until
+from loadtest.shop_client.shops import SaleError, Shops, find, hosts_of
 
 
 def test_hosts_are_separated_by_commas() -> None:
@@ -79,25 +73,3 @@ def test_what_is_no_list_of_addresses_is_refused(text: str) -> None:
     """One line has the text and says what to give."""
     with pytest.raises(SaleError, match=r"are not addresses of shops: give each as http://HOST:PORT, separated by"):
         hosts_of(f"http://a:1,{text}" if text.strip(" ,") else text)
-
-
-def test_purchases_in_progress_are_waited_for(stack: Stack) -> None:
-    """The caller is told how many there are, and afterwards there are none."""
-    told = set()
-    with ThreadPoolExecutor(1) as buyers, ExitStack() as held:
-        held.enter_context(lock_held(stack))
-        answer = buyers.submit(Shops(stack.urls[1:]).ask, "POST", "/stock/reduce?guard=etcd")
-        wait_until(lambda: answer.done() or in_progress(stack.urls[1]))
-        for count in Shops(stack.urls).until_idle():
-            told.add(count)
-            held.close()
-        assert answer.result()["outcome"] == "sold"
-    assert told == {1}
-    assert in_progress(stack.urls[1]) == 0
-
-
-def test_an_instance_without_answer_is_named(stack: Stack) -> None:
-    """One that is not there is not idle."""
-    missing = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(SaleError, match=rf"The shop at {missing} does not answer .*: start it, or leave it out"):
-        next(Shops([*stack.urls, missing]).until_idle())

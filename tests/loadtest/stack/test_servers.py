@@ -13,12 +13,9 @@ import psutil
 import pytest
 
 from loadtest import ports
-from loadtest.ports import is_occupied
 from loadtest.stack import binaries, process
 from loadtest.stack.process import ManagedProcess, ServerError
-from loadtest.stack.servers import Etcd, EtcdCluster
-from lock import connect
-from tests.support.waiting import has_ended, wait_until
+from loadtest.stack.servers import EtcdCluster
 
 
 class Script(ManagedProcess):
@@ -33,35 +30,6 @@ class Script(ManagedProcess):
 
     def is_ready(self) -> bool:
         return b"ready" in self.log.read_bytes()
-
-
-def test_etcd_keeps_data_and_port(fresh_etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A started etcd has its endpoint and all that it acknowledged before a stop or kill -9, whatever ETCD_* is set."""
-    monkeypatch.setenv("ETCD_CERT_FILE", "/nowhere/cert.pem")
-    with connect(fresh_etcd.endpoint) as client:
-        client.create("color", b"blue", 0)
-    for end in (Etcd.stop, Etcd.kill):
-        endpoint, pid = fresh_etcd.endpoint, fresh_etcd.pid
-        end(fresh_etcd)
-        assert not is_occupied(fresh_etcd.port)
-        assert (fresh_etcd.returncode == -signal.SIGKILL) is (end is Etcd.kill)
-        fresh_etcd.start()
-        assert fresh_etcd.endpoint == endpoint
-        assert fresh_etcd.pid != pid
-        with connect(endpoint) as client:
-            assert [kv.value for kv in client.get_prefix("color").keys] == [b"blue"]
-
-
-def test_paused_etcd_is_silent_until_resumed(fresh_etcd: Etcd) -> None:
-    """A frozen server keeps its port, does not answer, and goes on when thawed; a stop thaws it, so that it can end."""
-    fresh_etcd.pause()
-    assert is_occupied(fresh_etcd.port)
-    wait_until(lambda: not fresh_etcd.is_ready())  # the signal takes a moment to reach every thread
-    fresh_etcd.resume()
-    fresh_etcd.wait_ready()
-    fresh_etcd.pause()
-    fresh_etcd.stop()
-    assert fresh_etcd.returncode in (0, -signal.SIGTERM)
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -92,15 +60,6 @@ def test_a_start_that_fails_is_one_line(
     with pytest.raises(ServerError, match=f"^script {message}$"):
         script.start()
     assert not script.running
-
-
-def test_kill_reaches_children(tmp_path: Path) -> None:
-    """A killed process takes its children along, as gunicorn's workers."""
-    code = "import signal, subprocess; subprocess.Popen(['sleep', '60']); print('ready'); signal.pause()"
-    with Script(tmp_path, code) as script:
-        (child,) = psutil.Process(script.pid).children()
-        script.kill()
-        wait_until(lambda: has_ended(child))
 
 
 def test_a_pause_returns_when_all_stand_still(tmp_path: Path) -> None:

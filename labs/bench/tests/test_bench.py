@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,17 +12,15 @@ from typing import TypeVar
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as ClickResult
-from rich.console import Console
 
 from labs.bench import commands, meters
 from labs.bench.commands import DOCUMENTS
 from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, Row
-from labs.bench.runner import Bench, _threads_of
-from labs.bench.suite import PARTS, PINNED, Part
+from labs.bench.runner import Bench
+from labs.bench.suite import PARTS
 from labs.bench.tables import fill_blocks
 from labs.bench.tests.samples import benchmark, rush_of
-from loadtest.results.folders import LATEST, REPORTS, new_report, point_latest
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 from lock import connect
@@ -40,31 +37,6 @@ def test_figures_are_per_click_and_times_are_medians() -> None:
     assert (row.verdicts, row.share("sold"), row.share("sold_out")) == ({"EXACT": 2, "OVERSOLD by 1": 1}, 1.0, 0.0)
     assert row.purchase_ms.p50 == 200.0
     assert row.others_cpus == 1.0
-
-
-@pytest.mark.parametrize("parts_done", [0, 1, None])
-def test_an_interrupted_benchmark_is_the_latest_only_with_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_done: int | None
-) -> None:
-    """Before its first part is measured, the report before it stays the latest."""
-    measured: list[str] = []
-
-    def measure(part: Part, into: BenchResult, console: Console) -> None:
-        if len(measured) == parts_done:
-            raise KeyboardInterrupt
-        measured.append(part.name)
-        into.rows += benchmark().part(part.name)
-
-    monkeypatch.setattr(commands, "measure_part", measure)
-    monkeypatch.chdir(tmp_path)
-    before = new_report()
-    point_latest(before)
-    CliRunner().invoke(commands.bench, [])
-    assert (LATEST.resolve() == before.resolve()) is (parts_done == 0)
-    assert len([each for each in REPORTS.iterdir() if each.is_dir() and not each.is_symlink()]) == 2 - (parts_done == 0)
-    assert (LATEST / "bench.json").exists() is (parts_done != 0)
-    assert (LATEST / "index.html").exists() is (parts_done is None)
-    assert parts_done is not None or list(dict.fromkeys(measured)) == list(PARTS)
 
 
 def fill(documents: list[Path], *files: Path) -> ClickResult:
@@ -135,18 +107,6 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     assert (done.usage.etcd_puts == 0) is (case.guard == "redis-lua")
     expected = {"etcd": 30, "etcd-cohort": 30, "redis-lua": 0}
     assert len(done.locked_ms()) >= expected.get(case.guard, 1), "each section under the lock has its time"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not PINNED, reason="the system keeps no process on a CPU")
-def test_instances_are_placed_for_each_case(bench: Bench) -> None:
-    """All threads of the second instance are on the second CPU for a pinned case, and on all for another."""
-    usable = sorted(os.sched_getaffinity(0))
-    for pinned, expected in ((True, {usable[1 % len(usable)]}), (False, set(usable))):
-        bench.run(Case("rush", "etcd", 4, 4, pinned=pinned))
-        threads = [*_threads_of(bench.stack.instances[1])]
-        assert len(threads) > 16
-        assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset(expected)}
 
 
 def test_the_time_of_a_hand_over_is_measured(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:

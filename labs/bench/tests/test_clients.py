@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from app.contract.outcomes import Outcome
 from labs.bench import clients as clients_module
 from labs.bench.clients import Click, ClientPool, Unanswered
 from tests.support.serving import serving
@@ -33,42 +31,6 @@ def http(body: bytes, *, head: str = "") -> bytes:
 def clicks(count: int) -> list[Click]:
     """One click of each buyer."""
     return [Click(str(number), "/stock/reduce") for number in range(count)]
-
-
-def sell(connection: socket.socket) -> None:
-    connection.sendall(http(SOLD))
-
-
-def greeting(buyers: int, then: Callable[[socket.socket], None]) -> Callable[[socket.socket], None]:
-    """Answers the greetings of so many buyers, and does `then` with their clicks."""
-    greeted = threading.Semaphore(buyers)
-
-    def answer(connection: socket.socket) -> None:
-        if greeted.acquire(blocking=False):
-            connection.sendall(http(b"{}"))
-        else:
-            then(connection)
-
-    return answer
-
-
-def hang_up(connection: socket.socket) -> None:
-    connection.shutdown(socket.SHUT_RDWR)
-
-
-@pytest.mark.parametrize(
-    ("respond", "told"), [(sell, (Outcome.SOLD, 2, False)), (hang_up, (Outcome.ERROR, None, True))]
-)
-def test_every_buyer_clicks_once_and_has_an_answer(
-    respond: Callable[[socket.socket], None], told: tuple[Outcome, int | None, bool]
-) -> None:
-    """As many answers as buyers, and each purchase whose connection breaks is in doubt."""
-    with server(greeting(10, respond)) as url, ClientPool([url]) as clients:
-        clients.connect(10)
-        answers = clients.burst(clicks(10))
-    assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
-    assert {(answer.outcome, answer.held_ms, answer.in_doubt) for answer in answers} == {told}
-    assert all(answer.answered_ms >= answer.sent_ms for answer in answers)
 
 
 def test_silence_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from labs.bench.locks.bench import PYTHON
 from labs.bench.locks.free import OURS
 from loadtest.cli.main import cli
 from loadtest.stack.servers import Etcd
+from tests.support.commands import leaving_nothing
 
 
 @pytest.mark.slow
@@ -57,3 +59,12 @@ def test_a_free_lock_is_measured_against_two_transactions(tmp_path: Path, monkey
     }
     assert list(rows) == list(OURS)
     assert rows["two transactions"] == "1.00"
+
+
+@pytest.mark.timeout(240)
+def test_a_killed_benchmark_leaves_nothing(tmp_path: Path) -> None:
+    """After kill -9 no server, no worker, no directory and no report is left."""
+    words = ["bench-lock", "--waiters=2", "--candidate=cohort", "--seconds=1"]
+    with leaving_nothing(tmp_path, *words, until="cohort") as ended:
+        ended.end(signal.SIGKILL)
+    assert not (tmp_path / "reports").exists()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from labs.bench.commands import bench
+from labs.bench.page import render_benchmark
 from labs.bench.tables import all_tables, part_tables
 from labs.bench.tests.samples import benchmark
 from tests.support.parsed import Page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 def test_a_result_is_shown_again(tmp_path: Path) -> None:
@@ -27,20 +32,13 @@ def test_a_result_is_shown_again(tmp_path: Path) -> None:
         assert f"{table.name}: " in shown.output
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "cannot be read: "),
-        ("[]", "is not a stock-flash-sale/bench of version 1"),
-        ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
-    ],
-)
-def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:
-    """A file that is not a result, or damaged, is named with the reason; no page is written."""
-    file = tmp_path / "bench.json"
-    file.write_text(content)
-    done = CliRunner().invoke(bench, ["--show", str(file)])
-    assert done.exit_code == 1
-    assert done.output.startswith(f"Error: {file} {message}")
-    assert done.output.count("\n") == 1
-    assert list(tmp_path.iterdir()) == [file]
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.timeout(180)
+def test_it_can_be_read_on_every_screen(chromium: Browser, tmp_path: Path) -> None:
+    """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
+    from tests.browser.test_report import assert_readable
+
+    page = tmp_path / "index.html"
+    page.write_text(render_benchmark(benchmark()), encoding="utf-8")
+    assert_readable(chromium, page)

@@ -12,11 +12,8 @@ import pytest
 from labs.grade.sale import Servers
 from labs.grade.selling import contract
 from labs.grade.stages import STAGES, Lost
-from labs.grade.story import named
-from labs.grade.tests.students import ALL, ATOMIC, STUDENTS, THINK, hand_in, written
+from labs.grade.tests.students import ATOMIC, STUDENTS, THINK, hand_in, written
 from tests.support.commands import finished
-
-BREAK_OFF = [name for name, (_, _, lost) in STUDENTS.items() if lost == ALL]
 
 
 def graded(folder: Path, name: str) -> tuple[int, list[dict[str, object]], str]:
@@ -56,19 +53,6 @@ def test_what_cannot_be_graded_is_named(tmp_path: Path) -> None:
     for words, said in ((["nobody.py"], "is not a file"), (["--json", "x", *paths], "one file")):
         done = finished(tmp_path, "grade", *words)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("A SCRIPT, told sold", "A EVAL, told sold"),
-        ("A c3f8721c, answer lost", "A EVALSHA c3f8721c, answer lost"),
-        ("B write.lua", "B write.lua"),
-    ],
-)
-def test_a_script_is_named_by_its_command(words: str, said: str) -> None:
-    """Its text has no name, and its hash says nothing to its author."""
-    assert named(words) == said
 
 
 @pytest.fixture(scope="module")

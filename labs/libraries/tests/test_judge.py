@@ -14,7 +14,7 @@ from labs.libraries.cases.faults import judge_broken, judge_lost
 from labs.libraries.cases.leases import judge_told
 from labs.libraries.cases.waiting import judge_timeout
 from labs.libraries.page import PROMISES, WORDS
-from labs.libraries.result import VARIES, CaseRun, Cell, LibraryRow
+from labs.libraries.result import VARIES, CaseRun, Cell
 from loadtest import REPOSITORY
 
 YES, PARTLY, NO, NOT_OFFERED = CellAnswer.YES, CellAnswer.PARTLY, CellAnswer.NO, CellAnswer.NOT_OFFERED
@@ -100,9 +100,3 @@ def test_our_own_promises_stand_in_our_documents() -> None:
     pages = {key: " ".join(text.split()) for key, text in texts.items()}
     missing = [quote for _, quote, page in PROMISES["ours"]["promises"].values() if quote not in pages[page]]
     assert missing == []
-
-
-def test_a_row_knows_its_library_and_its_way() -> None:
-    """The way stands in brackets behind the name."""
-    assert (LibraryRow("redis-py (asyncio)").library, LibraryRow("redis-py (asyncio)").way) == ("redis-py", "asyncio")
-    assert (LibraryRow("kazoo").library, LibraryRow("kazoo").way) == ("kazoo", "")

@@ -1,18 +1,22 @@
-"""The three ways when payments come late, answers are lost and processes die; real servers all through."""
+"""Shop and provider when payments come late, answers are lost and processes die; real servers all through."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 from random import Random
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
-from labs.payment.contract import REFUNDED
+from labs.payment.calls import Unanswered, call
+from labs.payment.contract import DECLINED, PENDING, REFUNDED, SUCCEEDED, Outcome, Payment
 from labs.payment.crowd import Crowd
+from labs.payment.provider_client import ProviderClient
 from labs.payment.scenarios import FAULTS, expected, play_under
 from labs.payment.screen import Judged, complaint
-from labs.payment.stage import Stage
+from labs.payment.stage import PaymentStack, Stage
 from labs.payment.ways import WAYS
 from tests.support.commands import finished
 from tests.support.waiting import wait_until
@@ -80,3 +84,67 @@ def test_the_commands_show_what_was_expected(tmp_path: Path, words: list[str], l
     shown = [line for line in done.stdout.splitlines() if line.strip().startswith(tuple(WAYS)) and " item " not in line]
     assert len(shown) == lines
     assert "PAID TWICE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "code", "word"),
+    [("", "", 400, "Idempotency-Key"), ("?card=gold", "k", 400, "lost-answer"), ("?way=hope", "k", 400, "pay-inside")],
+)
+def test_bad_input_is_told_what_to_give(stage: Stage, query: str, key: str, code: int, word: str) -> None:
+    """Nothing is reserved without a key, for an unknown card, or under an unknown way."""
+    request = Request(f"{stage.stack.urls[0]}/payments{query}", method="POST")
+    if key:
+        request.add_header("Idempotency-Key", key)
+    with pytest.raises(HTTPError) as refused:
+        urlopen(request, timeout=5)
+    with refused.value as answer:
+        assert answer.code == code
+        assert word in answer.read().decode()
+
+
+@pytest.mark.parametrize("way", ["pay-inside", "reserve", "reserve-checked"])
+def test_a_retry_pays_once_and_a_declined_card_leaves_the_item(stage: Stage, way: str) -> None:
+    """Two requests with one key are one order; a declined buyer is told, and the item goes to the next."""
+    told = list[Outcome | None]()
+
+    def play(crowd: object) -> None:
+        for key, card in (("eve", "declined"), ("ada", "good"), ("ada", "good"), ("bob", "good")):
+            crowd.send(crowd.sale + key, card, stage.stack.urls).join()  # type: ignore[attr-defined]
+            told.append(crowd.outcomes[crowd.sale + key])  # type: ignore[attr-defined]
+
+    result = stage.sell(way, 1, play)
+    assert told == [Outcome.DECLINED, Outcome.PAID, Outcome.PAID, Outcome.SOLD_OUT]
+    assert [order.payment.partition("/")[2] for order in result.orders] == ["ada"]
+    assert result.findings == {"exact": 0}
+
+
+def test_a_key_is_one_charge_and_one_refund(stage: Stage) -> None:
+    """Repeated, both have the same end; another card, or another refund of the same money, is refused."""
+    provider, ada = stage.provider, Payment("provider/ada", "good")
+    assert provider.charge(ada)
+    assert provider.charge(ada)
+    assert not provider.charge(Payment("provider/eve", "declined"))
+    assert (provider.find("provider/eve"), provider.find("provider/nobody")) == (DECLINED, None)
+    with pytest.raises(Unanswered):
+        provider.charge(Payment("provider/ada", "declined"))
+    provider.refund(ada.key)
+    provider.refund(ada.key)
+    assert provider.find(ada.key) == REFUNDED
+    for charge in ("provider/ada", "provider/eve", "provider/nobody"):
+        with pytest.raises(Unanswered):
+            call("POST", f"{stage.stack.provider.url}/refunds", {"charge": charge}, key="other", timeout=5)
+
+
+def test_a_charge_outlives_a_lost_answer_and_kill_9(stage: Stage, running: PaymentStack) -> None:
+    """What was asked for is written down first: a retry gets the answer, and a pending charge has its end."""
+    provider, lost, late = stage.provider, Payment("provider/lost", "lost-answer"), "provider/late"
+    with pytest.raises(Unanswered):
+        provider.charge(lost)
+    url = f"{running.provider.url}/charges"
+    with pytest.raises(Unanswered):  # it is the client that gives up here
+        call("POST", url, {"card": "late"}, key=late, timeout=0.5)
+    assert provider.find(late) == PENDING
+    running.provider.kill()
+    running.provider.start()
+    assert ProviderClient(running.provider.url).charge(lost)
+    wait_until(lambda: provider.find(late) == SUCCEEDED)

@@ -13,12 +13,20 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from click.testing import CliRunner
 from flask.testing import FlaskClient
+from pydantic import SecretStr
 
+from app.board import create_board
+from app.board.settings import BoardSettings
+from app.config.settings import Settings
 from labs.room.crowd import MOST_OF_ONE_ADDRESS, Crowd, RoomRefused, checked_name
 from labs.room.parts import RoomParts
 from labs.room.phones import TEXTS, create_phones
 from labs.room.settings import RoomSettings
+from labs.room.tests.network import ADDRESS, own_network
+from labs.room.up import own_address
+from loadtest.cli.main import cli
 from loadtest.stack.stack import Stack
 from tests.support.serving import serving
 
@@ -263,3 +271,48 @@ def test_the_page_speaks_the_language_of_the_phone(join: Join) -> None:
         )
         assert en.keys() == zh.keys()
         assert [key for key in en if not zh[key] >= en[key]] == []
+
+
+def test_the_stage_begins_a_sale_with_the_token_alone(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a token is set, nothing is begun, ended or removed without it."""
+    room = RoomSettings(url="http://192.0.2.10:8060", stage=Path("/nowhere/stage"), pin="4711")
+    for name, value in room.environment().items():
+        monkeypatch.setenv(name, value)
+    shop = settings.model_copy(update={"admin_token": SecretStr("secret")})
+    board = create_board(BoardSettings(shop=shop)).test_client()
+    for path in ("/room/begin", "/room/end", "/room/remove"):
+        assert board.post(path, json={}).status_code == 401
+    token = {"Authorization": "Bearer secret"}
+    silent = board.post("/room/end", json={}, headers=token)
+    assert (silent.status_code, "does not answer" in silent.get_json()["detail"]) == (503, True)
+    assert board.get("/room/setup").get_json()["pin"] == "4711"
+    assert board.get("/room/code.svg").data.startswith(b"<?xml")
+
+
+def test_a_board_without_a_room_says_how_to_start_one(settings: Settings) -> None:
+    """Its state is a 404 with the command, and there is no code."""
+    board = create_board(BoardSettings(shop=settings)).test_client()
+    told = board.get("/room/state")
+    assert (told.status_code, "make up ARGS=--room" in told.get_json()["detail"]) == (404, True)
+    assert board.get("/room/code.svg").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--address", "192.0.2.10"], "belong to --room"),
+        (["--room-pin"], "belong to --room"),
+        (["--room", "--address", "0.0.0.0"], "give the one address"),
+        (["--room", "--address", "my-laptop"], "give an IP address"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(words: list[str], said: str) -> None:
+    """Before anything is started, with what to give instead."""
+    done = CliRunner().invoke(cli, ["up", "--free-ports", *words])
+    assert (done.exit_code, said in done.output) == (2, True), done.output
+
+
+def test_the_address_is_found_or_asked_for() -> None:
+    """The network's address is taken and never that of loopback."""
+    with own_network() as network:
+        assert network.run(own_address) == ADDRESS

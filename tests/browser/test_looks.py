@@ -1,11 +1,11 @@
-"""The page can be read from the back of a room, by keyboard alone and by a screen reader, on every screen."""
+"""The page can be read from the back of a room, by keyboard alone, by a screen reader, in Chinese, on every screen."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.browser.conftest import DATA, Look
-from tests.support.legible import assert_readable, on_every_screen
+from tests.support.legible import assert_readable, english, on_every_screen
 from tests.support.selling import Sales
 
 pytestmark = pytest.mark.slow
@@ -41,9 +41,6 @@ def test_an_explanation_can_be_read(look: Look, sales: Sales) -> None:
     looker.page.keyboard.press("x")
     looker.page.wait_for_selector(".story", state="detached")
     assert_readable(looker.page)
-
-
-# Numbers of the table that the line of the stock crosses.
 
 
 def test_the_keyboard_reaches_everything(look: Look, sales: Sales) -> None:
@@ -118,3 +115,32 @@ def test_colour_is_never_the_only_sign(look: Look) -> None:
     looker.page.set_input_files("#file", DATA / "rush-etcd.json")
     looker.wait_text("#word", "^EXACT$")
     assert looker("#mark").get_attribute("d") != oversold
+
+
+def test_every_text_is_chinese(look: Look, sales: Sales) -> None:
+    """Before, in and after a rush, with all that can be opened, no word is left in English; the switch goes back."""
+    looker = look(locale="zh-CN")
+    assert looker("html").get_attribute("lang") == "zh"
+    for button in ("#toggle-details", "#toggle-controls", "#toggle-open"):
+        looker.page.click(button)
+    sales.rush(stock=60, buyers=200, hold_ms=20)
+    looker.wait_figure("sold", 10)
+    looker("#timeline").press("End")
+    assert english(looker.page) == []
+    sales.finish()
+    looker.wait_text("#word", "^准确$")
+    looker.page.wait_for_selector(".story")  # the first rush explains itself
+    assert english(looker.page) == []
+    looker.page.keyboard.press("Escape")
+    sales.rush("none", stock=60, buyers=100, hold_ms=10)
+    sales.finish()
+    looker.wait_text("#word", "^超卖 [0-9]+ 件$")
+    assert english(looker.page) == []
+    looker.page.click("#toggle-open")
+    assert_readable(looker.page)
+    looker.page.set_input_files("#file", DATA / "rush-none.json")
+    looker.page.wait_for_selector("#close-record:visible")
+    assert english(looker.page) == []
+    looker.page.click("#language")
+    looker.page.wait_for_selector("html[lang=en]")
+    looker.wait_text("#word", "^OVERSOLD by ")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA, Look
@@ -34,24 +33,6 @@ def choose(looker: Looker, text: str) -> None:
 def open_record(looker: Looker, record: dict[str, Any]) -> None:
     choose(looker, json.dumps(record))
     looker.page.wait_for_selector("#close-record:visible")
-
-
-def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
-    """Verdict, counters, and as many sections that were not alone as the audit finds; nothing is asked of a server."""
-    record = Record.read(DATA / "rush-none.json")
-    looker = look()
-    asked: list[str] = []
-    looker.page.on("request", lambda request: asked.append(request.url))
-    open_record(looker, recorded("none"))
-    looker.wait_text("#word", f"^OVERSOLD by {record.verdict['oversold']}$")
-    assert looker.figure("sold") == len(record.ledger)
-    assert looker("#stock rect.over").count() == looker.figure("oversold") == record.verdict["oversold"]
-    assert looker.runs() == {"none": (str(len(record.ledger)), f"+{record.verdict['oversold']}")}
-    overlapping = {section.order for pair in audit(record).overlaps.pairs for section in (pair.first, pair.second)}
-    assert looker.text("#timeline-note").startswith(f"{len(record.sections)} sections")
-    assert f" · {len(overlapping)} not alone" in looker.text("#timeline-note")
-    assert "hatch" in looker("#timeline .band").evaluate("band => getComputedStyle(band).fill")
-    assert asked == []
 
 
 def test_a_record_is_scrubbed_in_time(look: Look) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import lock
-from loadtest.stack.stack import Stack
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -153,8 +152,23 @@ def test_a_rerun_is_for_few_tests_that_say_why() -> None:
     assert [mark for mark in marks if not re.fullmatch(r'\(reruns=1, reason="[a-z].+"\)', mark)] == []
 
 
-def test_the_board_is_a_process_of_its_own(tmp_path: Path) -> None:
-    """It is none of the instances, so it does not freeze when they do."""
-    names = [process.name for process in Stack(tmp_path, board=True).processes]
-    assert names.count("board") == 1
-    assert len(names) == len(set(names))
+KINDS = {".py", ".lua", ".js", ".css", ".html", ".json", ".toml", ".md"}
+FILES = sorted(path for package in ("app", "lock", "loadtest") for path in (ROOT / package).rglob("*"))
+WORDS = {
+    "cart": r"(?<![a-z])carts?(?![a-z])",
+    "not open": "not[ _-]?open(?!e)",
+    "opens in": "opens?[ _-]in(?![a-z])",
+}
+
+
+def files_with(pattern: str) -> set[str]:
+    """Files whose path or text has it."""
+    told = {path.relative_to(ROOT).as_posix(): path for path in FILES if path.suffix in KINDS}
+    found = re.compile(pattern, re.IGNORECASE)
+    return {name for name, path in told.items() if found.search(name + "\n" + path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_core_has_no_word_of_a_lab(word: str) -> None:
+    """No file of `app`, `lock` and `loadtest` has it."""
+    assert not files_with(WORDS[word])

@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from lock import (
     EtcdUnavailable,
     ForkedError,
     HoldExpired,
-    LeaseNotFound,
     LockLost,
     LockTimeout,
     Mutex,
@@ -47,18 +45,6 @@ def test_a_lease_ends_at_once_when_time_is_moved(etcd_lock: MemoryEtcd, name: st
     assert etcd_lock.list_keys() == []
     assert_raises(SessionLost, hold.ensure)
     assert Mutex(etcd_lock.session(), name).acquire().token > hold.token
-
-
-def test_a_paused_renewal_does_not_extend_a_lease_that_has_ended(etcd_lock: MemoryEtcd, name: str) -> None:
-    """etcd looks at the clock before it serves a call."""
-    client = etcd_lock.connect()
-    lease = client.grant(10)
-    assert client.create(name, b"", lease.id)
-    etcd_lock.clock._look = lambda: None
-    etcd_lock.clock.advance(11)
-    assert client.keep_alive(lease.id) == 0
-    assert client.get(name) is None
-    assert_raises(LeaseNotFound, client.put, name, "value", lease_id=lease.id)
 
 
 @pytest.mark.parametrize("kit", [lock.Mutex, lock.CohortMutex], ids=["mutex", "cohort"])
@@ -213,19 +199,6 @@ def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:
             assert (event.deleted, event.kv.value) == (False, b"2")
     etcd_lock.close()
     assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="closed")
-
-
-def test_a_removed_watch_is_told_nothing_more() -> None:
-    """Not even what was on its way."""
-    with MemoryEtcd() as etcd:
-        client, told, go_on = etcd.connect(), list[object](), threading.Event()
-        client.watches.add("a", lambda _: go_on.wait(WAIT_S))
-        watch = client.watches.add("a", told.append)
-        client.watches.remove(watch)
-        go_on.set()
-        with contextlib.closing(client.watch("a")) as last:
-            assert last.next(WAIT_S) == []
-        assert told == []
 
 
 def test_a_client_belongs_to_its_process(etcd_lock: MemoryEtcd, monkeypatch: Patch) -> None:

@@ -104,7 +104,7 @@ def _cycle(session_a: Session, session_b: Session, name: str, timeout: float, lo
         with Mutex(session_a, name).acquire(timeout=timeout) as first:
             log.note(f"A holds. Its fencing token is {first.token}, the create revision of its key.")
             waiting = pool.submit(Mutex(session_b, name).acquire, timeout=timeout)
-            log.wait_for("B", ["Txn", "Watch", "Txn"], timeout=timeout)
+            log.wait_for("B", ["Txn", "Watch"], timeout=timeout)
             log.note("B waits, and says nothing more until its watch tells that A's key is gone.")
             session_a.client.keep_alive(session_a.lease_id)
         with waiting.result() as second:

@@ -203,7 +203,7 @@ class Acquisition:
         elif request.if_free:
             core.grants.grant(ticket, ticket.created)  # nothing stood before it
         elif ticket.stage is Stage.QUEUED and not self.tries:
-            core.wait(ticket, answer.before, now, finds_position=request.finds_position)
+            core.wait(ticket, answer, now, finds_position=request.finds_position)
 
     def _begin_again(self, now: float) -> None:
         """With another key: the name of this one is in use, by a key of before a restore."""

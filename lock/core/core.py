@@ -27,7 +27,6 @@ from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
 from lock.core.revisions import Revisions
 from lock.errors import LockError, NotHeld, SessionLost
-from lock.model import KeyValue
 
 
 class Core:
@@ -200,10 +199,10 @@ class Core:
         if ticket.stage is Stage.RELEASING:
             self.deletions.add(ticket, now)
 
-    def wait(self, ticket: Ticket, before: KeyValue | None, now: float, *, finds_position: bool) -> None:
+    def wait(self, ticket: Ticket, answer: Written, now: float, *, finds_position: bool) -> None:
         """Learn of its turn: by the key before it if it may (`finds_position`) and is alone here. Stage: QUEUED."""
         if finds_position and ticket.queue.is_only(ticket):
-            self.positions.take(ticket, before, now)
+            self.positions.take(ticket, answer.before, answer.revision, now)
         else:
             self.following.join(ticket.queue, now)
 

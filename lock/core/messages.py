@@ -141,6 +141,7 @@ class FollowKey(NamedTuple):
     prefix: str
     key: str
     position: Position
+    known: int  # the revision as of which the key was there: what happened later has to be told
 
 
 class Unfollow(NamedTuple):

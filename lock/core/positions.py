@@ -15,13 +15,13 @@ class Positions:
         self._outbox = outbox
         self.by_prefix: dict[str, Position] = {}
 
-    def take(self, ticket: Ticket, before: KeyValue | None, now: float) -> None:
-        """It waits behind this key, which is watched; None: behind one that is to be read. Stage: QUEUED."""
+    def take(self, ticket: Ticket, before: KeyValue | None, revision: int, now: float) -> None:
+        """It waits behind the key of this revision, which is watched; None: it is to be read. Stage: QUEUED."""
         prefix = ticket.queue.prefix
         position = self.by_prefix[prefix] = Position(ticket, before, now if before is None else now + self.audit_s)
         self._outbox.is_early = True
         if before is not None:
-            self._outbox.commands.append(FollowKey(prefix, before.key, position))
+            self._outbox.commands.append(FollowKey(prefix, before.key, position, revision))
 
     def end(self, ticket: Ticket) -> None:
         """It waits so no more. Any stage."""

@@ -1,9 +1,10 @@
 """Waits by the predecessor: the only ticket of its session in an exclusive queue watches the key before its own.
 
-That is watched from now on, and read once etcd watches it: so a deletion in between is seen. What the watch tells is a
-reason to read, and so is time. A read grants where it shows the ticket's key and none before it, for later keys get
-larger create revisions; else it names the key to watch. A DELETE grants nothing: the ticket's own key may be gone, or
-its predecessor may have left from the middle of the queue.
+That is watched from now on, and read once etcd watches it, so that a deletion in between is seen; the driver leaves
+that out where etcd has made no step in between. What the watch tells is a reason to read, and so is time. A read grants
+where it shows the ticket's key and none before it, for later keys get larger create revisions; else it names the key to
+watch. A DELETE grants nothing: the ticket's own key may be gone, or its predecessor may have left from the middle of
+the queue.
 
 Error handling: whatever is in doubt is read again.
 """
@@ -41,7 +42,7 @@ class Predecessors:
     def restored(self, now: float) -> None:
         """Nothing counts that was read, or asked for, before."""
         for position in list(self._positions.by_prefix.values()):
-            self._positions.take(position.ticket, None, now)
+            self._positions.take(position.ticket, None, 0, now)
 
     def handle_event(self, position: Position, update: list[Event] | EtcdError, now: float) -> None:
         """Of the watch of a predecessor: changes; none when etcd begins to watch; or why it does not any more."""
@@ -76,7 +77,7 @@ class Predecessors:
             self._positions.end(ticket)
             self._grants.grant(ticket, ticket.created)
         elif _is_other(position, before):
-            self._positions.take(ticket, before, now)
+            self._positions.take(ticket, before, answer.revision, now)
 
     def failed(self, request: FindPosition, error: EtcdError, now: float) -> None:
         """It is read again, unless etcd does not let this user."""

@@ -1,7 +1,8 @@
 """All watches of a client in one stream, which one thread reads.
 
-The thread and the stream begin with the first watch and end with the last. etcd answers the requests of a stream in
-their order, which is how a new watch learns its id: etcd3's generated code has no field to choose one.
+The thread and the stream begin with the first watch and end with the last, or a little later, for the next one is often
+soon. etcd answers the requests of a stream in their order, which is how a new watch learns its id: etcd3's generated
+code has no field to choose one.
 
 Error handling: whatever ends the stream, it is opened anew with all watches, at another endpoint if one does not
 answer, after a pause that grows. etcd answers a watch that it refuses with the id 0, and the live watch 0 is silent
@@ -39,18 +40,24 @@ _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 Update = list[Event] | EtcdError
 """What a watch tells: a batch of changes, which never splits a revision; empty when etcd begins to watch, so that what
-is listed after it misses nothing. After an error changes are missed until it watches again; never, after `EtcdDenied`.
+is read after it misses nothing. After an error changes are missed until it watches again; never, after `EtcdDenied`.
 """
 Listener = Callable[[Update], object]
 
 
 @dataclass(eq=False)
 class Watch:
-    """One prefix that is watched, or one key."""
+    """One prefix that is watched, or one key.
+
+    A listener that has read what it watches at the revision `known` misses nothing if etcd is no further when it begins
+    to watch: it tells all that is later. (etcd's header has the revision of that moment, or a later one.) Then it is
+    not told so.
+    """
 
     prefix: str
     listener: Listener
     is_key: bool = False
+    known: int = 0
     id: int | None = None
     refusals: int = 0
     is_wanted: bool = True
@@ -58,9 +65,16 @@ class Watch:
     def covers(self, key: str) -> bool:
         return key == self.prefix or (not self.is_key and key.startswith(self.prefix))
 
+    def fail(self, error: EtcdError) -> None:
+        """Changes may be missed from now on."""
+        self.known = 0
+        self.listener(error)
+
 
 class Watches:
     """The watches of one client."""
+
+    idle_s = 5.0  # how long a stream stays open without a watch
 
     def __init__(self, transport: Transport, requests: Requests) -> None:
         self._transport = transport
@@ -69,11 +83,12 @@ class Watches:
         self._stream: _Stream | None = None
         self._thread: threading.Thread | None = None
         self._changed = threading.Event()
+        self._idle_since = 0.0
         self._lock = threading.Lock()
         transport.left_listeners.add(self._leave)
 
-    def add(self, prefix: str, listener: Listener, *, is_key: bool = False) -> Watch:
-        watch = Watch(prefix, listener, is_key)
+    def add(self, prefix: str, listener: Listener, *, is_key: bool = False, known: int = 0) -> Watch:
+        watch = Watch(prefix, listener, is_key, known)
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._follow, name="lock-watch", daemon=True)
@@ -85,20 +100,32 @@ class Watches:
         return watch
 
     def remove(self, watch: Watch) -> None:
-        """Watch it no more; a call of its listener may be under way."""
+        """Watch it no more; a call of its listener may be under way. After the last one `check` has to be called."""
         with self._lock:
-            watch.is_wanted = False
+            watch.is_wanted, watch.listener = False, _forgotten
             self._watches.discard(watch)
+            self._idle_since = now()
             if self._stream is not None:
-                self._stream.end() if not self._watches else self._stream.cancel(watch)
+                self._stream.cancel(watch)
         self._changed.set()
 
-    def check(self) -> None:
-        """End a stream on which a new watch has waited longer than a call may take; to be called now and then."""
-        stream = self._stream
-        if stream is not None and stream.overdue(self._transport.timeout):
+    def check(self, *, is_done: bool = False) -> float:
+        """End a stream that is idle, for long or because its user is done, or where etcd owes an answer for too long.
+
+        To be called now and then; when to call it again, if no watch is removed before.
+        """
+        with self._lock:
+            idle_s = 0.0 if is_done else self.idle_s
+            stream, idle_until = self._stream, math.inf if self._watches else self._idle_since + idle_s
+        if stream is None or stream.is_over:
+            return math.inf
+        if now() >= idle_until:
+            stream.end()
+            return math.inf
+        if stream.overdue(self._transport.timeout):
             stream.end(EtcdUnavailable("a watch was not answered in time"))
             self._transport.leave(stream.endpoint)
+        return idle_until
 
     def _leave(self, endpoint: Endpoint) -> None:
         stream = self._stream
@@ -120,7 +147,7 @@ class Watches:
                 watches = list(self._watches)
             logger.info("watching %d prefixes again after: %s", len(watches), error)
             for watch in watches:
-                watch.listener(error)
+                watch.fail(error)
             if self._transport.closed:
                 with self._lock:
                     self._watches.clear()
@@ -136,6 +163,8 @@ class Watches:
             token = self._transport.log_in(endpoint)
             stream.open(self._transport.metadata(token))
             with self._lock:
+                if not self._watches:  # any more
+                    return None, False
                 self._stream = stream
                 for watch in self._watches:
                     stream.create(watch)
@@ -176,12 +205,12 @@ class Watches:
             self._refused(stream, watch, response.cancel_reason)
         elif response.created:
             watch.refusals = 0
-            if is_wanted:
+            if is_wanted and response.header.revision != watch.known:
                 watch.listener([])
         elif response.canceled:
             reason = response.cancel_reason or "compacted"
             logger.info("watching %s again: etcd ended the watch: %s", watch.prefix, reason)
-            watch.listener(EtcdError(f"etcd ended the watch: {reason}"))
+            watch.fail(EtcdError(f"etcd ended the watch: {reason}"))
             with self._lock:
                 if watch in self._watches:
                     stream.create(watch)
@@ -278,6 +307,10 @@ class _Stream:
         self._outbox.put(rpc.WatchRequest(cancel_request=rpc.WatchCancelRequest(watch_id=watch_id)))
 
 
+def _forgotten(_: Update) -> None:
+    """What listens to a watch that was removed."""
+
+
 class WatchIterator:
     """Changes under one prefix, read by one thread and closed by any."""
 
@@ -308,5 +341,9 @@ class WatchIterator:
 
     def close(self) -> None:
         """End the watch; its reader stops. Never waits for etcd."""
-        run_apart(self._watches.remove, self._watch)
+        run_apart(self._end)
         self._updates.put(None)
+
+    def _end(self) -> None:
+        self._watches.remove(self._watch)
+        self._watches.check(is_done=True)

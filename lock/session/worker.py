@@ -71,13 +71,12 @@ class Worker(threading.Thread):
                     commands.popleft()
                 if engine.core.failure is not None:
                     break
-                if self._watches:
-                    engine.client.watches.check()
-                self._receive(due)
+                self._receive(min(due, engine.client.watches.check()))
             except Exception:  # a machine that is out of threads or memory
                 logger.exception("session %s", engine.name)
                 time.sleep(_RETRY_S)
         self._has_ended = True
+        engine.client.watches.check(is_done=True)
         self._drain()
 
     def _receive(self, due: float) -> None:
@@ -113,7 +112,7 @@ class Worker(threading.Thread):
                 self._watch(command.prefix, watches.add(command.prefix, handle))
             case messages.FollowKey():
                 handle = partial(engine.apply, engine.core.predecessors.handle_event, command.position)
-                self._watch(command.prefix, watches.add(command.key, handle, is_key=True))
+                self._watch(command.prefix, watches.add(command.key, handle, is_key=True, known=command.known))
             case messages.Unfollow():
                 self._watch(command.prefix, None)
             case messages.Renew():

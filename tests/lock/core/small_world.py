@@ -188,8 +188,9 @@ class Etcd(SimulatedEtcd):
 class Watch:
     """A watch of one prefix, or of the key before a place under it: asked for, open, or cut."""
 
-    def __init__(self, place: Position | None = None) -> None:
+    def __init__(self, place: Position | None = None, known: int = 0) -> None:
         self.place = place
+        self.known = known  # see `lock.etcd.watches.Watch`
         self.stage = "asked"
         self.pending: list[list[Event]] = []
 
@@ -320,7 +321,7 @@ class Process:
             case messages.Follow():
                 etcd.watches[self.number, command.prefix] = Watch()
             case messages.FollowKey():
-                etcd.watches[self.number, command.prefix] = Watch(command.position)
+                etcd.watches[self.number, command.prefix] = Watch(command.position, command.known)
             case messages.Unfollow():
                 etcd.watches.pop((self.number, command.prefix), None)
             case messages.Renew():
@@ -708,12 +709,16 @@ class World:
         """What a watch tells next."""
         watch, process = self.etcd.watches[number, prefix], self.process(number)
         told: Any = []
+        is_news = True
         if watch.stage == "cut":
-            told, watch.stage = EtcdUnavailable("cut"), "asked"
+            told, watch.stage, watch.known = EtcdUnavailable("cut"), "asked", 0
         elif watch.stage == "asked":
             watch.stage = "open"  # at the server a moment before; what it tells comes later in any case
+            watch.known, is_news = 0, self.etcd.revision != watch.known
         else:
             told = watch.pending.pop(0)
+        if not is_news:
+            return
         if watch.place is None:
             process.core.following.handle_event(prefix, told, self.now)
         else:

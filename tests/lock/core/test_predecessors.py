@@ -27,8 +27,9 @@ def waits(core: Core, before: KeyValue | None = SECOND, prefix: str = "m/") -> T
     """A ticket whose key was created at revision 10, behind this one."""
     ticket = core.begin(prefix, "", Want().terms.rule, 0.0)
     assert core.creation(ticket, b"", if_free=False, finds_position=True).finds_position
-    core.written(ticket, Written(key(ticket.key, 10), 3, None, 10, before=before), 0.0)
-    core.wait(ticket, before, 0.0, finds_position=True)
+    answer = Written(key(ticket.key, 10), 3, None, 10, before=before)
+    core.written(ticket, answer, 0.0)
+    core.wait(ticket, answer, 0.0, finds_position=True)
     return ticket
 
 
@@ -54,7 +55,7 @@ def test_it_reads_once_when_its_predecessor_is_watched_and_then_when_that_goes()
     ticket = waits(core)
     position = place_of(core)
     assert core.outbox.is_early
-    assert commands_of(core, FollowKey, 0.0) == [FollowKey("m/", "m/c-1", position)]
+    assert commands_of(core, FollowKey, 0.0) == [FollowKey("m/", "m/c-1", position, 10)]
     core.outbox.is_early = False
     core.predecessors.handle_event(position, [], 0.5)
     assert core.outbox.is_early
@@ -100,7 +101,7 @@ def test_a_predecessor_that_leaves_in_the_middle_is_replaced() -> None:
     (request,) = asked(core)
     core.answered(request, PositionFound(key(ticket.key, 10), FIRST, 21), 0.0)
     position = place_of(core)
-    assert core.outbox.commands == [FollowKey("m/", "m/b-1", position)]  # instead of the first
+    assert core.outbox.commands == [FollowKey("m/", "m/b-1", position, 21)]  # instead of the first
     core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
     core.predecessors.handle_event(first, DENIED, 0.0)
     core.answered(request, PositionFound(None, None, 22), 0.0)
@@ -142,7 +143,7 @@ def test_a_predecessor_that_is_not_known_is_read_first() -> None:
     (request,) = asked(core)
     assert request.position.before is None
     core.answered(request, PositionFound(key(request.position.ticket.key, 10), SECOND, 20), 0.0)
-    assert core.outbox.commands == [FollowKey("m/", "m/c-1", place_of(core))]
+    assert core.outbox.commands == [FollowKey("m/", "m/c-1", place_of(core), 20)]
 
 
 def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
@@ -211,9 +212,10 @@ def test_whoever_wants_to_know_more_has_the_queue_followed(how: str) -> None:
     (request,) = asked(core)
     second = core.begin("m/", "", ticket.rule, 0.0)
     assert not core.creation(second, b"", if_free=False, finds_position=True).finds_position
-    core.written(second, Written(key(second.key, 11), 4, None, 11), 0.0)
+    answer = Written(key(second.key, 11), 4, None, 11, before=ticket.queue.holder())
+    core.written(second, answer, 0.0)
     if how == "a second ticket waits":
-        core.wait(second, ticket.queue.holder(), 0.0, finds_position=True)
+        core.wait(second, answer, 0.0, finds_position=True)
     else:
         core.grants.grant(second, 11)
         core.contended(second, 0.0)

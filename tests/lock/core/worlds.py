@@ -42,10 +42,7 @@ BETWEEN = (
     " begin 1 2; arrive 0; answer 0"
 )
 # A third session has queued behind a wait that may end, behind a hold.
-MIDDLE = (
-    "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0; hear 2 m/; arrive 0; answer 0;"
-    " begin 3 1; arrive 0; answer 0"
-)
+MIDDLE = "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0; hear 2 m/; begin 3 1; arrive 0; answer 0"
 # A thread of session 2 waits behind session 1, by its predecessor, which is not watched yet.
 BEHIND = "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0"
 

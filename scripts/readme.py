@@ -20,6 +20,7 @@ from app.contract.outcomes import Promise  # noqa: E402
 from app.guards import guards  # noqa: E402
 
 README = ROOT / "README.md"
+README_ZH = ROOT / "README.zh-CN.md"  # which shows the same output
 GUARDS_PAGE = ROOT / "docs/guards.md"
 WORKSHOP = ROOT / "docs/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
@@ -65,11 +66,6 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
 }
 
 
-def translation(document: Path) -> Path:
-    """The Chinese page of a document, which may not exist; it shows the same outputs."""
-    return document.with_suffix(".zh-CN.md")
-
-
 def part(name: str, text: str) -> str:
     """The generated part `name` as it stands in `text`; raises ValueError if it is not there."""
     match = re.search(re.escape(PART.format(name=name, text="\0")).replace("\0", "(.*?)"), text, re.DOTALL)
@@ -83,7 +79,7 @@ def main() -> None:
     for document, parts in PARTS.items():
         for name in filter(parts.__contains__, sys.argv[1:] or parts) if document.exists() else ():
             new = parts[name]()
-            for page in filter(Path.exists, (document, translation(document))):
+            for page in (README, README_ZH) if document == README else (document,):
                 text = page.read_text(encoding="utf-8")
                 old = PART.format(name=name, text=part(name, text))
                 page.write_text(text.replace(old, PART.format(name=name, text=new)), encoding="utf-8")

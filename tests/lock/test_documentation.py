@@ -22,7 +22,6 @@ import prometheus_client
 import pytest
 import redis
 
-import lock
 from loadtest.ports import free_port
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, EtcdDenied, LockLost, Mutex, Session, connect
@@ -278,20 +277,6 @@ def test_the_command_for_one_daemon_runs(etcdctl_env: dict[str, str]) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), etcdctl_env["PATH"]])
     done = shell(script.replace("celery -A shop beat", "echo ticks"), {**etcdctl_env, "PATH": path})
     assert (done.returncode, done.stdout, done.stderr) == (0, "ticks\n", "")
-
-
-def test_the_quickstart_names_the_loggers_as_they_are() -> None:
-    """Each module that it lists logs at the level that it says, and each that warns is listed."""
-    rows = re.findall(r"^\| `(lock\.[\w.]+)` \| (\w+) \|", QUICKSTART.read_text(encoding="utf-8"), re.MULTILINE)
-    said = {(name, "exception" if level == "error" else level) for name, level in rows}
-    library = Path(lock.__file__).parent
-    calls = {
-        (".".join(path.relative_to(library.parent).with_suffix("").parts), level)
-        for path in library.rglob("*.py")
-        for level in re.findall(r"\blogger\.(\w+)\(", path.read_text(encoding="utf-8"))
-    }
-    assert said <= calls
-    assert {call for call in calls if call[1] == "warning"} <= said
 
 
 def test_the_example_of_the_readme_runs(etcd: Etcd, client: Client, capsys: pytest.CaptureFixture[str]) -> None:

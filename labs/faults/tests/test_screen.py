@@ -128,19 +128,6 @@ def test_no_translation_is_left_over() -> None:
     assert [text for text in chinese_texts() if " ".join(text.split()).lower() not in source] == []
 
 
-def test_the_values_of_a_message_are_kept() -> None:
-    """Names and numbers stand where Chinese has them; a value that is a message is translated, too."""
-    frozen = Message.of("{shop} is frozen", shop="shop-a")
-    assert frozen.in_language(CHINESE) == "shop-a 被冻结"
-    lasting = Message.of("{fault}, for {s} s", fault=frozen, s=1.2)
-    assert (str(lasting), lasting.in_language(CHINESE)) == (
-        "shop-a is frozen, for 1.2 s",
-        "shop-a 被冻结\uff0c持续 1.2 秒",
-    )
-    assert Message.of("a scenario of {name}", name="yours").in_language(CHINESE) == "a scenario of yours"
-    assert Message.verbatim("{braces}").in_language(CHINESE) == "{braces}"
-
-
 def test_a_kept_record_speaks_both_languages(tmp_path: Path) -> None:
     """Its events and problems are read back as messages, whose values may be messages."""
     record = played()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from labs.libraries.cases import COLUMNS
-from labs.libraries.cases.case import CellAnswer, Finding, no, partly, yes
+from labs.libraries.cases.case import CellAnswer, Finding, no, yes
 from labs.libraries.cases.contention import judge_tokens
 from labs.libraries.cases.faults import judge_broken, judge_lost
 from labs.libraries.cases.leases import judge_told
@@ -68,12 +68,6 @@ def test_a_case_reads_what_was_seen(finding: Finding, answer: CellAnswer) -> Non
 def test_a_cell_varies_unless_its_runs_agree(answers: list[CellAnswer], observed: str) -> None:
     """The same answer each time is that answer."""
     assert Cell([CaseRun(Finding(answer, "alone")) for answer in answers]).observed == observed
-
-
-def test_the_gravest_run_is_shown() -> None:
-    """A cell is explained by the worst of what happened."""
-    cell = Cell([CaseRun(yes("alone")), CaseRun(partly("attempt_waits"))])
-    assert cell.shown is cell.runs[1]
 
 
 def test_tokens_rise_with_every_turn() -> None:

@@ -158,5 +158,3 @@ async ({ purchase: columns, graphs: [{ rows, states, moves }] }) => {
   return [seen.size, wrong];
 }
 """
-
-# Clicks every state of the graph that is shown; returns how many there are, and what was wrong.

@@ -49,8 +49,14 @@ def opened(open_page: Open, site: Path, name: str, **context: str) -> Page:
 
 @pytest.mark.parametrize("name", READY)
 def test_every_page_is_there_for_eyes_for_ears_and_without_a_mouse(open_page: Open, site: Path, name: str) -> None:
-    """Headings, main part and names are there; Tab comes to all and shows where it is; all can be read everywhere."""
+    """Headings, main part and names are there; Tab comes to all and shows where it is; all can be read everywhere.
+
+    No link is dead.
+    """
     page = opened(open_page, site, name)
+    links = page.evaluate("[...document.links].filter((link) => link.offsetParent).map(({ href }) => href)")
+    files = {link.partition("?")[0].partition("#")[0] for link in links if link.startswith("file:")}
+    assert files <= {path.as_uri() for path in site.iterdir()}
     told = page.locator("body").aria_snapshot()
     assert len(re.findall(r"heading .*\[level=1\]", told)) == 1, told
     assert page.locator("main").count() == 1

@@ -19,22 +19,6 @@ ROOT = Path(__file__).parents[3]
 CARDS = ["watch", "scheduler", "holder", "schedules", "mistakes", "libraries"]
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("width", [390, 1024, 1280])
-def test_each_page_opens_from_a_disk(open_page: Open, site: Path, width: int, language: str) -> None:
-    """On a phone and on a projector, in both languages, light and dark; none is too wide, or has a dead link."""
-    scheme = "dark" if width == 1024 else "light"
-    page = open_page("about:blank", locale=language, color_scheme=scheme, viewport={"width": width, "height": 720})
-    for name in ["index", *CARDS]:
-        page.goto((site / f"{name}.html").as_uri())
-        page.wait_for_selector("#cards" if name == "index" else "header a[href^='index.html']")
-        assert page.evaluate("document.documentElement.lang") == language
-        assert page.evaluate("document.documentElement.scrollWidth") == width, name
-        links = page.evaluate("[...document.links].filter((link) => link.offsetParent).map(({ href }) => href)")
-        files = {link.partition("?")[0].partition("#")[0] for link in links if link.startswith("file:")}
-        assert files <= {path.as_uri() for path in site.iterdir()}, name
-
-
 def test_the_first_page_leads_to_each_other_page(open_page: Open, served: str) -> None:
     """From a server, below any path: by a card, which keeps the language, and back."""
     page = open_page(f"{served}/index.html", locale="zh")

@@ -16,9 +16,8 @@ from loadtest.cli.report import report
 from loadtest.language import Message
 from loadtest.report.build import write_report_page
 from loadtest.report.charts.lanes import bars
-from loadtest.report.pages import repeat_comparison, repeat_records
 from loadtest.results.audit import audit
-from loadtest.results.comparison import DEMO_GUARDS, Comparison, GuardRun, Percentiles
+from loadtest.results.comparison import Comparison, GuardRun, Percentiles
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.json_files import restore
 from loadtest.results.record import Expectation, FaultEvent, Record
@@ -143,19 +142,6 @@ def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
     assert page.text("h1") == "rush, no guard: EXACT"
     assert "critical sections," not in page.text(), "it does not say that none were open at once"
     assert "set FLASHSALE_SECTION_LOG" in page.text()
-
-
-def test_options_with_their_default_are_left_out() -> None:
-    """Of the command that repeats a rush; a record by the board knows neither buyers nor think time."""
-    record = replace(Record.read(DATA / "rush-etcd.json"), buyers=60, stock=40, hold_ms=30)
-    runs = [restore(GuardRun, {**record.verdict, "guard": each}, DATA) for each in DEMO_GUARDS]
-    rush = Comparison(300, 500, "", {}, runs)
-    assert repeat_comparison(rush) == "make demo"
-    assert repeat_comparison(replace(rush, buyers=7, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
-    assert repeat_comparison(replace(rush, buyers=7), "zh") == 'make demo ARGS="--buyers 7 --language zh"'
-    assert repeat_records([record]) == 'make demo ARGS="--guard etcd --buyers 60 --stock 40 --hold-ms 30"'
-    record = replace(record, guard="mixed", buyers=None, hold_ms=None)
-    assert repeat_records([record]) == 'make demo ARGS="--stock 40"'
 
 
 def test_it_needs_no_network(page: Page, comparison: Path) -> None:

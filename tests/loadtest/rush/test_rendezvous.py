@@ -7,84 +7,57 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from loadtest.ports import free_port
 from tests.support.rushing import LOCUST, REPOSITORY
+from tests.support.serving import answering
 from tests.support.waiting import wait_until
 
 USERS = 10
 ROUNDS = 2
 TOO_EARLY_S = 0.3  # in which a barrier that opens without the last user would be seen
 
-Log = list[str]
 
-
-class Site(ThreadingHTTPServer):
+class Site:
     """Notes each request, lets the last user of a round log in late, and keeps clicks until all have come.
 
-    So a log with all clicks of a round shows that they were under way at once.
-
-    Args:
-        missing: users whose login is never answered.
+    So a log with all clicks of a round shows that they were under way at once. Logins of `missing` users are answered
+    at the end alone.
     """
 
-    daemon_threads = True
-
     def __init__(self, missing: int = 0) -> None:
-        super().__init__(("127.0.0.1", 0), _Request)
-        self.log: Log = []
-        self.closed = threading.Event()
-        self._missing = missing
+        self.url, self.log, self._missing = "", list[str](), missing
+        self._ended, self._noting = threading.Event(), threading.Lock()
         self._clicks = threading.Barrier(USERS - missing, timeout=100)
-        self._noting = threading.Lock()
 
-    def note(self, path: str) -> None:
+    def __call__(self, request: BaseHTTPRequestHandler, _: bytes) -> bytes:
         with self._noting:
-            self.log.append(path)
+            self.log.append(request.path)
             logins = self.log.count("/login")
-        if path == "/buy":
-            self._clicks.wait()
+        if request.path == "/buy":
+            with suppress(threading.BrokenBarrierError):  # of the round in which Locust is ended
+                self._clicks.wait()
         elif logins <= self._missing:
-            self.closed.wait()
+            self._ended.wait()
         elif logins % USERS == 0:
             time.sleep(TOO_EARLY_S)
+        return b""
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """The users of the round in which Locust is ended leave without an answer."""
-
-    def server_close(self) -> None:
-        self.closed.set()
+    def end(self) -> None:
+        self._ended.set()
         self._clicks.abort()
-        super().server_close()
-
-
-class _Request(BaseHTTPRequestHandler):
-    server: Site
-
-    def do_GET(self) -> None:
-        self.server.note(self.path)
-        self.send_response(204)
-        self.end_headers()
-
-    do_POST = do_GET
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 @contextmanager
 def serving(site: Site) -> Iterator[Site]:
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    try:
+    with answering(site) as site.url:
         yield site
-    finally:
-        site.shutdown()
-        site.server_close()
+        site.end()
 
 
 @contextmanager
@@ -94,7 +67,7 @@ def locust(directory: Path, site: Site, *, workers: int, patience_s: float = 30)
     file = directory / "rendezvous.py"
     file.write_text(code.replace("Rendezvous()", f"Rendezvous({patience_s})"), encoding="utf-8")
     port = str(free_port())
-    common = [*LOCUST, "--locustfile", str(file), "--host", f"http://127.0.0.1:{site.server_port}", "--headless"]
+    common = [*LOCUST, "--locustfile", str(file), "--host", site.url, "--headless"]
     users = ["--users", str(USERS), "--spawn-rate", str(USERS)]
     master = ["--master", "--master-bind-port", port, "--expect-workers", str(workers)] if workers else []
     commands = [[*common, *users, *master], *[[*common, "--worker", "--master-port", port]] * workers]

@@ -1,4 +1,4 @@
-"""The public API, called as a careless program does: at any moment, from any thread, handler, collector and child.
+"""The public API, called as a careless program does: at any moment, from any thread, handler and collector.
 
 Its processes are frozen while they hold, some for longer than their leases last, and killed.
 """

@@ -10,7 +10,7 @@ import pytest
 from lock import EtcdUnavailable, LockLost, Session, SessionLost
 from lock.testing import MemoryEtcd
 from tests.lock.conformance import test_recipe_holds
-from tests.lock.conformance.recipes import USES, Face, Loop, every
+from tests.lock.conformance.recipes import Loop, every
 from tests.lock.conformance.test_recipe_holds import (  # noqa: F401
     test_m_a_draining_session_cancels_its_waits,
     test_m_cancel_ends_the_waits_and_no_hold,
@@ -61,17 +61,6 @@ def test_g_what_is_cut_off_blocks_for_the_ttl(etcd_lock: MemoryEtcd, stranger: S
         each.result(WAIT_S)
 
 
-def test_h_holds_outlive_their_ttl(etcd_lock: MemoryEtcd, session: Session, name: str, loop: Loop) -> None:
-    """Held for three times the TTL, in steps in which its lease is renewed, each recipe is still held."""
-    holds = [face.acquire() for face in every(session, name, loop)]
-    before = etcd_lock.list_keys(name)
-    for _ in range(6):
-        etcd_lock.clock.advance(session.ttl / 2)
-    for held in holds:
-        held.ensure()
-    assert etcd_lock.list_keys(name) == before
-
-
 def test_i_a_silent_etcd_ends_every_wait(etcd_lock: MemoryEtcd, session: Session, name: str, loop: Loop) -> None:
     """EtcdUnavailable with the lock's name; a timeout would claim that the lock is held, and so would a try's None."""
     faces = every(session, name, loop)
@@ -98,19 +87,6 @@ def test_j_waits_outlive_a_silence(
         held.release()
     for each in waits:
         each.result(WAIT_S)
-
-
-def test_l_one_queue(etcd_lock: MemoryEtcd, session: Session, stranger: Session, name: str, loop: Loop) -> None:
-    """Locks of all recipes exclude each other: first come, first served."""
-    order, waits = list[int](), []
-    with Face(*USES[0], stranger, name).acquire():
-        for number, use in enumerate(USES):
-            face = Face(*use, (session, stranger)[number % 2], name, loop)
-            waits.append(in_thread(face.turn, lambda _, number=number: order.append(number)))
-            wait_until(lambda: len(etcd_lock.list_keys(name)) == len(waits) + 1, timeout=WAIT_S)
-    for each in waits:
-        each.result(WAIT_S)
-    assert order == list(range(len(USES)))
 
 
 def test_p_nothing_is_left(name: str, loop: Loop) -> None:

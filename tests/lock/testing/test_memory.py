@@ -21,7 +21,6 @@ import lock
 from lock import (
     Created,
     EtcdUnavailable,
-    ForkedError,
     HoldExpired,
     LockLost,
     LockTimeout,
@@ -199,14 +198,6 @@ def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:
             assert (event.deleted, event.kv.value) == (False, b"2")
     etcd_lock.close()
     assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="closed")
-
-
-def test_a_client_belongs_to_its_process(etcd_lock: MemoryEtcd, monkeypatch: Patch) -> None:
-    """As a real one, it is of no use in a forked child."""
-    client = etcd_lock.connect()
-    with monkeypatch.context() as child:
-        child.setattr(os, "getpid", lambda: -1)
-        assert_raises(ForkedError, client.get, "price")
 
 
 def test_code_that_connects_for_itself(etcd_lock: MemoryEtcd, name: str, monkeypatch: Patch) -> None:

@@ -29,20 +29,6 @@ def test_everything_can_be_read(look: Look, sales: Sales) -> None:
             assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")
 
 
-def test_an_explanation_can_be_read(look: Look, sales: Sales) -> None:
-    """The first rush that is seen explains itself in legible words over a legible page, until a key is pressed."""
-    looker = look(reduced_motion="reduce")
-    sales.rush(stock=20, buyers=30, hold_ms=20)
-    looker.wait_figure("sold", 1)
-    sales.finish()
-    looker.wait_text(".story", "No update is lost: Bob read what Ada wrote")
-    for _ in on_every_screen(looker.page):
-        assert_readable(looker.page)
-    looker.page.keyboard.press("x")
-    looker.page.wait_for_selector(".story", state="detached")
-    assert_readable(looker.page)
-
-
 def test_the_keyboard_reaches_everything(look: Look, sales: Sales) -> None:
     """Tab, Enter and arrows reach a kept run, its bars, the way back and a reset; the focus is visible."""
     sales.rush(stock=5, buyers=8, hold_ms=1)

@@ -19,23 +19,7 @@ if not (ROOT / "labs").is_dir():
     pytest.skip("the labs were deleted", allow_module_level=True)
 LABS = sorted(path.name for path in (ROOT / "labs").iterdir() if (path / "__init__.py").exists())
 COPIED = ("app", "labs", "loadtest", "lock", "tests", "docs", "scripts", "conftest.py", "pyproject.toml")
-GUARD = '''"""A guard that a learner wrote."""
-
-from app.guards.base import Guard, Promise
-from app.sales.purchase import Purchase, Receipt
-
-
-class HomemadeGuard(Guard):
-    """Everything in one script."""
-
-    name = "homemade"
-    promise = Promise.EXACT
-    description = "One script. Exact."
-
-    def buy(self, purchase: Purchase) -> Receipt:
-        with purchase.critical_section() as section:
-            return self.stock(purchase.item).sell(section)
-'''
+WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
 IMPORT_ALL = """
 from app import create_app
 from app.contract import labs
@@ -50,7 +34,7 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what runs, and in it the guard of a learner."""
+    """A copy of what runs, and in it the guard that the workshop's text builds."""
     copy = tmp_path_factory.mktemp("copy")
     for name in COPIED:
         source = ROOT / name
@@ -58,7 +42,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
         else:
             shutil.copy(source, copy)
-    (copy / "app/guards/homemade.py").write_text(GUARD, encoding="utf-8")
+    (guard,) = re.findall(r"^```python\n(.*?)^```$", WORKSHOP, re.MULTILINE | re.DOTALL)
+    (copy / "app/guards/homemade.py").write_text(guard, encoding="utf-8")
     return copy
 
 
@@ -101,6 +86,16 @@ def test_the_core_sells_and_is_tested_without_labs(copy: Path, run: Run) -> None
         ("etcd", "exact"),
         ("homemade", "exact"),
     ]
+
+
+@pytest.mark.slow
+def test_the_guard_of_the_text_breaks_where_a_buyer_is_slow(copy: Path) -> None:
+    """By the command of the text, in which a buyer outlives the key."""
+    _, slow = re.findall(r'make demo ARGS="(--guard homemade .*?)"', WORKSHOP)
+    command = [sys.executable, "-m", "loadtest", "demo", *slow.split()]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+    assert re.search(r"^homemade .* OVERSOLD ", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    assert done.returncode == 1
 
 
 @pytest.mark.slow

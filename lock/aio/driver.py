@@ -19,13 +19,14 @@ from typing import Any, Generic, TypeVar
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.queue import Ticket
 from lock.core.together import Together
-from lock.errors import EtcdUnavailable
-from lock.recipes.attempt import Attempt, Steps
+from lock.errors import EtcdUnavailable, LockError, LockLost
+from lock.recipes import hold as sync
+from lock.recipes.attempt import Attempt
 from lock.recipes.hold import Releasable
 from lock.recipes.queued_lock import Acquirable
 from lock.runtime.clock import now
 from lock.runtime.interrupts import start_apart
-from lock.session.engine import Engine, Work
+from lock.session.engine import Engine, Steps, Work
 
 T = TypeVar("T")
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -248,22 +249,34 @@ async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **opt
     return await Acquire(lock, attempt, until, **options).result()
 
 
-async def release(turn: list[Releasable], owner: object, *, wait: bool = True) -> None:
-    """Free what is held; a task that is cancelled here has freed it. `owner`: `None` for the task that awaits this.
-
-    It stands in `turn` until its release has begun, or it is taken from there and given up.
-    """
-    await Drive(turn[0]._engine, _end(turn, owner or calling_task(), wait)).result()
+async def release(held: Releasable, owner: object, *, wait: bool = True) -> None:
+    """Free what is held; a task that is cancelled here has freed it. `owner`: `None` for the task that awaits this."""
+    await Drive(held._engine, held._release(owner or calling_task(), wait=wait)).result()
 
 
-def _end(turn: list[Releasable], owner: object, wait: bool) -> Steps[None]:
-    try:
-        held = turn.pop()
-    except IndexError:  # an interrupt has come before
-        return
-    tickets = held._end(owner)
-    if tickets:
-        yield held._engine.release(tickets, wait=wait)
+class Leaving:
+    """What ``async with`` leaves, once: through what ``with`` would leave, by the worker; as `lock.recipes.hold`."""
+
+    _sync: sync.Leaving
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        turn = [self]
+        try:
+            lost = self._begin_to_leave(exc_info[1])
+            if exc_info[0] is not GeneratorExit:  # or its loop was closed, and nothing can be awaited any more
+                await Drive(self._sync._engine, self._sync._leave(turn, calling_task())).result()
+        except BaseException as error:
+            if exc_info[0] is None or not isinstance(error, LockError):  # else the error of the body matters more
+                raise
+        finally:
+            if turn:  # an interrupt has come first
+                start_apart(partial(self._sync._abandon, turn, calling_task()))
+        if lost is not None:
+            raise lost
+
+    def _begin_to_leave(self, raised: object) -> LockLost | None:
+        """The body is over, with this error; an error to raise in its place."""
+        return None
 
 
 def _tickets_of(wait: Work) -> list[Ticket]:

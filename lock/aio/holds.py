@@ -1,7 +1,6 @@
 """Holds for tasks: those of `lock`, with a release that is awaited."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
@@ -36,11 +35,11 @@ class Lost:
         return self.wait().__await__()
 
 
-class AsyncHold(Generic[HeldT]):
+class AsyncHold(driver.Leaving, Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it; `released` says whether it was."""
 
     def __init__(self, held: HeldT) -> None:
-        self._held = held
+        self._sync = self._held = held
         self._loop = asyncio.get_running_loop()
         self._lost: Lost | None = None
         self._is_left = False  # by a release that has begun
@@ -74,7 +73,7 @@ class AsyncHold(Generic[HeldT]):
 
     async def _release(self, owner: object, wait: bool) -> None:
         self._is_left = True
-        await driver.release([self._held], owner, wait=wait)
+        await driver.release(self._held, owner, wait=wait)
 
     def __repr__(self) -> str:
         return repr(self._held)
@@ -82,27 +81,13 @@ class AsyncHold(Generic[HeldT]):
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._held.__reduce_ex__(protocol)
 
-    async def __aexit__(self, *exc_info: object) -> None:
-        turn: list[Any] = [self._held]
-        try:
-            self._is_left = True
-            if exc_info[0] is not GeneratorExit:  # or the loop was closed, and nothing can be awaited any more
-                await driver.release(turn, driver.calling_task())
-        except BaseException as error:
-            if exc_info[0] is None or not isinstance(error, sync.LockError):  # else the error of the body matters more
-                raise
-        finally:
-            with contextlib.suppress(IndexError):  # its release has not begun: an interrupt came first
-                turn.pop()._give_up()
-
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         try:
             self.ensure()
-        except sync.LockError:  # neither the body nor `__aexit__` will run
-            with contextlib.suppress(sync.LockError):
-                await self.release()
+            return self
+        except BaseException:  # an interrupt, too: neither the body nor `__aexit__` will run
+            self._held._give_up()
             raise
-        return self
 
 
 class HeldKey(AsyncHold[KeyT]):

@@ -8,8 +8,8 @@ if etcd does not answer at once. What is acquired belongs to the task that calle
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
+import math
 import threading
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
@@ -29,7 +29,7 @@ R = TypeVar("R")
 Wrap = Callable[[Any], AsyncHoldT]
 
 
-class Acquiring(Coroutine[Any, Any, AsyncHoldT]):
+class Acquiring(driver.Leaving, Coroutine[Any, Any, AsyncHoldT]):
     """A wait: ``await`` it once for a hold, or use it in ``async with``, which releases; a coroutine for a task."""
 
     def __init__(
@@ -46,7 +46,6 @@ class Acquiring(Coroutine[Any, Any, AsyncHoldT]):
         self._cancel_on_lost = cancel_on_lost
         self._is_awaited = False
         self._running: Generator[Any, None, AsyncHoldT] | None = None
-        self._hold: AsyncHoldT | None = None
         self._cancelling: _CancelOnLost | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncHoldT]:
@@ -72,20 +71,17 @@ class Acquiring(Coroutine[Any, Any, AsyncHoldT]):
 
     async def __aenter__(self) -> AsyncHoldT:
         try:
-            self._hold = await self._begin()
+            hold = await self._begin()
+            self._sync = hold._held
             if self._cancel_on_lost:
-                self._cancelling = _CancelOnLost(self._hold)
-            return self._hold
+                self._cancelling = _CancelOnLost(hold)
+            return hold
         except BaseException:
             self.undo()
             raise
 
-    async def __aexit__(self, *exc_info: object) -> None:
-        assert self._hold is not None
-        lost = self._cancelling and self._cancelling.end(exc_info[1])
-        await self._hold.__aexit__(*exc_info)
-        if lost:
-            raise lost
+    def _begin_to_leave(self, raised: object) -> sync.LockLost | None:
+        return self._cancelling.end(raised) if self._cancelling is not None else None
 
     def _begin(self) -> Coroutine[Any, Any, AsyncHoldT]:
         if self._is_awaited:
@@ -133,11 +129,11 @@ class _CancelOnLost:
             self._task.cancel()
 
 
-class Acquirable(Generic[HeldT, AsyncHoldT]):
+class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
     """What tasks acquire, each for itself, through a recipe of `lock`; costs nothing until used and may be shared."""
 
     def __init__(self, recipe: Any, wrap: Wrap[AsyncHoldT]) -> None:
-        self._recipe = recipe
+        self._sync = self._recipe = recipe
         self._wrap = wrap
         self._label = recipe._label
 
@@ -200,23 +196,19 @@ class Acquirable(Generic[HeldT, AsyncHoldT]):
         return decorate
 
     async def __aenter__(self) -> AsyncHoldT:
-        acquiring = self.acquire()
+        attempt = _attempt(driver.calling_task())
         try:
-            hold = await acquiring
+            hold = await self._take(attempt, math.inf)
+            assert hold is not None
             hold._held._keep_in(self._recipe._entered)
             return hold
         except BaseException:
-            acquiring.undo()
+            attempt.undo()
             raise
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        with contextlib.suppress(*[sync.NotHeld] if exc_info[0] else []):  # the error of the body matters more
-            held = self._recipe._left_by(driver.calling_task())
-            await self._wrap(held).__aexit__(*exc_info)
 
     async def _release(self, owner: Any) -> None:
         owner = owner or driver.calling_task()
-        await driver.release([self._recipe._last_of(owner)], owner)
+        await driver.release(self._recipe._last_of(owner), owner)
 
     def _acquire(self, timeout: float | None, cancel_on_lost: bool, **options: Any) -> Acquiring[Any]:
         until, attempt = deadline(timeout), _attempt(driver.calling_task())

@@ -7,16 +7,13 @@ brings each to its end, a thread by blocking and the session's worker for a task
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
 
 from lock.recipes.hold import Releasable
 from lock.runtime.clock import now
 from lock.runtime.interrupts import start_apart
 
-T = TypeVar("T")
-Steps = Generator[Any, None, T]
 _PACKAGE = __name__.partition(".")[0] + "."
 
 

@@ -24,6 +24,7 @@ from lock.recipes.hold import HeldKey
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.callbacks import Loss
 from lock.runtime.clock import check_number, is_whole, now
+from lock.session.engine import Steps
 from lock.session.session import Session
 
 
@@ -119,12 +120,12 @@ class CohortMutex(QueuedLock[Turn]):
         bounds = Bounds(batch, slice, linger)
         self._cohort = Cohort(self._engine.core, name, self._prefix, bounds, session.client.timeout)
 
-    def _wait(self, attempt: Attempt, until: float, options: dict[str, Any]) -> Turn | None:
+    def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[Turn | None]:
         if self._cohort.is_lingering:
             turn = self._engine.apply(self._cohort.take, ref(attempt.owner), attempt.where)
             if turn is not None:
                 return self._finish(turn, attempt.owner)
-        return super()._wait(attempt, until, options)
+        return (yield from super()._steps(attempt, until, **options))
 
     def _start(self, attempt: Attempt, until: float, **options: Any) -> Any:
         options.update(value=self._engine.identity(UNDECLARED, attempt.thread))

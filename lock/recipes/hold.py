@@ -22,6 +22,7 @@ from lock.model import KeyValue
 from lock.runtime.callbacks import Loss, check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_apart, start_apart
+from lock.session.engine import Engine, Steps
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
@@ -31,34 +32,44 @@ logger = logging.getLogger(__name__)
 
 
 class Leaving(ABC):
-    """What ``with`` leaves, once; also if an interrupt comes first."""
+    """What ``with`` leaves, once: what leaves it takes it out of `turn`, or else an interrupt has come first."""
 
     _client: Client
+    _engine: Engine
 
     def __exit__(self, *exc_info: object) -> None:
-        turn, thread = [self], threading.current_thread()
+        turn = [self]
         try:
-            if thread is threading.main_thread():
-                self._client.apart(self._leave_once, turn, thread)
-            else:
-                turn.clear()
-                self._leave(thread)
+            self._client.apart(self._engine.run, self._leave(turn, threading.current_thread()))
         except BaseException as error:
-            if turn:  # an interrupt has come first
-                start_apart(partial(self._leave_once, turn, thread))
+            if turn:
+                start_apart(partial(self._abandon, turn, threading.current_thread()))
             if exc_info[0] is None or not isinstance(error, LockError):  # else the error of the body matters more
                 raise
 
-    def _leave_once(self, turn: list[Any], owner: object) -> None:
+    def _leave(self, turn: list[Any], owner: object) -> Steps[None]:
+        """Release it on behalf of a thread or task."""
+        held = self._left_in(turn, owner)
+        if held is not None:
+            yield from held._release(owner)
+
+    def _abandon(self, turn: list[Any], owner: object) -> None:
+        """Have the session release it; takes no lock, and does not wait."""
+        with contextlib.suppress(LockError):
+            held = self._left_in(turn, owner)
+            if held is not None:
+                held._give_up()
+
+    def _left_in(self, turn: list[Any], owner: object) -> "Releasable | None":
         try:
             turn.pop()
         except IndexError:
-            return
-        self._leave(owner)
+            return None
+        return self._left_by(owner)
 
     @abstractmethod
-    def _leave(self, owner: object) -> None:
-        """Release it on behalf of this thread."""
+    def _left_by(self, owner: object) -> "Releasable | None":
+        """What is to be released when a thread or task leaves this."""
 
 
 class Releasable(Leaving):
@@ -92,22 +103,18 @@ class Releasable(Leaving):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        thread = threading.current_thread()
-        if thread is threading.main_thread():
-            self._client.apart(self._release, thread, wait=wait)
-        else:
-            self._release(thread, wait=wait)
+        self._client.apart(self._engine.run, self._release(threading.current_thread(), wait=wait))
 
-    def _leave(self, owner: object) -> None:
-        self._release(owner)
-
-    def _release(self, owner: object, *, wait: bool = True) -> None:
-        """Give it back on behalf of this thread."""
+    def _release(self, owner: object, *, wait: bool = True) -> Steps[None]:
+        """Give it back on behalf of a thread or task."""
         tickets = self._end(owner)
         if tickets:
-            self._engine.drive(self._engine.release(tickets, wait=wait))
+            yield self._engine.release(tickets, wait=wait)
         else:
             self._go_on()
+
+    def _left_by(self, owner: object) -> "Releasable | None":
+        return self
 
     @abstractmethod
     def _end(self, owner: object) -> Sequence[Ticket]:

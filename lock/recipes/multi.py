@@ -22,12 +22,13 @@ from lock.core.together import Together
 from lock.errors import InvalidName, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
-from lock.recipes.attempt import Attempt, Steps
+from lock.recipes.attempt import Attempt
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
 from lock.recipes.queued_lock import Acquirable
 from lock.runtime.callbacks import Loss
 from lock.runtime.clock import now
+from lock.session.engine import Steps
 from lock.session.session import Session
 
 

@@ -16,10 +16,11 @@ from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, KeyValue
-from lock.recipes.attempt import Attempt, Steps, attempt_here
+from lock.recipes.attempt import Attempt, attempt_here
 from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Leaving, Releasable
 from lock.runtime.clock import check_number, now
+from lock.session.engine import Steps
 from lock.session.session import Session
 
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -90,28 +91,9 @@ class Acquirable(Leaving, Generic[HeldT]):
 
     def _take(self, attempt: Attempt, until: float, **options: Any) -> HeldT | None:
         """Acquire it for this thread; `options` are those of `Acquisition`. `None` if a try finds it taken."""
-        if attempt.owner is not threading.main_thread():  # no signal handler comes in between
-            self._client.check_process()
-            held = self._wait(attempt, until, options)
-            self._accept(attempt, held)
-            return held
-        accept = partial(self._accept, attempt)
-        return self._client.apart(self._wait, attempt, until, options, accept=accept, undo=attempt.give_up)
-
-    def _wait(self, attempt: Attempt, until: float, options: dict[str, Any]) -> HeldT | None:
-        steps = self._steps(attempt, until, **options)
-        try:
-            work = next(steps)
-            while True:
-                try:
-                    self._engine.drive(work)
-                except BaseException as error:
-                    work = steps.throw(error)
-                else:
-                    work = next(steps)
-        except StopIteration as done:
-            held: HeldT | None = done.value
-            return held
+        steps, accept = self._steps(attempt, until, **options), partial(self._accept, attempt)
+        held: HeldT | None = self._client.apart(self._engine.run, steps, accept=accept, undo=attempt.give_up)
+        return held
 
     @abstractmethod
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HeldT | None]:
@@ -173,12 +155,9 @@ class Acquirable(Leaving, Generic[HeldT]):
             attempt.undo()
             raise
 
-    def _leave(self, owner: object) -> None:
-        self._left_by(owner)._leave(owner)
-
     def _held_by(self, owner: object) -> list[HeldT]:
         """What a thread or task has acquired and not released. They live as long as it does, and no longer."""
-        return self._held.setdefault(owner, [])
+        return [] if owner is None else self._held.setdefault(owner, [])
 
     def _last_of(self, owner: object) -> HeldT:
         holds = self._held_by(owner)

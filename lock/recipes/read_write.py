@@ -91,11 +91,10 @@ class WriteHold(Hold):
         self._reader = reader
         return reader
 
-    def _leave(self, owner: object) -> None:
+    def _left_by(self, owner: object) -> Hold | None:
         if self._reader is None:
-            self._release(owner)
-        elif not self._reader.released:
-            self._reader._release(owner)
+            return self
+        return None if self._reader.released else self._reader
 
 
 class WriteLock(QueuedLock[WriteHold]):

@@ -12,9 +12,10 @@ from weakref import ref
 from lock.core.acquisition import Acquisition
 from lock.core.queue import Ticket
 from lock.errors import NotHeld
-from lock.recipes.attempt import Attempt, Steps
+from lock.recipes.attempt import Attempt
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
+from lock.session.engine import Steps
 from lock.session.session import Session
 
 
@@ -46,6 +47,7 @@ class ReentrantHold(Hold):
             self.entries -= 1
         else:
             super()._give_up()
+            self.entries = 0
 
 
 class ReentrantMutex(QueuedLock[ReentrantHold]):
@@ -67,7 +69,8 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
         return hold
 
     def _left_by(self, owner: object) -> ReentrantHold:
-        return self._last_of(owner)  # it belongs to its owner
+        """The hold of this owner; where there is none to ask, as a task was dropped with its loop, the one there is."""
+        return self._entered[-1] if owner is None and self._entered else self._last_of(owner)
 
     def _finish(self, acquisition: Acquisition, owner: object) -> ReentrantHold:
         hold = super()._finish(acquisition, owner)

@@ -20,10 +20,10 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
@@ -46,7 +46,10 @@ from lock.session.worker import Worker
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 Work = Acquisition | CohortTurn | Together | Release
+Steps = Generator[Work, None, T]  # what a recipe waits for, one after the other, and its result
 
 
 class Engine:
@@ -100,6 +103,21 @@ class Engine:
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
         with self.lock:
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
+
+    def run(self, steps: Steps[T]) -> T:
+        """Do in this thread what a recipe waits for, one after the other; what it returns or raises."""
+        try:
+            work = next(steps)
+            while True:
+                try:
+                    self.drive(work)
+                except BaseException as error:
+                    work = steps.throw(error)
+                else:
+                    work = next(steps)
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
     def drive(self, work: Work) -> None:
         """Do the steps of an acquisition or a release in this thread, to its end. Raises what they raise."""

@@ -144,7 +144,15 @@ def test_a_closed_loop_leaves_no_key(
     assert not task.done()
 
 
-@pytest.mark.parametrize("make", [lambda s, n: aio.Mutex(s, n), lambda s, n: aio.MultiLock(s, [f"{n}/a", f"{n}/b"])])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s, n: aio.Mutex(s, n).acquire(timeout=WAIT_S),
+        lambda s, n: aio.MultiLock(s, [f"{n}/a", f"{n}/b"]).acquire(timeout=WAIT_S),
+        aio.Mutex,
+        aio.ReentrantMutex,
+    ],
+)
 def test_a_loop_that_is_closed_in_a_critical_section_frees_the_lock(
     client: Client, session: Session, name: str, make: Callable[[Session, str], Any]
 ) -> None:
@@ -153,7 +161,7 @@ def test_a_loop_that_is_closed_in_a_critical_section_frees_the_lock(
     loop.set_exception_handler(lambda *_: None)  # as above
 
     async def hold() -> None:
-        async with make(session, name).acquire(timeout=WAIT_S):
+        async with make(session, name):
             inside.set()
             await asyncio.get_running_loop().create_future()
 
@@ -326,4 +334,7 @@ async def test_a_proclamation_and_a_downgrade(client: Client, session: Session, 
         assert reader.token == writer.token
         with pytest.raises(UpgradeRefused):
             await lock.write.acquire(timeout=WAIT_S)
+    for writing in (lock.write.acquire(timeout=WAIT_S), lock.write):
+        async with writing as writer:
+            await writer.downgrade()
     assert await lock.write.try_acquire() is not None

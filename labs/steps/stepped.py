@@ -74,6 +74,7 @@ class SteppedPurchase(PurchaseListener):
             receipt.
         thread: in which it is made.
         keys: that it may have written.
+        clocks: how many seconds had passed in its world when it looked at a clock.
         watching: see `labs.steps.wire.Stepped`.
     """
 
@@ -104,7 +105,7 @@ class SteppedPurchase(PurchaseListener):
         self.order = ""
         self.failure = ""
         self._forgets, self._whole = forgets, ""
-        self.keys, self.watching = set[str](), set[int]()
+        self.keys, self.watching, self.clocks = set[str](), set[int](), set[float]()
         self.grain, self.command, self.writes, self.fate = grain, "", False, Fate.ANSWERED
         self.attempts: list[list[str]] = [[]]
         self.in_vain = False

@@ -368,7 +368,7 @@ class Explorer:
             premature=sum(each.outcome is Outcome.SOLD_OUT for each in answers) if is_left else 0,
             vanished=world.items - len(ledger) - left,
             has_fault=has_fault,
-            deadlock=sum(not each.is_over for each in world.purchases),
+            deadlock=sum(map(world.waits_for_ever, world.purchases)),
             errors=sum(_is_error(each, has_fault) for each in world.purchases),
         )
         return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, world.sections())

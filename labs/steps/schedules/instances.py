@@ -19,6 +19,7 @@ from loadtest.stack.apps import App
 from loadtest.stack.process import ServerError
 
 TTL_S = 120  # of leases and of the Redis lock: none ends by itself while a schedule is tried
+PASSED = "clock"  # the file of `labs.steps.schedules.still.clock_in`
 ANSWER_S = 30.0
 IDLE_S = 0.02  # behind which a thread that is not executed waits
 NOW, SINCE_BOOT = float(int(time.time())), float(int(time.monotonic()))  # as all purchases of a command see them
@@ -37,6 +38,7 @@ class ForkServer(App):
             "SCHEDULES_SINCE_BOOT": str(SINCE_BOOT),
             "PYTHONHASHSEED": "0",
             "SCHEDULES_WORK": str(directory / "work"),
+            "SCHEDULES_PASSED": str(directory / PASSED),
         }
         super().__init__("instances", directory, free_port(), {**env, **own, "TMPDIR": str(directory / "tmp")})
         self.socket = directory / "instances.socket"

@@ -44,6 +44,7 @@ class Stepped:
     attempts: int = 0
     idle_s: float = 0.0
     is_busy: bool = False  # another thread than the one that stands, or has answered, goes on
+    clocks: Sequence[float] = ()  # how many seconds had passed when it looked at a clock
     names: Sequence[int] = ()  # of its thread
     token: Token | None = None
     outcome: str | None = None

@@ -1,7 +1,9 @@
 """Time stands still and chance repeats itself, for all that a purchase does in this process.
 
-Each purchase of each run draws the same numbers, and the clock says the same moment in all runs of a command. The
-shop's own threads have the real ones. `install_chance` is called before anything else is imported.
+Each purchase of each run draws the same numbers, and the clock says the same moment in all runs of a command, but for
+what the explorer lets pass: guards may take what is old for free. The deadlines of the shop and of redis-py know
+nothing of that, and the shop's own threads have the real clock. `install_chance` is called before anything else is
+imported.
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from mmap import mmap
+from pathlib import Path
 from typing import Any
 
 SHORT_S = 1.0  # a wait that is shorter is a pause before another try, a longer one a deadline
 POLL_S = 0.005  # the longest pause of a purchase that polls
 FOREVER_S = 60.0
+SHOP = ("app.guards.base", "app.locking.", "app.sales.", "app.telemetry.", "labs.steps.stepped", "redis.")
 
 _Real = random.Random
 real_sleep, real_monotonic = time.sleep, time.monotonic
@@ -31,14 +36,25 @@ class Chance:
 
     Attributes:
         of_thread: the stream of a purchase's thread; None for the shop's own.
-        now, since_boot: seconds since the epoch, and of `time.monotonic`, as purchases see them.
+        now, since_boot: seconds since the epoch, and of `time.monotonic`, as purchases see them at first.
+        passed: one number, of seconds since then; the same for all instances of a world.
+        saw: is told how much had passed when a purchase looked at a clock.
         offset: by which the clock of `lock` is moved on.
     """
 
     of_thread: Callable[[], random.Random | None] = staticmethod(lambda: None)
     now: float = float(os.environ.get("SCHEDULES_NOW", 0)) or time.time()
     since_boot: float = float(os.environ.get("SCHEDULES_SINCE_BOOT", 0)) or real_monotonic()
+    passed: Any = (0.0,)
+    saw: Callable[[float], None] = staticmethod(lambda passed: None)
     offset: float = 0.0
+
+
+def clock_in(path: Path) -> Any:
+    """What is shared as `Chance.passed`, in a file."""
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        file.truncate(8)
+        return memoryview(mmap(file.fileno(), 8)).cast("d")
 
 
 def stream(seed: str) -> random.Random:
@@ -94,12 +110,10 @@ def install_time(pauses: Callable[[], bool | None]) -> None:
 
     It returns None in a thread of the shop, else whether it is the one that makes the purchase.
     """
-    for name, still in (
-        ("time", Chance.now), ("time_ns", int(Chance.now * 1e9)), ("monotonic", Chance.since_boot),
-        ("monotonic_ns", int(Chance.since_boot * 1e9)), ("perf_counter", Chance.since_boot),
-        ("perf_counter_ns", int(Chance.since_boot * 1e9)),
-    ):  # fmt: skip
-        setattr(time, name, _standing(getattr(time, name), still))
+    for name in ("time", "monotonic", "perf_counter"):
+        began = Chance.now if name == "time" else Chance.since_boot
+        setattr(time, name, _standing(getattr(time, name), began))
+        setattr(time, f"{name}_ns", _in_ns(getattr(time, f"{name}_ns"), getattr(time, name)))
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, _of_now(getattr(time, name)))
     strftime = time.strftime
@@ -120,17 +134,30 @@ def begin_run() -> None:
             setattr(uuid, name, None if name != "_last_counter_v7" else 0)
 
 
-def _standing(real: Callable[[], Any], still: float) -> Callable[[], Any]:
-    return lambda: real() if Chance.of_thread() is None or _is_called_by_grpc() else still
+def _standing(real: Callable[[], float], began: float) -> Callable[[], float]:
+    def tell(depth: int = 1) -> float:
+        caller = _module(depth + 1)
+        if Chance.of_thread() is None or caller.startswith("grpc"):  # its calls end by the real time
+            return real()
+        if caller.startswith(SHOP):
+            return began
+        Chance.saw(Chance.passed[0])
+        return began + float(Chance.passed[0])
+
+    return tell
+
+
+def _in_ns(real: Callable[[], int], seconds: Callable[[int], float]) -> Callable[[], int]:
+    return lambda: real() if Chance.of_thread() is None else int(seconds(2) * 1e9)
+
+
+def _module(depth: int) -> str:
+    """Of the frame so far above this one."""
+    return str(sys._getframe(depth).f_globals.get("__name__", ""))
 
 
 def _of_now(real: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *seconds: real(*(seconds or (time.time(),)))
-
-
-def _is_called_by_grpc() -> bool:
-    """Its calls end by the real time, and its waits spin."""
-    return str(sys._getframe(2).f_globals.get("__name__", "")).startswith("grpc")
 
 
 class _OfDatetime(type):
@@ -144,7 +171,7 @@ _datetime = datetime.datetime
 class _Datetime(_datetime, metaclass=_OfDatetime):
     @classmethod
     def now(cls, tz: Any = None) -> Any:
-        return _datetime.now(tz) if Chance.of_thread() is None else _datetime.fromtimestamp(Chance.now, tz)
+        return _datetime.now(tz) if Chance.of_thread() is None else _datetime.fromtimestamp(time.time(), tz)
 
     @classmethod
     def today(cls) -> Any:
@@ -173,7 +200,8 @@ def _asyncio_sleep(pauses: Callable[[], bool | None], real: Any) -> Any:
 
 def _wait(pauses: Callable[[], bool | None], real: Any) -> Any:
     def wait(self: threading.Condition, timeout: Any = None) -> Any:
-        if timeout is not None and timeout > 0 and not _is_called_by_grpc() and Chance.of_thread() is not None:
+        is_of_grpc = _module(2).startswith("grpc")  # whose waits spin
+        if timeout is not None and timeout > 0 and not is_of_grpc and Chance.of_thread() is not None:
             if timeout < SHORT_S:
                 pauses()
             timeout = min(timeout, POLL_S) if timeout < SHORT_S else max(timeout, FOREVER_S)

@@ -23,6 +23,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -68,6 +69,8 @@ class SteppedWorker:
         self._threads = Threads()
         self._file = ""  # of the guard
         still.Chance.of_thread = self._chance
+        still.Chance.saw = self._saw
+        still.Chance.passed = still.clock_in(Path(os.environ["SCHEDULES_PASSED"]))
         still.install_time(self._pauses)
         temporary, work = os.environ["TMPDIR"], os.environ["SCHEDULES_WORK"]
         wire.shared = shared_in(temporary, work, applies=lambda path: path != self._file and self._chance() is not None)
@@ -115,6 +118,10 @@ class SteppedWorker:
     def _chance(self) -> Random | None:
         purchase = self._owner()
         return purchase.chance if purchase else self._making
+
+    def _saw(self, passed: float) -> None:
+        if purchase := self._owner():
+            purchase.clocks.add(passed)
 
     def _pauses(self) -> bool | None:
         """A thread is about to pause; whether it is the one that makes a purchase, None if it has none."""
@@ -264,6 +271,7 @@ class SteppedWorker:
             "attempts": self._sleeps[purchase.id] + self._checks[purchase.id] // CHECKS,
             "idle_s": 0.0 if purchase.stands or wire.pending else self._threads.idle_s(),
             "is_busy": self._threads.are_busy(),
+            "clocks": sorted(purchase.clocks),
             "names": [thread.ident, thread.native_id],
             "token": section.token if section else None,
             "outcome": receipt.outcome.value if receipt else None,
@@ -316,6 +324,7 @@ def main(path: str) -> None:
     names = [f"app.web.{name}" for name in ("access", "error_handlers", "health", "routes")]
     for name in (*names, *(f"labs.steps.wire.{name}" for name in ("calls", "files", "sockets"))):
         import_module(name)
+    tempfile.gettempdir()  # tries at first whether it can write there
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children need nobody to wait for them
     with socket.socket(socket.AF_UNIX) as listener:
         unfinished = f"{path}.unfinished"

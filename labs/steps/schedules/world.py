@@ -11,11 +11,12 @@ from typing import Any
 
 from app.contract.clock import Start
 from app.contract.orders import Order, token_in
+from app.contract.outcomes import Outcome
 from app.contract.section_log import SectionTail
 from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.schedules.fingerprint import CanonicalNames, Part
 from labs.steps.schedules.folders import Folders
-from labs.steps.schedules.instances import TTL_S, ForkServer, SteppedInstance, ask_together
+from labs.steps.schedules.instances import PASSED, TTL_S, ForkServer, SteppedInstance, ask_together
 from labs.steps.schedules.purchases import Shown, Stepped, Timeline
 from labs.steps.schedules.quiescence import (
     LIMIT_S,
@@ -27,6 +28,7 @@ from labs.steps.schedules.quiescence import (
     quiesce,
 )
 from labs.steps.schedules.servers import KEYS, SALE, ServerKeys, Servers, Unseen
+from labs.steps.schedules.still import clock_in
 from labs.steps.stepped import COMMANDS
 from labs.steps.wire import TO_ETCD, TO_REDIS, Fate, wire
 from loadtest.results.answer import Answer
@@ -39,6 +41,7 @@ BUYERS = "ABCD"
 INSTANCES = 2
 UNORDERED = "not every order was tried"
 INSTEAD = "Send all from Python's own sockets or gRPC in this process: not from another program, or a library in C."
+PASSES_S = 2.0 * TTL_S  # while a lease ends; the patience of a purchase is longer
 THREADS = 8  # of an instance, each with a connection to Redis
 _GRANTED = re.compile(r"> ID: (\d+) TTL: ")  # the answer to a LeaseGrant
 
@@ -62,6 +65,8 @@ class World(Resource):
         self.servers = Servers(directory)
         self.purchases: list[Stepped] = []
         self.timeline = Timeline()
+        self._passed = clock_in(directory / PASSED)  # seconds
+        self._outwaited: set[str] = set()  # buyers that could but wait when nothing was left to expire
         self._folders = Folders(directory)
         self._sections_in = directory / "section-log"
         self._fork_server = ForkServer(directory, self._settings())
@@ -138,8 +143,11 @@ class World(Resource):
         told = [(each, "begin", guard, place) for place, each in enumerate(self._instances)]
         if broken := next(filter(None, ask_together(told)), ""):
             raise BrokenGuard(broken)
-        for forgotten in (self._granted, self._leases, self._in_vain, self._disturbed, self._owners):
+        for forgotten in (
+            self._granted, self._leases, self._in_vain, self._disturbed, self._owners, self._outwaited
+        ):  # fmt: skip
             forgotten.clear()
+        self._passed[0] = 0.0
         self._sections.poll()
         self.clock, self.timeline = Start.now(), Timeline()
         homes = [self._instances[number % INSTANCES] for number in range(self.buyers)]
@@ -293,13 +301,13 @@ class World(Resource):
             if not (each.stands and each.in_vain) or (each is moved and each.buyer in self._disturbed):
                 self._in_vain.pop(each.buyer, None)
             elif each is moved:
-                self._in_vain[each.buyer] = self._keys, self._files
-            elif self._in_vain.get(each.buyer) != (
-                self._keys,
-                self._files,
-            ):  # it may be worth another try, even if all is as before
+                self._in_vain[each.buyer] = self._seen_by_all()
+            elif self._in_vain.get(each.buyer) != self._seen_by_all():  # it may be worth another try
                 self._in_vain.pop(each.buyer, None)
             each.waits = bool(each.waits_for) or each.buyer in self._in_vain
+
+    def _seen_by_all(self) -> object:
+        return self._keys, self._files, self._passed[0]
 
     def _take(self, purchases: Mapping[str, Mapping[str, Any]]) -> None:
         for buyer, seen in purchases.items():
@@ -335,6 +343,7 @@ class World(Resource):
 
     def _end_leases(self, instance: SteppedInstance, lease: int) -> None:
         """What so much time does: of this instance, every lease in etcd and every key in Redis that expires is gone."""
+        self._passed[0] += PASSES_S
         ended = {name: ends for name, (_, ends) in self._keys.items() if ends and self._owners.get(name) is instance}
         leases = {ends for name, ends in ended.items() if name.startswith("etcd ")}
         for each in {lease, *leases, *(lease for lease in self.servers.leases if self._granted[lease][0] is instance)}:
@@ -345,7 +354,10 @@ class World(Resource):
                 self.servers.delete(name.removeprefix("redis "))
 
     def _let_time_pass(self) -> bool:
-        """All that is left to do is to wait: what expires, and is not kept alive, is gone then; whether anything is."""
+        """All that is left to do is to wait: what expires, and is not kept alive, is gone then; whether anything is.
+
+        If nothing is, guards that look at the clock may do something else, once.
+        """
         living = {each.instance for each in self.purchases if not each.is_dead}
         of_sessions = {each.ask("lease") for each in living}
         for name, (_, ends) in self._keys.items():
@@ -357,13 +369,23 @@ class World(Resource):
         for lease in list(self.servers.leases):
             self.servers.revoke(lease)
         before, self._keys = self._keys, self._look_at_servers()
-        return before != self._keys
+        waiting = {each.buyer for each in self.purchases if not each.is_over}
+        if before != self._keys or self._outwaited or not waiting:
+            return before != self._keys
+        self._outwaited |= waiting
+        self._passed[0] += PASSES_S
+        return True
 
     # What is seen
 
     def ledger(self) -> tuple[list[Order], int]:
         """The orders of these purchases, and what the counter says; raises SaleError."""
         return self.servers.ledger()
+
+    def waits_for_ever(self, purchase: Stepped) -> bool:
+        """Whether nothing would have ended its wait but its own patience."""
+        gives_up = purchase.buyer in self._outwaited and not (purchase.outcome and Outcome(purchase.outcome).is_served)
+        return not purchase.is_over or (gives_up and not purchase.is_dead)
 
     def answers(self) -> list[Answer]:
         """What the buyers were told, with times that say who was over before who began, and nothing else."""
@@ -397,6 +419,9 @@ class World(Resource):
         for nothing in ("", "0"):
             names.pop(nothing, None)
         parts: list[Part] = [str(self.timeline), *self._files, *map(self._told, self.purchases)]
+        if self._passed[0]:
+            clocks = [each.clocks for each in self.purchases]
+            parts.append(f"{self._passed[0]:g} s later, seen {clocks}, in vain {sorted(self._outwaited)}")
         if any(each.watching for each in self.purchases):
             dirty = self.servers.dirty()
             parts += [f"an EXEC of {each.buyer} will fail" for each in self.purchases if dirty & {*each.watching}]

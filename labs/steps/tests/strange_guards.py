@@ -25,7 +25,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -36,7 +36,7 @@ import redis.asyncio
 from app.contract.outcomes import Outcome
 from app.guards.base import Guard, Parts, Promise
 from app.sales.purchase import Purchase, Receipt, Section
-from lock import Created
+from lock import Created, LockLost, LockTimeout
 
 RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 LIFE_MS = 60_000
@@ -719,6 +719,68 @@ class Remembers(Strange):
         return super().buy(purchase)
 
 
+# Clocks of their own: a pause beyond the lease, and a death, let them go on
+
+
+class TakesOver(Strange):
+    """The lock's value is when it ends: what is older is taken over, by the only one whose GETSET finds it so."""
+
+    name = "takes-over"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        while True:
+            now, ends = time.time(), str(time.time() + LIFE_MS / 1000)
+            if self.redis.setnx(self.key, ends):
+                break
+            old = self.redis.get(self.key)
+            if old and float(old) < now and self.redis.getset(self.key, ends) == old:
+                break
+            self.pause()
+        try:
+            yield
+        finally:
+            self.redis.delete(self.key)
+
+
+class GivesUp(Strange):
+    """A lock that stays for ever, for which nobody waits longer than five seconds."""
+
+    name = "gives-up"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        until = datetime.now() + timedelta(seconds=5)
+        while not self.redis.setnx(self.key, "held"):
+            if datetime.now() > until:
+                raise LockTimeout("five seconds")
+            self.pause()
+        try:
+            yield
+        finally:
+            self.redis.delete(self.key)
+
+
+class LooksAtItsWatch(Strange):
+    """Writes nothing once the lock may have expired; but a pause may come behind that look."""
+
+    name = "looks-at-its-watch"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with super().held(purchase):
+            self.until = time.monotonic() + LIFE_MS / 1000
+            yield
+
+    def read_and_write(self, section: Section) -> Receipt:
+        stock = self.stock(section.purchase.item)
+        reading = stock.read(section)
+        if time.monotonic() > self.until:
+            raise LockLost("it may have expired")
+        return reading.receipt or stock.write(section, reading)
+
+
+WRONG_WITH = {TakesOver: "pause", GivesUp: "kill", LooksAtItsWatch: "pause", FlockBlocking: ""}
 MEMORY: list[str] = []
 GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(each, type) and issubclass(each, Strange)]
 _WRONG = (

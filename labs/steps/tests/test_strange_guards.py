@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pytest
 
 from labs.steps.guard_files import GuardFile
-from labs.steps.schedules.explorer import Explorer
+from labs.steps.schedules.explorer import KILL, NO_FAULT, PAUSE, Budget, Explorer
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
 from labs.steps.tests import strange_guards
-from labs.steps.tests.strange_guards import RIGHT, WRONG
+from labs.steps.tests.strange_guards import RIGHT, WRONG, WRONG_WITH
 
 FILE = strange_guards.__file__
 SIZES = (1, 2)
@@ -39,10 +39,10 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
         yield worlds
 
 
-def explored(world: World, task: tuple[str, int]) -> Iterator[Tried]:
-    """Every order without a fault."""
-    guard, world.items = task
-    explorer, no_verdict = Explorer(world, GuardFile(FILE, guard).load(), seconds=MOST_S), ""
+def explored(world: World, task: tuple[str, int, Budget]) -> Iterator[Tried]:
+    """Every order, with at most one fault of a kind."""
+    guard, world.items, budget = task
+    explorer, no_verdict = Explorer(world, GuardFile(FILE, guard).load(), budget, seconds=MOST_S), ""
     try:
         for _ in explorer.explore():
             pass
@@ -51,9 +51,9 @@ def explored(world: World, task: tuple[str, int]) -> Iterator[Tried]:
     yield Tried(world.items, [each.path for each in explorer.shortest], explorer.graph.cut, no_verdict)
 
 
-def tried(worlds: Worlds, guard: str) -> list[Tried]:
+def tried(worlds: Worlds, guard: str, budget: Budget = NO_FAULT) -> list[Tried]:
     """With one item and with two."""
-    return [result for _, result in worlds.each(explored, [(guard, items) for items in SIZES])]
+    return [result for _, result in worlds.each(explored, [(guard, items, budget) for items in SIZES])]
 
 
 @pytest.mark.parametrize("guard", WRONG)
@@ -71,3 +71,12 @@ def test_right_guards_are_cleared(worlds: Worlds, guard: str) -> None:
     """Whatever chance, connections, files and clocks they use."""
     results = tried(worlds, guard)
     assert all(not each.wrong and not each.cut and not each.no_verdict for each in results), results
+
+
+@pytest.mark.parametrize("budget", [PAUSE, KILL], ids=lambda budget: budget.name)
+@pytest.mark.parametrize(("guard", "fault"), [(each.name, fault) for each, fault in WRONG_WITH.items()])
+def test_time_passes_with_a_fault(worlds: Worlds, guard: str, fault: str, budget: Budget) -> None:
+    """For clocks as for leases: a guard that counts on either is wrong with the fault that it forgets, and no other."""
+    results = tried(worlds, guard, budget)
+    assert [bool(each.wrong) for each in results] == [fault == budget.name] * len(SIZES), results
+    assert not any(each.no_verdict or each.cut for each in results), results

@@ -30,10 +30,10 @@ _numbers = count(1)
 class Seller(App):
     """One instance, see `labs.grade.seller`."""
 
-    def __init__(self, directory: Path, name: str) -> None:
-        home = directory / name
+    def __init__(self, shared: Path, name: str) -> None:
+        home = shared / name
         home.mkdir()
-        super().__init__(name, home, free_port(), {"TMPDIR": str(home)})
+        super().__init__(name, home, free_port(), {"TMPDIR": str(shared)})
         self._socket = home / "socket"
 
     def command(self) -> list[str]:
@@ -99,9 +99,11 @@ class Servers(Resource):
 
     @contextmanager
     def sale(self, guard: Path, *, stock: int, seconds: float) -> Iterator[GradedSale]:
-        """A new sale; nothing of an earlier one is left in Redis. Raises Lost and ServerError."""
+        """A new sale; nothing of an earlier one is left in Redis or files. Raises Lost and ServerError."""
         sale = GradedSale(self, guard, stock, seconds)
-        sellers = [Seller(self.directory, f"seller-{next(_numbers)}") for _ in range(2)]
+        shared = self.directory / f"sale-{next(_numbers)}"
+        shared.mkdir()
+        sellers = [Seller(shared, f"seller-{number}") for number in range(2)]
         sale.client.flushall()
         try:
             for each in sellers:

@@ -45,6 +45,7 @@ STUDENTS: dict[str, tuple[str, dict[str, str], str]] = {  # a file, what is repl
     "jon-sleeps": (ATOMIC, {THINK: "time.sleep(1e6)"}, ALL),
     "kim-ends": (ATOMIC, {THINK: "os._exit(0)"}, ALL),
     "lea-thread": (ATOMIC, {THINK: "threading.Thread(target=print).start()"}, "contract"),
+    "lou-file": ("docs/your-guard.md", {}, ""),
     "mia-environment": (ATOMIC, {"class RedisLuaGuard(": ENVIRONMENT}, "orders death lost pause"),
 }  # fmt: skip
 

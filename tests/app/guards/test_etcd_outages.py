@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import grpc
 import pytest
@@ -13,7 +12,7 @@ from flask import Flask
 from app import services
 from loadtest.stack.servers import Etcd
 from lock.etcd.transport import rpc
-from tests.support.shops import WAYS, at_once, buy
+from tests.support.shops import WAYS, buy
 from tests.support.waiting import wait_until
 
 
@@ -36,17 +35,6 @@ def refused(app: Flask, guard: str) -> str:
 def sells(app: Flask, guard: str) -> bool:
     """Whether a purchase succeeds."""
     return bool(buy(app, guard)["status"] == 200)
-
-
-def test_an_outage_is_not_taken_for_a_queue(make: Callable[..., Flask], fresh_etcd: Etcd) -> None:
-    """Purchases that wait while etcd is frozen hear that it does not answer, not that others were first."""
-    app = make(etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0, lease_ttl=60)
-    wait_until(lambda: sells(app, "etcd"))  # so it need not ask etcd what was opened
-    fresh_etcd.pause()
-    for guard in ("etcd", "etcd-cohort", "etcd-batch"):
-        answers = at_once(8, lambda _: buy(app, guard))  # noqa: B023
-        assert not [answer for answer in answers if answer["outcome"] != "unavailable" or answer["in_doubt"]]
-    fresh_etcd.resume()
 
 
 @contextmanager
@@ -104,22 +92,3 @@ def test_etcd_unavailable_longer_than_the_lease(shop: Flask, fresh_etcd: Etcd, o
     fresh_etcd.start() if outage == "stop" else fresh_etcd.resume()
     wait_until(lambda: sells(shop, "etcd"), timeout=20)
     assert browser.get("/stock").get_json()["verdict"] == "EXACT"
-
-
-def test_an_etcd_that_was_wiped_sells_after_a_reset(shop: Flask, fresh_etcd: Etcd, tmp_path: Path) -> None:
-    """An etcd that lost its data counts from one: fenced off with advice, until the sale is reset."""
-    browser = shop.test_client()
-    for _ in range(5):
-        wait_until(lambda: sells(shop, "etcd"))
-    fresh_etcd.kill()
-    data = tmp_path / "etcd"
-    data.rename(tmp_path / "lost")
-    fresh_etcd.start()
-
-    def fenced_off() -> bool:
-        body = buy(shop)
-        return bool(body["outcome"] == "lock_lost" and "reset the sale" in body["detail"])
-
-    wait_until(fenced_off, timeout=20)
-    browser.post("/stock/reset")
-    wait_until(lambda: sells(shop, "etcd"))

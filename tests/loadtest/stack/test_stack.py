@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import urllib.error
 import urllib.request
@@ -22,7 +21,7 @@ from loadtest.cli.options import no_pin
 from loadtest.ports import is_occupied
 from loadtest.stack.control import Control
 from loadtest.stack.servers import answers_ok
-from loadtest.stack.stack import Stack, usage_hints
+from loadtest.stack.stack import Stack
 from tests.loadtest.stack.test_servers import Script
 from tests.support.rushing import Page
 from tests.support.waiting import wait_until
@@ -104,15 +103,6 @@ def test_an_instance_starts_while_the_sale_is_lost(stage: Stack) -> None:
     post(f"{stage.board.url}/control/reset", stock=3)
     assert post(f"{instance.url}/stock/reduce?guard=etcd")["outcome"] == "sold"
     assert answers_ok(f"{instance.url}/readyz")
-
-
-def test_the_hint_is_a_line_for_a_shell(stage: Stack) -> None:
-    """It sends the buyers to this stack, with the section log, without which a report would have no timelines."""
-    *settings, command = shlex.split(usage_hints(stage)["Send the rush"])
-    assert command == ".venv/bin/locust"
-    expected = {**stage.client_environment, "LOCUST_HOST": ",".join(stage.urls)}
-    assert dict(each.split("=", 1) for each in settings) == expected
-    assert expected["FLASHSALE_SECTION_LOG"] == str(stage.section_log)
 
 
 WAITS = "import signal; print('ready'); signal.pause()"

@@ -255,11 +255,3 @@ async def test_an_acquisition_is_a_coroutine_for_a_task(client: Client, session:
     assert name in repr(hold._held)
     await mutex.release()
     assert hold.released
-
-
-@pytest.mark.flaky(reruns=1, reason="processor time of 3,000 names")
-def test_thousands_of_names_cost_little(session: Session) -> None:
-    """Each is compared with those above it alone."""
-    began = time.monotonic()
-    MultiLock(session, [f"a/{number}/b" for number in range(3000)])
-    assert time.monotonic() - began < 2.0

@@ -76,7 +76,8 @@ def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, 
     assert status == answer
     stock, generation = sale.client.mget(k.stock, k.generation)
     if answer == "opened":
-        assert (stock, found == "open" or int(generation or 0) > int(plan.generation)) == ("3", True)
+        assert stock == "3"
+        assert found == "open" or int(generation or 0) > int(plan.generation)
     else:
         assert sale.client.mget(k.initial, k.stock, k.generation) == before
     assert sale.client.hget(f"{k.prefix}opener", "token") == f"{max(token, 4):020d}"

@@ -58,7 +58,8 @@ def test_phones_count_down_and_nothing_is_sold_before_the_opening(
     """Every phone is told the same time left by the shop's clock, an early click buys nothing, and a bet is taken."""
     sale = begin(network, stack, "etcd", opens_in_s=3)
     told = network.run(phones[0].ask, "/state")
-    assert (told["phase"], 0 < told["opens_in_ms"] <= 3000) == ("countdown", True)
+    assert told["phase"] == "countdown"
+    assert 0 < told["opens_in_ms"] <= 3000
     with pytest.raises(urllib.error.HTTPError, match="409"):
         network.run(phones[0].ask, "/buy", {"sale": sale}, **{"Idempotency-Key": phones[0].key})
     assert network.run(phones[1].ask, "/bet", {"bet": 7})["me"]["bet"] == 7

@@ -68,7 +68,8 @@ def test_a_purchase_is_answered_in_full(shop: Flask, guard: str) -> None:
     waited, read, commit = map(float, timing.groups())
     assert waited == body["waited_ms"]
     assert read + commit < body["held_ms"] + 0.01  # all of them are rounded
-    assert (read > 0, commit > 0) == (guard not in IN_ONE_SCRIPT, True)
+    assert (read > 0) == (guard not in IN_ONE_SCRIPT)
+    assert commit > 0
 
 
 @each_guard
@@ -82,7 +83,8 @@ def test_a_key_buys_once_and_the_log_tells_why(shop: Flask, sale: Sale, tmp_path
     assert (first["replayed"], again["replayed"]) == (None, "true")
     for other in ({"buyer": "bob", "item": 2}, {"buyer": "ada", "item": 1}):
         refused = buy(shop, guard, key="k", **other)
-        assert (refused["status"], "new key" in refused["detail"]) == (422, True)
+        assert refused["status"] == 422
+        assert "new key" in refused["detail"]
     assert [(entry["order"], entry["item"]) for entry in ledger(sale, "2")] == [(first["order"], "2")]
     assert [(sale.snapshot(item).stock, sale.snapshot(item).judge().sentence) for item in sale.keys_of] == [
         (10, "EXACT"),
@@ -109,7 +111,8 @@ def test_sold_out_is_a_conflict_for_one_item(shop: Flask, sale: Sale, guard: str
     for answer in (answers[0], answers[3]):
         assert (answer["outcome"], answer["order"], answer["stock"], answer["guard"]) == ("sold_out", None, 0, guard)
         assert (answer["title"], answer["type"]) == ("Sold out", "urn:stock-flash-sale:problem:sold_out")
-        assert (bool(answer["detail"]), answer["retry_after"]) == (True, None)
+        assert answer["detail"]
+        assert answer["retry_after"] is None
     assert ledger(sale, "3") == []
 
 
@@ -121,7 +124,8 @@ def test_each_try_is_a_section(shop: Flask, sale: Sale, tmp_path: Path, monkeypa
     monkeypatch.setattr(Section, "think", lambda _: sale.client.set(sale.keys.stock, 0))
     assert buy(shop, "redis-watch")["outcome"] == "sold_out"
     _, first, _, second = logged(tmp_path, undecided=True)
-    assert (first["outcome"], first["commit_at"] is None) == (None, False)
+    assert first["outcome"] is None
+    assert first["commit_at"] is not None
     assert (second["outcome"], second["commit_at"]) == ("sold_out", None)
     assert first["read_at"] < second["read_at"]
 

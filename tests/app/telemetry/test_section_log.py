@@ -85,7 +85,8 @@ def test_a_full_file_says_so(tmp_path: Path) -> None:
     """What does not fit any more is left out, visibly, and the sale goes on."""
     use(SectionLog(tmp_path, instance="a", largest=1500), 20)
     *lines, last = text_of(tmp_path).splitlines()
-    assert (2 < len(lines) < 12, last) == (True, b'{"event":"full"}')
+    assert 2 < len(lines) < 12
+    assert last == b'{"event":"full"}'
     assert len(text_of(tmp_path)) <= 1500 + 20
 
 

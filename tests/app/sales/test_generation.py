@@ -21,8 +21,8 @@ from tests.support.shops import at_once, section_of
 from tests.support.waiting import assert_raises
 
 
-@pytest.fixture(autouse=True)
-def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sale that was opened before, and is gone, is known to be lost after so many looks."""
     monkeypatch.setattr("app.sales.sale._POLL_S", 0.005)
 
@@ -48,6 +48,7 @@ def test_the_first_start_opens_the_sale_once(process: Process) -> None:
     assert kv.lease_id == 0, "it has to outlive every process"
 
 
+@pytest.mark.usefixtures("short_polls")
 @pytest.mark.parametrize("lost", ["everything", "the stock", "the generation", "what came after an old copy"])
 def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Process, lost: str) -> None:
     """The process neither sells, shows nor opens the sale; a reset opens it, and new processes sell then, too."""
@@ -89,6 +90,7 @@ def test_a_late_write_is_no_sale(process: Process, lost: str) -> None:
     assert sale.client.exists(*vars(sale.keys).values()) == (0 if lost == "everything" else len(old_copy))
 
 
+@pytest.mark.usefixtures("short_polls")
 def test_no_click_asks_etcd(process: Process) -> None:
     """Not while Redis has the sale, over a reset, nor after a loss; a process that begins then asks once."""
     sale, newcomer, late = process(), process(), process()
@@ -105,10 +107,11 @@ def test_no_click_asks_etcd(process: Process) -> None:
         assert etcd_calls.call_count == 1
 
 
+@pytest.mark.usefixtures("short_polls")
 def test_without_etcd_a_sale_that_redis_has_is_sold_and_reset(process: Process, fresh_etcd: Etcd) -> None:
     """While etcd is frozen, also a process that has just begun sells and resets; it cannot open a first sale."""
+    assert buys(process(fresh_etcd.endpoint)) == 9
     sale, newcomer = (process(fresh_etcd.endpoint, timeout=0.2) for _ in range(2))
-    assert buys(sale) == 9
     fresh_etcd.pause()
     try:
         assert [buys(sale), buys(newcomer)] == [8, 7]
@@ -160,6 +163,7 @@ def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: in
     assert [buys(sale), buys(process())] == [1, 0]
 
 
+@pytest.mark.usefixtures("short_polls")
 def test_an_opening_that_ends_halfway_opens_nothing_later(process: Process) -> None:
     """If the process dies between the key in etcd and its reset, the sale is lost: it may have been open."""
     dying = process()
@@ -171,6 +175,7 @@ def test_an_opening_that_ends_halfway_opens_nothing_later(process: Process) -> N
     assert buys(dying) == 9
 
 
+@pytest.mark.usefixtures("short_polls")
 def test_etcd_that_was_wiped_is_told_of_the_sale(process: Process) -> None:
     """The sale and its answers go on; the next probe or start notes the sale again, so that it is not opened twice."""
     sale = process()

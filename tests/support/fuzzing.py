@@ -2,7 +2,7 @@
 
 ``python -m tests.support.fuzzing ENDPOINT SECONDS SEED FILE``. Threads and tasks acquire and release; others call
 whatever they like on holds of any age and on shared locks; so do a signal handler and `__del__`; sessions are closed,
-drained and revoked; keys are deleted, and made where a session wants to write.
+drained and revoked; keys are deleted, and etcd is silent for a while.
 
 What the library may raise is a `LockError`. All else is a fault, as is a call that takes too long or spins. Faults go
 to standard error, and end it with exit code 1. The oracle is outside: each exclusive hold leaves a line in FILE, with
@@ -236,7 +236,7 @@ class Fuzz:
         kvs = [kv for name in NAMES for kv in self.outsider.get_prefix(f"{name}/").keys]
         deeds: list[Callable[[], object]] = [
             lambda: self._rob(chance.choice(kvs) if kvs else None),
-            self._take_slots, self._wake_all, self.cycle, gc.collect,
+            self._stall, self._wake_all, self.cycle, gc.collect,
             session.cancel_waiters, session.close, lambda: self._revoke(session),
         ]  # fmt: skip
         if chance.random() < 0.4:
@@ -253,19 +253,11 @@ class Fuzz:
         self._write(Robbery(session.lease_id, 0, time.monotonic()))
         self.outsider.revoke(session.lease_id)
 
-    def _take_slots(self) -> None:
-        """Keys stand where the session wants to write, as after a restore: its tickets begin anew."""
-        session = self.session
-        keys = [f"{name}/{session.lease_id:x}-{slot:x}" for name in NAMES for slot in range(1, 9)]
-        lease, is_outage = self.outsider.grant(5), self.chance.random() < 0.5
-        if is_outage:
-            self.proxy.stall()
-        for key in keys:
-            self.outsider.create(key, b"", lease.id)
-        time.sleep(self.chance.choice([0.0, 0.3, 2.0]))  # the client waits a second for an answer
+    def _stall(self) -> None:
+        """etcd is silent, sometimes for longer than the client waits."""
+        self.proxy.stall()
+        time.sleep(self.chance.choice([0.3, 1.5]))
         self.proxy.resume()
-        time.sleep(self.chance.choice([0.0, 0.3, 2.0]))
-        self.outsider.revoke(lease.id)
 
     def _wake_all(self) -> None:
         """For nothing, as a ticket that begins anew wakes its waiter."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
-import urllib.error
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labs.room.tests.network import ADDRESS, Network
-from labs.room.tests.rooms import Judge, Phone, all_buy, ask_board, clashes_on_board, crowd_of
+from labs.room.tests.rooms import Judge, Phone, ask_board, clashes_on_board, crowd_of
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
@@ -50,24 +49,6 @@ def begin(network: Network, stack: Stack, guard: str, **sale: int) -> int:
     asked = {"guard": guard, "hold_ms": 20, "stock": STOCK, "opens_in_s": 0, "buyers": 0, **sale}
     network.run(ask_board, stack, "/room/begin", asked)
     return int(network.run(ask_board, stack, "/room/state")["sale"]["number"])
-
-
-def test_phones_count_down_and_nothing_is_sold_before_the_opening(
-    network: Network, stack: Stack, phones: list[Phone]
-) -> None:
-    """Every phone is told the same time left by the shop's clock, an early click buys nothing, and a bet is taken."""
-    sale = begin(network, stack, "etcd", opens_in_s=3)
-    told = network.run(phones[0].ask, "/state")
-    assert told["phase"] == "countdown"
-    assert 0 < told["opens_in_ms"] <= 3000
-    with pytest.raises(urllib.error.HTTPError, match="409"):
-        network.run(phones[0].ask, "/buy", {"sale": sale}, **{"Idempotency-Key": phones[0].key})
-    assert network.run(phones[1].ask, "/bet", {"bet": 7})["me"]["bet"] == 7
-    network.run(all_buy, phones[:2], sale)
-    assert {each.told["me"]["bought"] for each in phones[:2]} == {"sold"}
-    assert network.run(ask_board, stack, "/room/state")["bets"] == [{"name": phones[1].name, "bet": 7}]
-    with pytest.raises(urllib.error.HTTPError, match="409"):
-        network.run(phones[1].ask, "/bet", {"bet": 8})
 
 
 def test_the_network_reaches_the_room_alone(network: Network, stack: Stack, room: RoomServer) -> None:

@@ -54,15 +54,6 @@ def told(buyers: list[Future[Answer]], member: str = "outcome") -> list[Any]:
     return [buyer.result(WAIT_S)[member] for buyer in buyers]
 
 
-def test_every_turn_has_its_own_token(queue_up: QueueUp, sale: Sale, stranger: Mutex) -> None:
-    """Under etcd-cohort buyers who wait together are served under one hold, in order, each under the next turn."""
-    with stranger.acquire(timeout=WAIT_S):
-        buyers = queue_up("etcd-cohort", 5)
-    tokens = told(buyers, "token")
-    assert tokens == [[tokens[0][0], turn] for turn in range(1, 6)]
-    assert [(entry["buyer"], entry["token"]) for entry in ledger(sale)] == list(zip("01234", tokens, strict=True))
-
-
 @pytest.mark.parametrize(("limit", "stock", "groups"), [(3, 10, [3, 3, 1]), (128, 10, [7]), (128, 2, [7])])
 def test_a_group_is_committed_together(
     queue_up: QueueUp, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, limit: int, stock: int, groups: Any

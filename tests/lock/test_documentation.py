@@ -18,7 +18,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import prometheus_client
 import pytest
 import redis
 
@@ -32,6 +31,7 @@ from tests.support.waiting import in_thread, wait_until
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
 QUICKSTART = ROOT / "docs" / "quickstart.md"
+LOCKS = ROOT / "docs" / "examples" / "locks.py"
 MARKERS = "quickstart/reports"  # of nights that are reported
 SECURED = "https://db1:2379"  # in the example that needs an etcd with certificates and users
 DJANGO = "from django"  # in the example that needs a project
@@ -41,6 +41,16 @@ def blocks(language: str, page: Path = PAGE) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+@pytest.fixture
+def locks(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module `locks` that the pages import, on the test's etcd."""
+    module = ModuleType("locks")
+    exec(LOCKS.read_text(encoding="utf-8").replace("127.0.0.1:2379", etcd.endpoint), vars(module))
+    monkeypatch.setitem(sys.modules, "locks", module)
+    return module
+
+
+@pytest.mark.usefixtures("locks")
 @pytest.mark.parametrize(("page", "left"), [(PAGE, ["docs/report/latest"]), (RECIPES, [])], ids=["lock", "recipes"])
 def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, left: list[str]) -> None:
     """Read from top to bottom, each Python example runs after those before it, and leaves no key of a lock in etcd."""
@@ -81,16 +91,13 @@ def test_the_fence_in_sql_refuses_a_late_holder() -> None:
         assert [changed(write, 41), changed(read, 41), changed(write, 45)] == [0, 0, 1]
 
 
-def test_the_helper_replaces_a_lost_session(etcd: Etcd) -> None:
+def test_the_helper_replaces_a_lost_session(locks: ModuleType) -> None:
     """`live_session` returns the same session until that is over, then another one."""
-    [helper] = [code for code in blocks("python", RECIPES) if "def live_session" in code]
-    locks: dict[str, Any] = {}
-    exec(helper.replace("127.0.0.1:2379", etcd.endpoint), locks)
-    first = locks["live_session"]()
-    assert locks["live_session"]() is first
+    first = locks.live_session()
+    assert locks.live_session() is first
     first.close()  # as if it were lost
-    assert locks["live_session"]() is not first
-    locks["close_session"]()
+    assert locks.live_session() is not first
+    locks.close_session()
 
 
 async def served_by(namespace: dict[str, Any]) -> dict[str, int]:
@@ -173,7 +180,7 @@ def test_the_example_for_django_runs_in_a_new_project(tmp_path: Path, etcd: Etcd
         settings.write("DATABASES['default']['ATOMIC_REQUESTS'] = True\n")
     with contextlib.closing(sqlite3.connect(tmp_path / "db.sqlite3")) as database:
         database.execute("CREATE TABLE stock AS SELECT 3 AS pens")
-    [helper] = [code for code in blocks("python", RECIPES) if "def live_session" in code]
+    helper = LOCKS.read_text(encoding="utf-8")
     (tmp_path / "shop/locks.py").write_text(helper.replace("127.0.0.1:2379", etcd.endpoint))
     [urls] = [code for code in blocks("python", RECIPES) if DJANGO in code]
     urls += "\n\ndef late(request):\n    return buy(request)\n\n\nurlpatterns.append(path('late', late))\n"
@@ -215,12 +222,8 @@ def answer_of(url: str) -> tuple[int | None, str]:
 
 
 @pytest.fixture
-def quickstart(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """What the page has defined when its examples have run as they stand, with `locks.py` from the recipes."""
-    [helper] = [code for code in blocks("python", RECIPES) if "def live_session" in code]
-    locks = ModuleType("locks")
-    exec(helper.replace("127.0.0.1:2379", etcd.endpoint), vars(locks))
-    monkeypatch.setitem(sys.modules, "locks", locks)
+def quickstart(etcd: Etcd, client: Client, locks: ModuleType) -> Iterator[dict[str, Any]]:
+    """What the page has defined when its examples have run as they stand."""
     page: dict[str, Any] = {"__name__": "quickstart"}
     for code in blocks("python", QUICKSTART):
         exec(compile(code.replace("127.0.0.1:2379", etcd.endpoint), "quickstart", "exec", dont_inherit=True), page)
@@ -228,7 +231,6 @@ def quickstart(etcd: Etcd, client: Client, monkeypatch: pytest.MonkeyPatch) -> I
     page["worker_exit"](None, None)
     page["session"].close()
     page["client"].close()
-    prometheus_client.REGISTRY.unregister(page["etcd_seconds"])
     for key in keys(client, MARKERS):
         delete(client, key)
     assert client.get_prefix("quickstart/").keys == []

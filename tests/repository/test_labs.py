@@ -34,7 +34,7 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what runs, and in it the guard that the workshop's text builds."""
+    """A copy of what runs, and in it the guard that the workshop takes in."""
     copy = tmp_path_factory.mktemp("copy")
     for name in COPIED:
         source = ROOT / name
@@ -42,8 +42,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
         else:
             shutil.copy(source, copy)
-    (guard,) = re.findall(r"^```python\n(.*?)^```$", WORKSHOP, re.MULTILINE | re.DOTALL)
-    (copy / "app/guards/homemade.py").write_text(guard, encoding="utf-8")
+    shutil.copy(copy / "docs/examples/homemade.py", copy / "app/guards")
     return copy
 
 

@@ -1,4 +1,4 @@
-"""docs/rendezvous.py runs as it stands there, in one process and over several workers."""
+"""docs/examples/rendezvous.py runs as it stands there, in one process and over several workers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def serving(site: Site) -> Iterator[Site]:
 @contextmanager
 def locust(directory: Path, site: Site, *, workers: int, patience_s: float = 30) -> Iterator[Path]:
     """The locustfile against the site; yields the log of the one process, or of the master."""
-    code = (REPOSITORY / "docs/rendezvous.py").read_text(encoding="utf-8")
+    code = (REPOSITORY / "docs/examples/rendezvous.py").read_text(encoding="utf-8")
     file = directory / "rendezvous.py"
     file.write_text(code.replace("Rendezvous()", f"Rendezvous({patience_s})"), encoding="utf-8")
     port = str(free_port())

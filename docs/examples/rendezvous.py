@@ -1,4 +1,4 @@
-"""Locust users who wait for each other, round after round: locust -f docs/rendezvous.py --host http://SITE --users 100.
+"""Locust users who wait for each other, round after round: locust -f rendezvous.py --host http://SITE --users 100.
 
 When all users have arrived, the master opens the round on every worker. A round that is not full after `patience_s`
 seconds begins with the users who came.

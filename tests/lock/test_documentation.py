@@ -19,10 +19,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import redis
 
 from loadtest.ports import free_port
-from loadtest.stack.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, LockLost, Mutex, Session, connect
 from tests.support.lock import ROOT, WAIT_S, delete, keys, shell
 from tests.support.secured import Certificates, SecuredEtcd
@@ -34,7 +33,7 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 LOCKS = ROOT / "docs" / "examples" / "locks.py"
 MARKERS = "quickstart/reports"  # of nights that are reported
 SECURED = "https://db1:2379"  # in the example that needs an etcd with certificates and users
-DJANGO = "from django"  # in the example that needs a project
+DJANGO = ROOT / "docs" / "examples" / "django_urls.py"
 
 
 def blocks(language: str, page: Path = PAGE) -> list[str]:
@@ -52,15 +51,13 @@ def locks(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.usefixtures("locks")
 @pytest.mark.parametrize(("page", "left"), [(PAGE, ["docs/report/latest"]), (RECIPES, [])], ids=["lock", "recipes"])
-def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, left: list[str]) -> None:
+def test_the_python_examples_run(etcd: Etcd, page: Path, left: list[str]) -> None:
     """Read from top to bottom, each Python example runs after those before it, and leaves no key of a lock in etcd."""
-    here = etcd.endpoint.rpartition(":")[2]
     namespace: dict[str, Any] = {"__name__": page.stem}
     for code in blocks("python", page):
-        if SECURED in code or DJANGO in code:
+        if SECURED in code:
             continue
-        local = code.replace("127.0.0.1:2379", etcd.endpoint).replace("port=2379", f"port={here}")
-        local = local.replace("redis://127.0.0.1:6379/0", redis_server.url)
+        local = code.replace("127.0.0.1:2379", etcd.endpoint)
         exec(compile(local, str(page), "exec", dont_inherit=True), namespace)
     if page is RECIPES:
         assert asyncio.run(served_by(namespace))["token"] > 0
@@ -72,8 +69,6 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
             delete(observer, key)
     session.close()
     client.close()
-    with redis.Redis.from_url(redis_server.url) as shop:
-        shop.flushdb()
 
 
 def test_the_fence_in_sql_refuses_a_late_holder() -> None:
@@ -182,7 +177,7 @@ def test_the_example_for_django_runs_in_a_new_project(tmp_path: Path, etcd: Etcd
         database.execute("CREATE TABLE stock AS SELECT 3 AS pens")
     helper = LOCKS.read_text(encoding="utf-8")
     (tmp_path / "shop/locks.py").write_text(helper.replace("127.0.0.1:2379", etcd.endpoint))
-    [urls] = [code for code in blocks("python", RECIPES) if DJANGO in code]
+    urls = DJANGO.read_text(encoding="utf-8")
     urls += "\n\ndef late(request):\n    return buy(request)\n\n\nurlpatterns.append(path('late', late))\n"
     (tmp_path / "shop/urls.py").write_text(urls.replace("timeout=5", "timeout=2"))
     port = free_port()

@@ -282,8 +282,7 @@ def test_p_nothing_is_left(etcd: Etcd, client: Client, stranger: Session, name: 
 # o, with a fence: a holder that is paused past its lease goes on writing, and only the fence stops it
 
 
-PAGE = (ROOT / "docs/lock-recipes.md").read_text(encoding="utf-8")
-READ, WRITE = (re.search(rf'^{name} = """(.*?)"""', PAGE, re.MULTILINE | re.DOTALL)[1] for name in ("READ", "WRITE"))  # type: ignore[index]
+READ, WRITE = ((ROOT / f"docs/examples/shared_{name}.lua").read_text(encoding="utf-8") for name in ("read", "write"))
 TTL_S = 2
 HOLDER = """
 hold = getattr(ReadWriteLock(session, mutex.name), {!r}).acquire(timeout=20)

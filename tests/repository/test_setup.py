@@ -58,6 +58,14 @@ def test_a_set_up_installs_what_has_changed(checkout: Path) -> None:
     assert "Making" not in output
 
 
+def test_a_half_made_environment_is_made_anew(checkout: Path) -> None:
+    """Without its last file, which says where it is, nothing in .venv counts as installed."""
+    (checkout / ".venv/.made-at").unlink()
+    (checkout / ".venv/pyvenv.cfg").unlink()
+    assert f"Making .venv with {sys.executable} ..." in set_up(checkout).stdout
+    assert (checkout / ".venv/pyvenv.cfg").exists()
+
+
 def test_set_ups_run_one_at_a_time(checkout: Path) -> None:
     """The second of two says that it waits, and then finds everything done."""
     with (checkout / "scripts/set_up.py").open() as other:

@@ -18,8 +18,9 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
 
 
 @pytest.fixture
-def fresh_etcd(tmp_path: Path) -> Iterator[Etcd]:
-    """This test's own etcd, to be stopped, paused or killed."""
+def fresh_etcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Etcd]:
+    """This test's own etcd, to be stopped, paused or killed; what is set for another one does not concern it."""
+    monkeypatch.setenv("ETCD_CERT_FILE", "/nowhere/cert.pem")
     with Etcd(tmp_path) as server:
         yield server
 

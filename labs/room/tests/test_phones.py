@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from app.board import create_board
 from app.board.settings import BoardSettings
 from app.config.settings import Settings
-from labs.room.crowd import Crowd, RoomRefused, checked_name
+from labs.room.crowd import MOST_OF_ONE_ADDRESS, Crowd, RoomRefused, checked_name
 from labs.room.parts import RoomParts
 from labs.room.phones import TEXTS, create_phones
 from labs.room.settings import RoomSettings
@@ -221,6 +221,15 @@ def test_a_pin_cannot_be_tried_out(try_pin: Callable[..., str], address: str) ->
     assert set(tried) == {"wrong_pin", "slow_down"}
     if ":" in address:
         assert try_pin("471147", "2001:db8:1::1") == "joined"
+
+
+def test_one_address_does_not_fill_the_room(crowd: Crowd) -> None:
+    """It has a bound of its own, and others still join."""
+    for _ in range(MOST_OF_ONE_ADDRESS):
+        crowd.join("Eve", "192.0.2.1")
+    with pytest.raises(RoomRefused, match="with your address"):
+        crowd.join("Eve", "192.0.2.1")
+    assert crowd.join("Eve", "192.0.2.2").name == f"Eve {MOST_OF_ONE_ADDRESS + 1}"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from flask import Flask
 from app import services
 from loadtest.stack.servers import Etcd
 from lock.etcd.transport import rpc
-from tests.support.shops import WAYS, buy
+from tests.support.shops import WAYS, at_once, buy
 from tests.support.waiting import wait_until
 
 
@@ -35,6 +35,17 @@ def refused(app: Flask, guard: str) -> str:
 def sells(app: Flask, guard: str) -> bool:
     """Whether a purchase succeeds."""
     return bool(buy(app, guard)["status"] == 200)
+
+
+def test_an_outage_is_not_taken_for_a_queue(make: Callable[..., Flask], fresh_etcd: Etcd) -> None:
+    """Purchases that wait while etcd is frozen hear that it does not answer, not that others were first."""
+    app = make(etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0, lease_ttl=60)
+    wait_until(lambda: sells(app, "etcd"))  # so it need not ask etcd what was opened
+    fresh_etcd.pause()
+    for guard in ("etcd", "etcd-cohort", "etcd-batch"):
+        answers = at_once(8, lambda _: buy(app, guard))  # noqa: B023
+        assert not [answer for answer in answers if answer["outcome"] != "unavailable" or answer["in_doubt"]]
+    fresh_etcd.resume()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import contextlib
 import math
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -238,11 +239,8 @@ print(plugin.etcd_lock.__doc__, sorted({{"lock", "grpc"}} & set(sys.modules)))
 
 def test_the_documented_tests_pass(tmp_path: Path) -> None:
     """As a user's file, with the fixture of the plugin; without a hold's loss they would fail."""
-    page = (ROOT / "docs/lock.md").read_text(encoding="utf-8")
-    chapter = page.split("\n## Testing your code\n")[1].split("\n## ")[0]
-    blocks: list[str] = re.findall(r"^```python\n(.*?)^```$", chapter, re.MULTILINE | re.DOTALL)
     (tmp_path / "conftest.py").write_text("from lock.testing.plugin import etcd_lock\n")
-    (tmp_path / "test_shop.py").write_text("\n".join(blocks))
+    shutil.copy(ROOT / "docs/examples/test_sale.py", tmp_path)
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,

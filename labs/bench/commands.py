@@ -21,13 +21,11 @@ from labs.bench.locks.bench import measure as measure_lock
 from labs.bench.locks.bench import table as lock_table
 from labs.bench.locks.go import GoMissing, compiled
 from labs.bench.meters import measure_handover_ms
-from labs.bench.page import render_benchmark
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, BareApp, Bench
 from labs.bench.suite import PARTS, Part, parts
 from labs.bench.tables import ResultTable, all_tables, fill_blocks, full_setting
 from loadtest.cli.options import SECONDS
-from loadtest.report.build import PAGE
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.json_files import write_text_file
 from loadtest.stack.process import scratch_directory
@@ -49,15 +47,15 @@ _KEPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--guard", "guards", multiple=True, type=click.Choice(tuple(known_guards())), help="Repeatable; default: all."
 )
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
-@click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report. The page is written beside it.")
-@click.option("--show", type=_KEPT, help="Measure nothing: print this result again, and write its page anew.")
+@click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report.")
+@click.option("--show", type=_KEPT, help="Measure nothing: print this result again.")
 def bench(
     names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None, show: Path | None
 ) -> None:
     """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
     if show:
-        show_result(BenchResult.read(show), show, console)
+        show_result(BenchResult.read(show), console)
         return
     chosen = parts(names or tuple(PARTS), guards or tuple(known_guards()), rounds)
     if not chosen:
@@ -70,16 +68,14 @@ def bench(
             result.write(file)
             if not output:
                 point_latest(report)
-    show_result(result, file, console)
+    show_result(result, console)
+    console.print(f"written to {file}", soft_wrap=True)
 
 
-def show_result(result: BenchResult, file: Path, console: Console) -> None:
-    """Print the tables of a result, and write its page beside its file."""
+def show_result(result: BenchResult, console: Console) -> None:
+    """Print the tables of a result."""
     for table in all_tables(result):
         console.print(terminal_table(table))
-    page = file.with_name(PAGE)
-    write_text_file(page, render_benchmark(result))
-    console.print(f"Report: {page}", soft_wrap=True)
 
 
 def measure_part(part: Part, result: BenchResult, console: Console) -> None:

@@ -28,7 +28,7 @@ COLUMNS = {
 
 
 class ResultTable(NamedTuple):
-    """A table of texts, for the terminal, a page or a document."""
+    """A table of texts, for the terminal or a document."""
 
     name: str
     about: str

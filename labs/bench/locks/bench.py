@@ -21,17 +21,13 @@ from labs.bench.tables import ResultTable
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
-import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
-
 PROCESSES = 2
 _WARM_UP_S = 2.0
 _PATIENCE_S = 60.0
 OF_GO = ("go", "go-burst")
 _BURSTS = {"burst": "go-burst", "go-burst": "go-burst"}  # each waiter takes the lock once, all at one moment
-_QUEUE_IN_ETCD = ("strict", "go", "history", "asyncio", "semaphore", "read-write", "lock-rpc")
+_QUEUE_IN_ETCD = ("strict", "go", "asyncio", "semaphore", "read-write", "lock-rpc")
 CANDIDATES = (*_QUEUE_IN_ETCD, "cohort", "redis-lock", *_BURSTS)
-_DELETED_KEYS = 200_000
-_KEYS_AT_ONCE = 100
 PYTHON = (sys.executable, "-m", "labs.bench.locks.worker")
 
 
@@ -75,8 +71,6 @@ def measure(
 ) -> LockResult:
     """Let two processes of the program compete, and count once all of them queue."""
     name = f"bench/{candidate}/{waiters}"
-    if candidate == "history":
-        _delete_many_keys(etcd, f"{name}/")
     before = serial_commits(etcd.endpoint)
     words = [*program, candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
     with run_workers(words, name, etcd, PROCESSES) as workers:
@@ -104,17 +98,6 @@ def measure(
         1000 * sum(each["cpu_seconds"] for each in counted) / max(turns, 1),
         max(each["longest_wait_s"] for each in counted),
     )
-
-
-def _delete_many_keys(etcd: Etcd, prefix: str) -> None:
-    """Leave a history under a prefix, as a lock of a busy day does until etcd is compacted."""
-    host, _, port = etcd.endpoint.rpartition(":")
-    client = etcd3.client(host=host, port=int(port), timeout=_PATIENCE_S)
-    put = client.transactions.put
-    for first in range(0, _DELETED_KEYS, _KEYS_AT_ONCE):
-        client.transaction([], [put(f"{prefix}{first + place:x}", "") for place in range(_KEYS_AT_ONCE)], [])
-    client.delete_prefix(prefix)
-    client.close()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A benchmark that was never run, for tests of its tables and its page."""
+"""A benchmark that was never run, for tests of its tables."""
 
 from __future__ import annotations
 

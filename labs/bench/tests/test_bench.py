@@ -19,7 +19,7 @@ from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.runner import Bench
 from labs.bench.suite import PARTS
-from labs.bench.tables import fill_blocks
+from labs.bench.tables import all_tables, fill_blocks
 from labs.bench.tests.samples import benchmark, rush_of
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
@@ -37,6 +37,18 @@ def test_figures_are_per_click_and_times_are_medians() -> None:
     assert (row.verdicts, row.share("sold"), row.share("sold_out")) == ({"EXACT": 2, "OVERSOLD by 1": 1}, 1.0, 0.0)
     assert row.purchase_ms.p50 == 200.0
     assert row.others_cpus == 1.0
+
+
+def test_a_result_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is measured: each table is printed, row by row."""
+    monkeypatch.setattr(commands, "_NARROWEST", 300)
+    made, file = benchmark(), tmp_path / "bench.json"
+    made.write(file)
+    shown = CliRunner().invoke(commands.bench, ["--show", str(file)]).output
+    for table in all_tables(made):
+        assert f"{table.name}: " in shown
+        for row in table.rows:
+            assert re.search(r"[\s│]+".join(map(re.escape, row)), shown), row
 
 
 def fill(documents: list[Path], *files: Path) -> ClickResult:

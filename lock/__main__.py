@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from lock.cli.elect import elect
 from lock.cli.exit_codes import code_of
 from lock.cli.hold import hold
 from lock.cli.output import Warnings, say
@@ -57,7 +56,7 @@ class _NameOrCommand(click.Group):
     cls=_NameOrCommand,
     context_settings={"help_option_names": ["--help"], "max_content_width": 100},
     subcommand_metavar="NAME [-- COMMAND [ARG ...]]  |  SUBCOMMAND ...",
-    commands=[hold, list_locks, contenders, break_lock, elect, trace],
+    commands=[hold, list_locks, contenders, break_lock, trace],
     no_args_is_help=True,
 )
 def main() -> None:
@@ -69,7 +68,6 @@ def main() -> None:
     etcd-lock list [PREFIX]         show all locks, with their holders
     etcd-lock contenders NAME       show holder and waiters of NAME
     etcd-lock break NAME            take NAME away from its holder
-    etcd-lock elect NAME VALUE      lead NAME, and let others read VALUE
     etcd-lock trace NAME            one lock cycle, operation by operation
 
     It waits in the same queue as `etcdctl lock NAME` and Go's concurrency.Mutex: first come, first served. A lock can

@@ -13,10 +13,11 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from lock.cli import guardian
-from lock.cli.exit_codes import Exit, await_event
+from lock.cli.exit_codes import Exit
 from lock.recipes.hold import HeldKey
 from lock.runtime.clock import CLOCK, now
 
+_POLL_S = 0.1  # how often the guardian hears of this process, and this one looks for a signal
 _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what has not ended
 
 
@@ -64,7 +65,8 @@ class Child:
         over = threading.Event()
         hold.on_lost(over.set)
         threading.Thread(target=self._listen, args=(over,), daemon=True).start()
-        await_event(over, meanwhile=lambda: self._prolong(hold.remaining()))
+        while not over.wait(_POLL_S):
+            self._prolong(hold.remaining())
         if self._failure is not None:
             raise self._failure
         return self._code

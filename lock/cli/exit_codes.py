@@ -6,17 +6,12 @@ import contextlib
 import enum
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 
-import click
-
 from lock.cli.guardian import ENDING, PASSED_ON
-from lock.cli.output import quoted
 from lock.errors import EtcdDenied, EtcdUnavailable, LockError, LockLost, LockTimeout
 from lock.runtime.clock import now
 
-_POLL_S = 0.1
 _CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd does not answer
 
 
@@ -45,25 +40,6 @@ _OF_ERROR = (
 def code_of(error: LockError) -> Exit:
     """The exit code for an error of the library."""
     return next(code for kind, code in _OF_ERROR if isinstance(error, kind))
-
-
-def await_event(event: threading.Event, *, meanwhile: Callable[[], object] = lambda: None) -> None:
-    """Wait in the main thread for an event or for `Stopped`, and do something every 0.1 s.
-
-    It wakes by itself, for the kernel may hand a signal to another thread, and Python handles it in this one alone.
-    """
-    while not event.wait(_POLL_S):
-        meanwhile()
-
-
-def stay(lost: threading.Event, *lines: str) -> int:
-    """Print what is held, and hold it until a signal; the exit code."""
-    try:
-        click.echo("\n".join(map(quoted, lines)))
-        await_event(lost)
-    except Stopped:
-        return 0
-    return Exit.LOST  # why, the release tells
 
 
 class Stopped(BaseException):

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from lock.cli.child import Child
-from lock.cli.exit_codes import Exit, Signals, stay
+from lock.cli.exit_codes import Exit, Signals, Stopped
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument, ttl_option
-from lock.cli.output import say
+from lock.cli.output import quoted, say
 from lock.errors import LockTimeout
 from lock.etcd.client import Client
 from lock.recipes.hold import HeldKey, Hold
@@ -85,7 +85,7 @@ def hold(
         _take(_recipe(session, name, shared, limit), try_, timeout) as held,
     ):
         token = {"LOCK_TOKEN": str(held.token)} if isinstance(held, Hold) else {}
-        code = _run(held, token, client, signals, child) if child else stay(held.lost, held.key, *token.values())
+        code = _run(held, token, client, signals, child) if child else _stay(held, *token.values())
     ctx.exit(code)
 
 
@@ -101,6 +101,16 @@ def _take(lock: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
         holder = next(map(str, lock.contenders()), "another holder until just now")
         raise LockTimeout(f"lock {lock.name!r} is not free: held by {holder}")
     return held
+
+
+def _stay(held: HeldKey, *token: str) -> int:
+    """Print what is held, and hold it until a signal; the exit code."""
+    try:
+        click.echo("\n".join([quoted(held.key), *token]))
+        held.lost.wait()
+    except Stopped:
+        return 0
+    return Exit.LOST  # why, the release tells
 
 
 def _run(held: HeldKey, token: dict[str, str], client: Client, signals: Signals, child: Child) -> int:

@@ -13,7 +13,6 @@ from lock.cli.etcdctl import EtcdctlScript, shell_word, shown
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.etcd.transport import Observer
 from lock.recipes.mutex import Mutex
-from lock.recipes.read_write import ReadWriteLock
 from lock.session.session import Session
 
 _TTL_S = 10
@@ -73,10 +72,9 @@ class Log:
     "--timeout", type=SECONDS, default=5.0, show_default=True, metavar="SECONDS",
     help="Wait no longer than this for others who hold NAME.",
 )  # fmt: skip
-@click.option("--shared", is_flag=True, help="A and B read, so that both hold at once.")
 @name_argument
 @connection_options
-def trace(connection: Connection, *, name: str, timeout: float, shared: bool) -> None:
+def trace(connection: Connection, *, name: str, timeout: float) -> None:
     """Let two contenders, A and B, take the lock NAME in turn, and print what they say to etcd.
 
     For each operation: who, which call, the revision, the latency, what it is for, and the etcdctl command that does
@@ -91,7 +89,7 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
         Session(a, ttl=_TTL_S, name="A") as session_a,
         Session(b, ttl=_TTL_S, name="B") as session_b,
     ):
-        (_read if shared else _cycle)(session_a, session_b, name, timeout, log)
+        _cycle(session_a, session_b, name, timeout, log)
     lock = shown(os.fsencode(name))
     head = [f"# Two contenders, A and B, take the lock {lock}. Run this script to have etcdctl do the same."]
     head += [f"export {var}={shell_word(os.fsencode(value))}" for var, value in connection.environment().items()]
@@ -109,14 +107,6 @@ def _cycle(session_a: Session, session_b: Session, name: str, timeout: float, lo
             session_a.client.keep_alive(session_a.lease_id)
         with waiting.result() as second:
             log.note(f"B holds. Its fencing token is {second.token}: greater than that of A, whichever is faster.")
-
-
-def _read(session_a: Session, session_b: Session, name: str, timeout: float, log: Log) -> None:
-    with ReadWriteLock(session_a, name).read.acquire(timeout=timeout):
-        log.note("A reads: its key stands under NAME/read/, and its value says so.")
-        session_a.client.keep_alive(session_a.lease_id)
-        with ReadWriteLock(session_b, name).read.acquire(timeout=timeout):
-            log.note("B reads as well: only keys of readers stand before its key.")
 
 
 def _lines(log: Log) -> Iterator[str]:

@@ -30,7 +30,6 @@ from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.cohort import CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
-from lock.core.notices import Trouble
 from lock.core.queue import Ticket
 from lock.core.release import Release
 from lock.core.together import Together
@@ -230,11 +229,6 @@ class Engine:
             if ticket.is_lost:
                 ticket.loss.event.set()
             return ticket.loss
-
-    def on_trouble(self, callback: Callable[[float], object]) -> None:
-        self.callbacks.start()
-        tell = partial(self.callbacks.send, lambda: callback(self.core.remaining(now())))
-        self.apply(Trouble(self.core, tell).begin)
 
     def close(self, reason: str, until: float) -> None:
         """End the session by that time; the lease is revoked, which frees all that is held and queued."""

@@ -18,7 +18,6 @@ from functools import partial
 
 from lock.errors import LockCancelled, LockError
 from lock.etcd.client import Client
-from lock.runtime.callbacks import check_callback
 from lock.runtime.clock import check_number, is_whole, now
 from lock.session.engine import Engine
 
@@ -80,12 +79,6 @@ class Session:
         if not self.client.forked():  # a child that leaves its parent's `with`, by sys.exit() for example
             self.close()
 
-    @property
-    def draining(self) -> bool:
-        """Whether `cancel_waiters` was called."""
-        self.client.check_process()
-        return isinstance(self._engine.core.refusal, LockCancelled)
-
     def remaining(self) -> float:
         """Seconds for which the lease is surely still ours; 0.0 once it is lost."""
         self.client.check_process()
@@ -103,15 +96,6 @@ class Session:
         It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
         """
         self.client.apart(self._engine.callbacks.call_when, self._engine.loss.add, callback)
-
-    def on_trouble(self, callback: Callable[[float], object]) -> None:
-        """Call `callback` with the seconds left whenever renewals of the lease fail, when half of the TTL is over.
-
-        Once for each outage; nothing is lost yet, and the lease may still be renewed. It is called as those of
-        `on_lost`, which tells of the end. If a renewal is overdue already, it is called at once.
-        """
-        check_callback(callback, "on_trouble takes a function of the seconds that are left")
-        self.client.apart(self._engine.on_trouble, callback)
 
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.

@@ -349,7 +349,7 @@ class Fuzz:
         while not self.is_over():
             time.sleep(0.05)
             session = self.session
-            if session.draining or session.lost.is_set():
+            if session._engine.core.refusal or session.lost.is_set():
                 with self.watched("a session's end"):
                     self.renew()
                     session.close()

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from loadtest.stack.servers import Etcd
-from lock import Client, Election, Mutex, Session
+from lock import Client, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
@@ -40,16 +40,13 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip("\n")
 
 
-@pytest.mark.parametrize(
-    ("is_election", "number"), [(False, signal.SIGTERM), (True, signal.SIGTERM), (False, signal.SIGUSR1)]
-)
-def test_it_holds_until_a_signal(client: Client, start: Start, name: str, is_election: bool, number: int) -> None:
-    """A lock prints key and token, an election key and value; a signal leaves no key, no lease, and 0 if it asks to."""
-    process = start("elect", name, "10.0.0.1") if is_election else start(name)
-    key, printed = line(process), line(process)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_it_holds_until_a_signal(client: Client, start: Start, name: str, number: int) -> None:
+    """It prints key and token; a signal leaves no key, no lease, and 0 if it asks to."""
+    process = start(name)
+    key, token = line(process), line(process)
     [kv] = client.get_prefix(f"{name}/").keys
-    assert (kv.key, "10.0.0.1" if is_election else str(kv.create_revision)) == (key, printed)
-    assert not is_election or kv.value == b"10.0.0.1"
+    assert (kv.key, str(kv.create_revision)) == (key, token)
     process.send_signal(number)
     assert process.wait(WAIT_S) == (0 if number == signal.SIGTERM else 128 + number)
     assert keys(client, name) == []
@@ -188,8 +185,6 @@ def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> Non
         (("--ttl", "5", "contenders"), "--ttl"),
         (("--no-such-option", "contenders", "x"), "--no-such-option"),
         (("--", "contenders", "x"), "NAME"),
-        (("elect", "name"), "VALUE"),
-        (("elect", "name", "value", "--listen"), "VALUE"),
     ],
 )
 def test_wrong_usage_says_what_to_do(args: tuple[str, ...], message: str) -> None:
@@ -204,8 +199,8 @@ def test_wrong_usage_says_what_to_do(args: tuple[str, ...], message: str) -> Non
     [
         ("hold", "trace"),
         ("trace",),
-        ("--ttl", "5", "elect"),
-        ("--ttl=5", "hold", "elect"),
+        ("--timeout", "5", "trace"),
+        ("--timeout=5", "hold", "trace"),
         ("--user", "trace:contenders", "--try", "hold"),
         ("hold",),
         ("--try", "another"),
@@ -248,17 +243,6 @@ def test_options_win_over_the_environment(invoke: Invoke, etcd: Etcd) -> None:
     assert (done.exit_code, "127.0.0.1:9" in done.stderr.splitlines()[-1]) == (Exit.UNAVAILABLE, True)
 
 
-def test_elect_listen_prints_leaders(session: Session, start: Start) -> None:
-    """`elect --listen` prints each leader and value, and ends at a signal with exit 0."""
-    with Election(session, "command/listen").campaign("one", timeout=WAIT_S) as leadership:
-        process = start("elect", "--listen", "command/listen")
-        assert (line(process), line(process)) == (leadership.key, "one")
-        leadership.proclaim("two")
-        assert (line(process), line(process)) == (leadership.key, "two")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(WAIT_S) == 0
-
-
 @pytest.mark.parametrize("called", ["python -m lock", "etcd-lock"])
 def test_help_names_the_command_as_it_was_called(called: str) -> None:
     """--help of the installed script says etcd-lock, so that its lines can be copied; the module's says python -m."""
@@ -280,7 +264,6 @@ def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invo
     told = run("--limit", "2", f"{name}/b", "--", "sh", "-c", nested)
     assert (told.returncode, "limit of 2, not 3" in told.stderr) == (Exit.FAILED, True)
     assert invoke("--shared", "--limit", "2", name).exit_code == 2
-    assert invoke("trace", "--shared", f"{name}/c").exit_code == 0
     assert client.get_prefix(f"{name}/").keys == []
 
 

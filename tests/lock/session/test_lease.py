@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -153,19 +152,3 @@ def test_a_lost_lease_is_given_back(
         proxy.start()
         await_keys(client, name, 0)
         wait_until(lambda: "lock-lease" not in lock_threads())
-
-
-def test_trouble_is_told_before_the_loss(far: Client, proxy: Proxy) -> None:
-    """Once for each outage, when half of the TTL is over without a renewal; the session may live on after it."""
-    told: queue.SimpleQueue[float] = queue.SimpleQueue()
-    with Session(far, ttl=4) as session:
-        session.on_trouble(told.put)
-        for _ in range(2):
-            proxy.stall()
-            assert 0.0 < told.get(timeout=WAIT_S) <= session.ttl / 2
-            assert not session.lost.is_set()
-            session.on_trouble(lambda left: told.put(-left))  # a late one is told at once
-            assert told.get(timeout=WAIT_S) < 0
-            proxy.resume()
-            wait_until(lambda: session.remaining() > session.ttl / 2)
-        assert_raises(TypeError, session.on_trouble, None, match="seconds that are left")

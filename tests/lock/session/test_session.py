@@ -105,7 +105,7 @@ for each in (session, hold, holds, turn, inner): calls.append(lambda each=each: 
 for each in (mutex, both, nested): calls.append(each.try_acquire)
 for each in (hold, holds, inner): calls.append(each.is_owner)
 for each in (hold, turn): calls.append(lambda each=each: each.lost)  # nothing would ever set it
-calls += [nested.current, lambda: session.draining]
+calls.append(nested.current)
 with session:
     child = os.fork()
     if child == 0:

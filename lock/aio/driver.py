@@ -224,7 +224,7 @@ class Drive(Operation[T]):
 
 
 class Acquire(Drive[HeldT | None]):
-    """What a recipe of `lock` comes to for a task."""
+    """What a recipe of `lock` acquires for a task, until a time; `None` if a try finds it taken."""
 
     def __init__(self, lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> None:
         super().__init__(lock.session._engine, lock._steps(attempt, until, **options))
@@ -242,11 +242,6 @@ class Acquire(Drive[HeldT | None]):
         self._until = 0.0
         if self._results:
             self._attempt.give_up(self._results.pop())
-
-
-async def acquire(lock: Acquirable[HeldT], attempt: Attempt, until: float, **options: Any) -> HeldT | None:
-    """What a recipe of `lock` acquires for a task, until a time; `None` if a try finds it taken."""
-    return await Acquire(lock, attempt, until, **options).result()
 
 
 async def release(held: Releasable, owner: object, *, wait: bool = True) -> None:

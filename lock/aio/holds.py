@@ -69,11 +69,8 @@ class AsyncHold(driver.Leaving, Generic[HeldT]):
 
     def release(self, *, wait: bool = True) -> Coroutine[Any, Any, None]:
         """Free the lock; to be awaited. As `lock.Hold.release`. A task cancelled here has released it."""
-        return self._release(driver.calling_task(), wait)
-
-    async def _release(self, owner: object, wait: bool) -> None:
         self._is_left = True
-        await driver.release(self._held, owner, wait=wait)
+        return driver.release(self._held, driver.calling_task(), wait=wait)
 
     def __repr__(self) -> str:
         return repr(self._held)

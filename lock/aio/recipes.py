@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-import threading
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -152,7 +151,7 @@ class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else `None`; raises as `lock.Mutex.try_acquire`."""
-        return await self._take(_attempt(asyncio.current_task()), now(), tries=True)
+        return await self._take(Attempt(asyncio.current_task()), now(), tries=True)
 
     def cancel(self) -> None:
         """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
@@ -196,22 +195,15 @@ class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
         return decorate
 
     async def __aenter__(self) -> AsyncHoldT:
-        attempt = _attempt(driver.calling_task())
-        try:
-            hold = await self._take(attempt, math.inf)
-            assert hold is not None
-            hold._held._keep_in(self._recipe._entered)
-            return hold
-        except BaseException:
-            attempt.undo()
-            raise
+        attempt = Attempt(driver.calling_task(), enters=True)
+        return await self._take(attempt, math.inf)  # type: ignore[return-value]
 
     async def _release(self, owner: Any) -> None:
         owner = owner or driver.calling_task()
         await driver.release(self._recipe._last_of(owner), owner)
 
     def _acquire(self, timeout: float | None, cancel_on_lost: bool, **options: Any) -> Acquiring[Any]:
-        until, attempt = deadline(timeout), _attempt(driver.calling_task())
+        until, attempt = deadline(timeout), Attempt(driver.calling_task())
 
         def steps() -> Coroutine[Any, Any, AsyncHoldT | None]:
             attempt.owner = attempt.owner or driver.calling_task()
@@ -222,7 +214,7 @@ class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
     async def _take(self, attempt: Attempt, until: float, **options: Any) -> AsyncHoldT | None:
         """The hold, for this task; `options` are those of `Acquisition`."""
         try:
-            held = await driver.acquire(self._recipe, attempt, until, **options)
+            held = await driver.Acquire(self._recipe, attempt, until, **options).result()
             return None if held is None else self._wrap(held)
         except BaseException:
             attempt.undo()
@@ -317,7 +309,3 @@ class Election:
     async def leader(self) -> sync.Leader | None:
         """See `lock.Election.leader`. For `observe` use `lock.Election`, in a thread."""
         return await driver.call(self._election.leader)
-
-
-def _attempt(task: object) -> Attempt:
-    return Attempt(task, threading.current_thread().name)

@@ -11,7 +11,6 @@ from lock.cli.child import Child
 from lock.cli.exit_codes import Exit, Signals, Stopped
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument, ttl_option
 from lock.cli.output import quoted, say
-from lock.errors import LockTimeout
 from lock.etcd.client import Client
 from lock.recipes.hold import HeldKey, Hold
 from lock.recipes.mutex import Mutex
@@ -82,7 +81,7 @@ def hold(
         Child(command, grace) if command else contextlib.nullcontext() as child,
         connection.open() as client,
         Session(client, ttl=ttl) as session,
-        _take(_recipe(session, name, shared, limit), try_, timeout) as held,
+        _recipe(session, name, shared, limit).acquire(timeout=0 if try_ else timeout) as held,
     ):
         token = {"LOCK_TOKEN": str(held.token)} if isinstance(held, Hold) else {}
         code = _run(held, token, client, signals, child) if child else _stay(held, *token.values())
@@ -93,14 +92,6 @@ def _recipe(session: Session, name: str, shared: bool, limit: int | None) -> Que
     if limit is not None:
         return Semaphore(session, name, limit)
     return ReadWriteLock(session, name).read if shared else Mutex(session, name)
-
-
-def _take(lock: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
-    held: HeldKey | None = lock.try_acquire() if try_ else lock.acquire(timeout=timeout)
-    if held is None:
-        holder = next(map(str, lock.contenders()), "another holder until just now")
-        raise LockTimeout(f"lock {lock.name!r} is not free: held by {holder}")
-    return held
 
 
 def _stay(held: HeldKey, *token: str) -> int:

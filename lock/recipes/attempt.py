@@ -20,11 +20,12 @@ _PACKAGE = __name__.partition(".")[0] + "."
 class Attempt:
     """An attempt to acquire: by which thread or task, from which line of the program, and since when."""
 
-    __slots__ = "_is_stopped", "_stops", "_turn", "began", "held", "owner", "thread", "where"
+    __slots__ = "_is_stopped", "_stops", "_turn", "began", "enters", "held", "owner", "thread", "where"
 
-    def __init__(self, owner: object, thread: str) -> None:
+    def __init__(self, owner: object, *, enters: bool = False) -> None:
         self.owner = owner
-        self.thread = thread  # the name that others see
+        self.enters = enters  # for a `with` of what is acquired, which leaves by itself
+        self.thread = threading.current_thread().name  # that others see
         self.where = _caller()
         self.began = now()
         self.held: Releasable | None = None  # what it has come to, once its caller has it
@@ -55,12 +56,6 @@ class Attempt:
             with contextlib.suppress(IndexError):
                 self._turn.pop()
                 held._give_up()
-
-
-def attempt_here() -> Attempt:
-    """An attempt of this thread."""
-    thread = threading.current_thread()
-    return Attempt(thread, thread.name)
 
 
 def _caller() -> str:

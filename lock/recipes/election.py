@@ -18,7 +18,7 @@ from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.etcd.watches import WatchIterator
 from lock.model import Event, KeyValue
-from lock.recipes.attempt import attempt_here
+from lock.recipes.attempt import Attempt
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock, deadline
 from lock.runtime.clock import now
@@ -78,12 +78,8 @@ class Election:
         Arguments and errors are those of `Mutex.acquire`.
         """
         options: Any = {"tries": timeout == 0, "explains": True, "value": encode(value)}
-        attempt = attempt_here()
-        try:
-            return self._candidates._take(attempt, deadline(timeout), **options)  # type: ignore[return-value]
-        except BaseException:
-            attempt.undo()
-            raise
+        attempt = Attempt(threading.current_thread())
+        return self._candidates._take(attempt, deadline(timeout), **options)  # type: ignore[return-value]
 
     def cancel(self) -> None:
         """Do the same as `Mutex.cancel`, for campaigns."""

@@ -16,7 +16,7 @@ from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.model import Contender, KeyValue
-from lock.recipes.attempt import Attempt, attempt_here
+from lock.recipes.attempt import Attempt
 from lock.recipes.decorated import check_runs_when_called
 from lock.recipes.hold import HeldKey, Leaving, Releasable
 from lock.runtime.clock import check_number, now
@@ -66,12 +66,8 @@ class Acquirable(Leaving, Generic[HeldT]):
             EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
-        attempt = attempt_here()
-        try:
-            return self._take(attempt, deadline(timeout), tries=timeout == 0, explains=True)  # type: ignore[return-value]
-        except BaseException:
-            attempt.undo()
-            raise
+        until, attempt = deadline(timeout), Attempt(threading.current_thread())
+        return self._take(attempt, until, tries=timeout == 0, explains=True)  # type: ignore[return-value]
 
     def try_acquire(self) -> HeldT | None:
         """The lock if it is free at this moment, else `None`; nothing is written if it is taken.
@@ -82,18 +78,17 @@ class Acquirable(Leaving, Generic[HeldT]):
             EtcdUnavailable: etcd did not answer in time.
             EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
         """
-        attempt = attempt_here()
-        try:
-            return self._take(attempt, now(), tries=True)
-        except BaseException:
-            attempt.undo()
-            raise
+        return self._take(Attempt(threading.current_thread()), now(), tries=True)
 
     def _take(self, attempt: Attempt, until: float, **options: Any) -> HeldT | None:
         """Acquire it for this thread; `options` are those of `Acquisition`. `None` if a try finds it taken."""
         steps, accept = self._steps(attempt, until, **options), partial(self._accept, attempt)
-        held: HeldT | None = self._client.apart(self._engine.run, steps, accept=accept, undo=attempt.give_up)
-        return held
+        try:
+            held: HeldT | None = self._client.apart(self._engine.run, steps, accept=accept, undo=attempt.give_up)
+            return held
+        except BaseException:
+            attempt.undo()
+            raise
 
     @abstractmethod
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[HeldT | None]:
@@ -106,6 +101,8 @@ class Acquirable(Leaving, Generic[HeldT]):
             holds = self._held_by(attempt.owner)
             if held not in holds:  # else it was entered again
                 held._keep_in(holds)
+            if attempt.enters:
+                held._keep_in(self._entered)
             held._accept()
 
     def release(self) -> None:
@@ -145,15 +142,8 @@ class Acquirable(Leaving, Generic[HeldT]):
         return decorate
 
     def __enter__(self) -> HeldT:
-        attempt = attempt_here()
-        try:
-            held = self._take(attempt, math.inf)
-            assert held is not None
-            held._keep_in(self._entered)
-            return held
-        except BaseException:
-            attempt.undo()
-            raise
+        attempt = Attempt(threading.current_thread(), enters=True)
+        return self._take(attempt, math.inf)  # type: ignore[return-value]
 
     def _held_by(self, owner: object) -> list[HeldT]:
         """What a thread or task has acquired and not released. They live as long as it does, and no longer."""

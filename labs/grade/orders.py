@@ -28,7 +28,7 @@ class _Task(NamedTuple):
     path: Path
     stage: Stage
     items: int
-    known: Sequence[Explorer] = ()
+    known: Explorer | None = None
 
 
 @dataclass
@@ -61,7 +61,7 @@ def orders(guard: Path, directory: Path) -> Iterator[Result]:
         for task, tried in worlds.each(_tried, tasks):
             found[task.stage][task.items] = tried
             if tried.explorer is not None:
-                tasks += [_Task(guard, stage, task.items, [tried.explorer]) for stage in FAULTS]
+                tasks += [_Task(guard, stage, task.items, tried.explorer) for stage in FAULTS]
     finally:
         worlds.stop()
     yield from _judged(found)

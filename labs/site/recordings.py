@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from app.board.sources.locust import DIRECT
+from loadtest.__main__ import INTERRUPTED
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
 
@@ -116,7 +117,14 @@ def _ask(url: str, body: dict[str, Any] | None = None) -> Any:
 def _run(scratch: Path, *words: str) -> None:
     """Run `python -m loadtest` in the scratch folder, where it leaves its reports."""
     command = [sys.executable, "-m", "loadtest", *words]
-    if subprocess.run(command, cwd=scratch, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode:
+    with subprocess.Popen(command, cwd=scratch, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+        try:
+            process.wait()
+        except KeyboardInterrupt:  # Ctrl-C is for both, and the command says so
+            process.terminate()
+            process.wait()
+            sys.exit(INTERRUPTED)
+    if process.returncode:
         raise CannotRecord(f"{words[0]} did not end as it must: see above.")
 
 

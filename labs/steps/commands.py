@@ -28,7 +28,7 @@ from labs.steps.schedules.world import BUYERS, World
 from labs.steps.schedules.worlds import Worlds
 from labs.steps.stepped import COMMANDS
 from loadtest.cli.options import language
-from loadtest.results.comparison import BROKEN_PROMISE, NO_RESULT
+from loadtest.results.comparison import BROKEN_PROMISE
 from loadtest.results.folders import report_under_way
 from loadtest.stack.process import ServerError, scratch_directory
 from loadtest.terminal import console
@@ -38,13 +38,7 @@ __all__ = ["mistakes_command", "schedules"]
 DEFAULT_GUARDS = ["none", "etcd"]
 SIZES = (1, 2)  # items: what one hides, two may show
 SHOW_S = 0.5  # how often the table is shown anew
-CUT = 2  # exit code: nothing wrong was found, and something was not tried
-
-
-class NoSchedules(click.ClickException):
-    """The exploration cannot go on; the message is one line that says what to do."""
-
-    exit_code = NO_RESULT
+CUT = NoVerdict.exit_code  # exit code: nothing wrong was found, and something was not tried
 
 
 @click.command()
@@ -71,13 +65,13 @@ def schedules(
     """
     found, broken_files = _chosen(names or DEFAULT_GUARDS)
     screen, sizes = Screen(console(), language), sorted(set(items)) or SIZES
-    explored = {name: _Guard(kind, sizes, buyers, faults) for name, kind in found.items()}
+    explored = {name: _Guard(kind, sizes, buyers, faults, limit, first) for name, kind in found.items()}
     for sentence in broken_files:
         screen.broken(sentence)
     if not explored:
         sys.exit(CUT)
     with report_under_way() as report, scratch_directory() as directory:
-        worlds = Worlds(directory, most=sum(len(each.left) for each in explored.values()), buyers=buyers)
+        worlds = Worlds(directory, most=sum(each.most for each in explored.values()), buyers=buyers)
         try:
             worlds.launch()
             with screen.starting():
@@ -86,12 +80,12 @@ def schedules(
                 recorded(worlds, list(explored), record, screen.console)
                 return
             screen.begin(sizes, buyers)
-            _explore(worlds, explored, screen, report, _Limits(limit, first))
+            _explore(worlds, explored, screen, report)
         except ServerError as error:
-            raise NoSchedules(f"no verdict: {error.message}") from error
+            raise NoVerdict(f"no verdict: {error.message}") from error
         finally:
             worlds.stop()
-    unkept = [each.name for each in explored.values() if not each.found.kept]
+    unkept = [each.found.guard for each in explored.values() if not each.found.kept]
     is_cut = any(each.found.is_cut for each in explored.values()) or bool(broken_files)
     screen.end(unkept, is_cut=is_cut, buyers=buyers, faults=faults)
     sys.exit(BROKEN_PROMISE if unkept else CUT if is_cut else 0)
@@ -116,22 +110,15 @@ def _chosen(names: Sequence[str]) -> tuple[dict[str, type[Guard]], list[str]]:
     return found, wrong
 
 
-class _Limits(NamedTuple):
-    """Of an exploration."""
-
-    seconds: float
-    is_first_enough: bool
-
-
 class _Task(NamedTuple):
-    """An exploration, for a world: the guard's file, and what is known of it."""
+    """An exploration: of a guard, with a fault behind without one."""
 
-    guard: str
     file: GuardFile
     budget: Budget
     items: int
-    known: Sequence[Explorer]
-    limits: _Limits
+    seconds: float
+    is_first_enough: bool
+    known: Explorer | None = None
 
 
 @dataclass(frozen=True)
@@ -140,58 +127,44 @@ class _Found:
 
     count: Count
     graph: dict[str, Any] | None = None
-    explorer: Explorer | None = None  # none without a verdict
+    explorer: Explorer | None = None  # none without a verdict, or where something was not tried
     source: GuardSource | None = None
 
 
 class _Guard:
-    """A guard under exploration: with a fault behind without one."""
+    """A guard under exploration.
 
-    def __init__(self, kind: type[Guard], sizes: Sequence[int], buyers: int, faults: int) -> None:
-        self.name, self._file = kind.name, GuardFile.of(kind)
+    Attributes:
+        found: what came of it so far.
+        left: its explorations that have not ended.
+        most: explorations, at the same time.
+    """
+
+    def __init__(self, kind: type[Guard], sizes: Sequence[int], buyers: int, faults: int, *limits: Any) -> None:
         self.found = Exploration(kind.name, kind.promise.value, COMMANDS, sizes[0], buyers, utc_now())
-        budgets = budgets_of(kind) if faults else [NO_FAULT]
-        self.left = [(budget, items) for budget in budgets for items in sizes]
-        self._under_way = 0
-        self._known: list[Explorer] = []
+        self._budgets = budgets_of(kind) if faults else [NO_FAULT]
+        self.left = [_Task(GuardFile.of(kind), NO_FAULT, items, *limits) for items in sizes]
+        self.most = len(self.left) * len(self._budgets)
 
-    def begin(self, limits: _Limits) -> list[_Task]:
-        """What can be explored now."""
-        if self._under_way or not self.left:
+    def take(self, task: _Task, found: _Found) -> list[_Task]:
+        """Keep all that is found by an exploration; those that follow it."""
+        self.left.remove(task)
+        self.found.add(found.count, found.graph or {})
+        self.found.source = found.source
+        if found.explorer is None or task.known is not None:
             return []
-        now = [each for each in self.left if not each[0].kinds] or self.left
-        self.left = [each for each in self.left if each not in now]
-        self._under_way = len(now)
-        promise = self.found.promise
-        self.found.counts += [Count(self.name, promise, budget.name, items) for budget, items in now]
-        self.found.graphs += [{} for _ in now]
-        known = sorted(self._known, key=lambda each: each.budget.name)
-        return [_Task(self.name, self._file, budget, items, known, limits) for budget, items in now]
-
-    def take(self, task: _Task, found: _Found) -> bool:
-        """What is found; whether that is all of this guard."""
-        place = next(
-            place
-            for place, count in enumerate(self.found.counts)
-            if (count.fault, count.items) == (task.budget.name, task.items)
-        )
-        self.found.counts[place] = count = found.count
-        if found.graph is None:
-            return False
-        self._under_way -= 1
-        self.found.graphs[place], self.found.source = found.graph, found.source or self.found.source
-        self._known += filter(None, [found.explorer])
-        if (count.no_verdict or count.cut) and not task.budget.kinds:
-            self.left = [each for each in self.left if each[1] != task.items]  # with a fault there are more
-        return not (self._under_way or self.left)
+        follow = [task._replace(budget=budget, known=found.explorer) for budget in self._budgets[1:]]
+        self.left += follow
+        return follow
 
 
 def _explored(world: World, task: _Task) -> Iterator[_Found]:
     """What is found in this world."""
     began = shown = time.monotonic()
     world.items, kind = task.items, task.file.load()
-    seconds, first = task.limits
-    explorer = Explorer(world, kind, task.budget, known=task.known, seconds=seconds, is_first_enough=first)
+    explorer = Explorer(
+        world, kind, task.budget, known=task.known, seconds=task.seconds, is_first_enough=task.is_first_enough
+    )
     count = Count(kind.name, kind.promise.value, task.budget.name, task.items, Fault.PAUSE in task.budget.kinds)
     try:
         for graph in explorer.explore():
@@ -203,24 +176,30 @@ def _explored(world: World, task: _Task) -> Iterator[_Found]:
         count.no_verdict = error.message
     count.note(explorer.graph, explorer.schedules, time.monotonic() - began, explorer.shortest)
     whole = packed(explorer.graph, explorer.schedules, fault=task.budget.name)
-    yield _Found(count, whole, None if count.no_verdict else explorer, GuardLines(kind.buy).source)
+    yield _Found(count, whole, None if count.no_verdict or count.cut else explorer, GuardLines(kind.buy).source)
 
 
 def _urgency(task: _Task) -> tuple[bool, int]:
     """What others wait for comes first, then what takes longest."""
-    return bool(task.budget.kinds), -sum(len(each.graph.states) for each in task.known)
+    return task.known is not None, -len(task.known.graph.states) if task.known else 0
 
 
-def _explore(worlds: Worlds, guards: Mapping[str, _Guard], screen: Screen, report: Path, limits: _Limits) -> None:
-    """All orders of each guard, without a fault at first; its file is written, and its table shown."""
-    tasks = [task for guard in guards.values() for task in guard.begin(limits)]
-    with screen.live(lambda: [count for guard in guards.values() for count in guard.found.counts]) as show:
+def _explore(worlds: Worlds, guards: Mapping[str, _Guard], screen: Screen, report: Path) -> None:
+    """All orders of each guard; its file is written, and its table shown."""
+    tasks = [task for guard in guards.values() for task in guard.left]
+    under_way: dict[tuple[str, int, str], Count] = {}
+    with screen.under_way() as show:
         for task, found in worlds.each(_explored, tasks):
-            guard = guards[task.guard]
-            if guard.take(task, found):
-                show(guard.found, guard.found.write(report))
-            elif limits.is_first_enough and found.graph and found.count.wrong_ends:
-                guard.left, tasks[:] = [], [each for each in tasks if each.guard != task.guard]
-            tasks += guard.begin(limits)
-            tasks.sort(key=_urgency)
-            screen.tick()
+            count, place = found.count, (task.file.name, task.items, task.budget.name)
+            under_way[place] = count
+            if found.graph is not None:
+                del under_way[place]
+                guard = guards[count.guard]
+                tasks += guard.take(task, found)
+                if task.is_first_enough and count.wrong_ends:
+                    guard.left = [each for each in guard.left if each not in tasks]  # those that have begun
+                    tasks[:] = [each for each in tasks if each.file.name != count.guard]
+                tasks.sort(key=_urgency)
+                if not guard.left:
+                    screen.result(guard.found, guard.found.write(report))
+            show(under_way.values())

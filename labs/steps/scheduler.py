@@ -20,7 +20,7 @@ from app.board.sources.stack_client import StackClient
 from app.config.etcd import connect_etcd
 from app.contract.orders import token_in
 from labs.steps.mistakes import mistakes
-from labs.steps.shop import keys_of_the_sale
+from lock import LockError
 
 TIMEOUT = 0.8  # to look at an instance
 ACT_TIMEOUT = 8.0  # to end its purchases, which takes a few seconds
@@ -65,14 +65,24 @@ class Scheduler:
         for url in self._urls():
             self._ask(url, method="DELETE")
         kind = mistakes().get(guard)
-        client, own = self._sale.client, keys_of_the_sale(self._sale)
-        for key in client.scan_iter(f"{self._sale.keys.prefix}*"):  # what an instance has left that ended
-            if key not in own:
-                client.delete(key)
+        self._remove_locks()
         self._sale.reset(getattr(kind, "items", 1))
         for buyer in BUYERS[: getattr(kind, "buyers", 2)]:
             self.add(guard, buyer, grain)
         self._seen = {}  # behind the last of them: what another viewer asked for before must not be kept as the latest
+
+    def _remove_locks(self) -> None:
+        """Nothing is left in the sale's name that a guard has written, wherever its purchases were stopped."""
+        client = self._sale.client
+        of_the_sale = {
+            key for each in self._sale.keys_of.values() for name, key in vars(each).items() if name != "lock"
+        }
+        for key in client.scan_iter(f"{self._sale.keys.prefix}*"):
+            if key not in of_the_sale:
+                client.delete(key)
+        with suppress(LockError):  # without etcd, the next purchase finds out by itself
+            for kv in self._etcd.get_prefix(f"{self._settings.shop.queue_name}:").keys:
+                self._etcd.delete(kv.key)
 
     def add(self, guard: str, buyer: str, grain: str) -> None:
         """Start one more."""

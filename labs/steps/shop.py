@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any
 from urllib.parse import urlsplit
 
-import redis
 from flask import Flask, Response, has_request_context, request
 from werkzeug.exceptions import Conflict, NotFound
 
 from app import services
 from app.guards.base import Guard
-from app.sales.sale import Sale
 from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response
@@ -47,6 +46,15 @@ def is_own(thread: threading.Thread) -> bool:
     return thread.name.startswith(OWN_THREADS) or module.startswith("grpc")
 
 
+def owner_among(purchases: Sequence[SteppedPurchase]) -> SteppedPurchase | None:
+    """The purchase whose thread this is. All that is not the shop's own belongs to the only one here."""
+    thread = threading.current_thread()
+    if own := next((each for each in purchases if each.thread is thread), None):
+        return own
+    is_none = is_own(thread) or thread.name.startswith("steps-")
+    return purchases[0] if len(purchases) == 1 and not is_none else None
+
+
 def know_the_servers(settings: Any) -> None:
     """Have the wire know the ports of Redis and etcd."""
     wire.redis = {urlsplit(settings.redis_url).port or 6379}
@@ -58,11 +66,6 @@ def know_the_sale(shop: services.Services) -> None:
     shop.sale.check()
     for stock in shop.stocks.values():
         stock.sold_out_at = time.monotonic()
-
-
-def keys_of_the_sale(sale: Sale) -> set[str]:
-    """Those in Redis that a reset brings into order; a lock is none of them."""
-    return {key for each in sale.keys_of.values() for name, key in vars(each).items() if name != "lock"}
 
 
 class Steps:
@@ -80,12 +83,8 @@ class Steps:
 
     def owner(self) -> SteppedPurchase | None:
         """The purchase that is stepped by its commands, if this thread is its, or may be."""
-        thread = threading.current_thread()
-        purchases = [each for each in list(self._purchases.values()) if each.grain == COMMANDS]
-        if own := next((each for each in purchases if each.thread is thread), None):
-            return own
-        of_the_shop = not purchases or is_own(thread) or has_request_context()
-        return None if of_the_shop or len(purchases) > 1 else purchases[0]
+        purchases = [each for each in list(self._purchases.values()) if each.granularity == COMMANDS]
+        return None if has_request_context() else owner_among(purchases)
 
     def _guard(self, name: str) -> Guard:
         if name not in self._guards:
@@ -93,9 +92,9 @@ class Steps:
             self._guards[name] = GuardFile.of(self.kinds[name]).load()(parts)
         return self._guards[name]
 
-    def add(self, guard: str, buyer: str, grain: str = POINTS) -> SteppedPurchase:
+    def add(self, guard: str, buyer: str, granularity: str = POINTS) -> SteppedPurchase:
         """Start one; raises Conflict if there are too many. The oldest of those that are over are forgotten."""
-        if grain == COMMANDS:  # no command more than where the schedules are tried
+        if granularity == COMMANDS:  # no command more than where the schedules are tried
             know_the_servers(self._shop.settings)
             wire.owner = self.owner
             wire.wrap()
@@ -108,7 +107,7 @@ class Steps:
             instance=self._shop.settings.instance,
             inner=self._shop.listener,
             limit_s=self._limit_s,
-            grain=grain,
+            granularity=granularity,
         )
         with self._adding:
             over = [id for id, each in self._purchases.items() if each.is_over]
@@ -139,16 +138,6 @@ class Steps:
             if each.is_over:
                 self._purchases.pop(each.id, None)
         self._guards.clear()
-        self._clean({key for each in purchases for key in each.keys})
-
-    def _clean(self, keys: set[str]) -> None:
-        """Nothing is left that a guard of before has written, wherever its purchases were stopped."""
-        with suppress(redis.RedisError):  # without Redis, the next purchase finds out by itself
-            for key in keys - keys_of_the_sale(self._shop.sale):
-                self._shop.sale.client.delete(key)
-        with suppress(LockError):
-            for key in keys:
-                self._shop.sessions.client.delete(key)
 
     def start(self) -> None: ...
 

@@ -12,11 +12,11 @@ import random
 import re
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from time import monotonic  # also where time stands still for purchases
 from typing import Any
 
 from werkzeug.exceptions import Conflict
@@ -25,6 +25,7 @@ from app.guards.base import Guard
 from app.sales.purchase import Purchase, PurchaseListener, Receipt, Section
 from app.sales.refusals import EXPECTED, refuse
 from app.telemetry.guard_lines import GuardLines
+from labs.steps.attempts import Attempts
 from labs.steps.wire import Fate
 from lock import LockTimeout
 
@@ -35,8 +36,6 @@ START_S = 15.0  # to its thread and its first point: on a busy machine that take
 POINTS, COMMANDS = "points", "commands"
 LAST_REQUESTS = 20  # to etcd, of a purchase that has ended
 ETCD_REQUEST = re.compile("[A-Z][a-z]")
-VARIES = re.compile(r"[0-9a-f-]{12,}|\d{3,}")
-MOST_IN_A_ROUND, ROUNDS = 4, 4  # commands that are sent again and again, without a pause, are attempts as well
 
 
 class NotStepped(LockTimeout):
@@ -52,30 +51,10 @@ class SteppedPurchase(PurchaseListener):
     Args:
         inner: the instance's ordinary listener, which hears of all as well.
         limit_s: seconds until the purchase ends by itself.
-        grain: where it stops, `POINTS` or `COMMANDS`.
+        granularity: where it stops, `POINTS` or `COMMANDS`.
         id: its name, if not one by chance.
         forgets: whether attempts in vain are forgotten, as all of them are alike.
         chance: what it draws random numbers from, where they are to be the same in each run.
-
-    Attributes:
-        command: that it is about to send, as `redis-cli` would write it; "" where it stands elsewhere.
-        writes: whether that command may change something.
-        fate: what becomes of the next command; see `labs.steps.wire`.
-        attempts: what it has sent and been answered; an attempt ends where it pauses before it tries once more.
-        in_vain: whether its last attempt went as the one before, which then is forgotten.
-        point: "start", the last one it came to, or "over".
-        stands: whether it waits there to be told to go on.
-        stops: how often it came to a point.
-        section: its last critical section, if it came to one.
-        order: the id of the order, if it sells; empty before it has begun.
-        receipt: what its buyer is told, once that is decided.
-        begins: whether it stands before an attempt, or what it is about to send may be another round of one.
-        failure: the error that has ended it, if it is none that guards are expected to raise, or an answer that is no
-            receipt.
-        thread: in which it is made.
-        keys: that it may have written.
-        clocks: how many seconds had passed in its world when it looked at a clock.
-        watching: see `labs.steps.wire.Stepped`.
     """
 
     def __init__(
@@ -86,34 +65,43 @@ class SteppedPurchase(PurchaseListener):
         instance: str,
         inner: PurchaseListener,
         limit_s: float,
-        grain: str = POINTS,
+        granularity: str = POINTS,
         id: str = "",
-        forgets: bool = True,
+        forgets: bool = False,
         chance: random.Random | None = None,
     ) -> None:
         self.id = id or uuid.uuid4().hex[:12]
-        self.chance, self._states = chance, [chance.getstate()] if chance else []
         self._guard, self._buyer, self._instance, self._inner = guard, buyer, instance, inner
         self._lines = GuardLines(type(guard).buy)
-        self._until = time.monotonic() + limit_s
-        self._changed = threading.Condition()
-        self.point, self._line = "start", inspect.unwrap(type(guard).buy).__code__.co_firstlineno
-        self.stands = self._go = self._ended = False
-        self.stops = 0
-        self.section: Section | None = None
-        self.receipt: Receipt | None = None
-        self.order = ""
-        self.failure = ""
-        self._forgets, self._whole = forgets, ""
-        self.keys, self.watching, self.clocks = set[str](), set[int](), set[float]()
-        self.grain, self.command, self.writes, self.fate = grain, "", False, Fate.ANSWERED
-        self.attempts: list[list[str]] = [[]]
-        self.in_vain = False
-        self._again = ""  # a script that Redis did not know
-        self._sent_since_end = 0
-        self._turn = threading.RLock()
+        self._until = monotonic() + limit_s
         # The name stands in the queue in etcd, by which a purchase that waits tells behind which one.
         self.thread = threading.Thread(target=self._run, name=f"steps-{self.id}", daemon=True)
+        self._turn = threading.RLock()  # of its threads
+        self.is_exchanging = False  # one of them sends, or waits for the answer
+
+        self.granularity = granularity
+        self.point, self._line = (
+            "start",
+            inspect.unwrap(type(guard).buy).__code__.co_firstlineno,
+        )  # the last ones, or "over"
+        self._changed = threading.Condition()
+        self.stands = False  # it waits to be told to go on
+        self._go = self._ended = False
+        self._sent_since_end = 0
+        self.stops = 0  # how often it came to a point
+
+        self.order = ""  # its id, if it sells; empty before it has begun
+        self.section: Section | None = None  # its last one, if it came to one
+        self.receipt: Receipt | None = None  # what its buyer is told, once that is decided
+        self.failure = ""  # an error that guards are not expected to raise, or an answer that is no receipt
+
+        self.command, self.writes = "", False  # that it is about to send; "" where it stands elsewhere
+        self.fate = Fate.ANSWERED  # of the next command, see `labs.steps.wire`
+        self._again = ""  # a script that Redis did not know
+        self.clocks = set[float]()  # how many seconds had passed in its world when it looked at a clock
+        self.watching = set[int]()  # local ports of its connections to Redis that have sent WATCH
+
+        self.chance, self.attempts = chance, Attempts(forgets=forgets, chance=chance)
 
     def start(self) -> None:
         """Begin, and return when it stands before the guard."""
@@ -124,7 +112,7 @@ class SteppedPurchase(PurchaseListener):
     def step(self) -> None:
         """`go`, and wait a moment for the next point; raises Conflict."""
         self.go()
-        self.wait_settled(ANSWER_S)
+        self.wait_stopped(ANSWER_S)
 
     def go(self) -> None:
         """Let it go on.
@@ -136,10 +124,10 @@ class SteppedPurchase(PurchaseListener):
             if not self.stands:
                 over = "is over" if self.is_over else "has not come to its next point: it waits"
                 raise Conflict(f"Purchase {self.id} of {self._buyer} {over}.")
-            self._go, self.stands, self.in_vain = True, False, False
+            self._go, self.stands, self.attempts.in_vain = True, False, False
             self._changed.notify_all()
 
-    def wait_settled(self, timeout: float) -> None:
+    def wait_stopped(self, timeout: float) -> None:
         """Wait until it stands at a point or is over, for `timeout` seconds at most."""
         with self._changed:
             self._changed.wait_for(lambda: self.stands or self.is_over, timeout)
@@ -152,12 +140,6 @@ class SteppedPurchase(PurchaseListener):
 
     def join(self, timeout: float) -> None:
         self.thread.join(timeout)
-
-    @property
-    def begins(self) -> bool:
-        attempt = self.attempts[-1]
-        sizes = range(2, min(len(attempt), 2 * MOST_IN_A_ROUND) + 1, 2)
-        return not attempt or any(attempt[-size] == self._whole for size in sizes)
 
     @property
     def is_over(self) -> bool:
@@ -175,9 +157,9 @@ class SteppedPurchase(PurchaseListener):
                 "point": self.point,
                 "line": self.line(),
                 "stands": self.stands,
-                "grain": self.grain,
+                "grain": self.granularity,
                 "command": self.command,
-                "left_s": round(max(self._until - time.monotonic(), 0.0), 1),
+                "left_s": round(max(self._until - monotonic(), 0.0), 1),
                 "token": section.token if section else None,
                 "stock_read": section.stock if section else None,
                 "outcome": receipt.outcome.value if receipt else None,
@@ -225,24 +207,28 @@ class SteppedPurchase(PurchaseListener):
     def exchange(self) -> Iterator[None]:
         """One of its threads sends, and the others wait until that is answered."""
         with self._turn:
-            yield
+            self.is_exchanging = True
+            try:
+                yield
+            finally:
+                self.is_exchanging = False
 
-    def sending(self, command: str, *, whole: str = "", writes: bool, keys: Sequence[str] = ()) -> Fate:
-        """It stops before a command; raises NotStepped once it has ended, but its lock is still released in etcd."""
+    def sending(self, command: str, *, whole: str = "", writes: bool) -> Fate:
+        """It stops before a command; raises NotStepped once it has ended, but its lock is still released in etcd.
+
+        `whole`: the command, if `command` is only its beginning.
+        """
         self._check_may_send(command)
         again, self._again = self._again, ""
         if again and command.startswith("EVAL"):
             whole = again
-        elif self.grain == COMMANDS:
-            if self._forgets and (size := _round(self.attempts[-1], whole or command)):
-                del self.attempts[-1][-size:]
-                self.in_vain = True
-            self.command, self._whole, self.writes = command, whole or command, writes
+        elif self.granularity == COMMANDS:
+            self.attempts.before(whole or command)
+            self.command, self.writes = command, writes
             self._stand()
-            self.command, self.in_vain = "", False
+            self.command, self.attempts.in_vain = "", False
             self._check_may_send(command)
-        self.attempts[-1].append(whole or command)
-        self.keys.update(keys if writes else ())
+        self.attempts.add(whole or command)
         fate, self.fate = self.fate, Fate.ANSWERED
         return fate
 
@@ -253,39 +239,19 @@ class SteppedPurchase(PurchaseListener):
                 raise NotStepped("nobody let this purchase go on in time, or it was ended")
 
     def not_done(self, fate: Fate) -> None:
-        self.fate, self._again = fate, self.attempts[-1].pop()
+        """The server does not know the script, so that it is sent once more: one step, with this fate."""
+        self.fate, self._again = fate, self.attempts.take_back()
 
     def answered(self, answer: str) -> None:
-        self.attempts[-1].append(f"> {answer}")
+        self.attempts.add(f"> {answer}")
 
     def pauses(self) -> None:
-        """An attempt is over, if it has sent anything."""
-        if not self.attempts[-1] or not self._forgets:
-            return
-        in_vain = len(self.attempts) > 1 and self._is_alike(self.attempts[-1], self.attempts[-2])
-        if in_vain:
-            self.attempts.pop()
-        self._begin_attempt(in_vain=in_vain)
-
-    def _begin_attempt(self, *, in_vain: bool) -> None:
-        """One in vain is forgotten, and with it what it has drawn."""
-        self.in_vain |= in_vain
-        self.attempts.append([])
-        if self.chance and in_vain:
-            self.chance.setstate(self._states[-1])
-        elif self.chance:
-            self._states = [*self._states[-1:], self.chance.getstate()]
-
-    def _is_alike(self, attempt: list[str], other: list[str]) -> bool:
-        """Whether they differ by nothing but what each attempt draws anew, or by times, where those run."""
-        if self.chance is None:
-            return [VARIES.sub("#", text) for text in attempt] == [VARIES.sub("#", text) for text in other]
-        has_drawn = self.chance.getstate() != self._states[-1]
-        return attempt == other or (has_drawn and list(map(_shape, attempt)) == list(map(_shape, other)))
+        """It is about to try once more."""
+        self.attempts.pause()
 
     def _stop(self, point: str) -> None:
         self.point, self._line = point, self._lines.line_of(sys._getframe()) or self._line
-        if self.grain == POINTS or point == "start":
+        if self.granularity == POINTS or point == "start":
             self._stand()
 
     def _stand(self) -> None:
@@ -293,7 +259,7 @@ class SteppedPurchase(PurchaseListener):
             self._line = self._line_now() or self._line
             self.stands, self.stops = True, self.stops + 1
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._go or self._ended, max(self._until - time.monotonic(), 0.0))
+            self._changed.wait_for(lambda: self._go or self._ended, max(self._until - monotonic(), 0.0))
             self._ended |= not self._go
             self.stands = self._go = False
 
@@ -316,7 +282,7 @@ class SteppedPurchase(PurchaseListener):
             self._changed.notify_all()
 
     def _buy(self) -> Receipt:
-        patience = self._until - time.monotonic()
+        patience = self._until - monotonic()
         purchase = Purchase(self._buyer, self._guard.name, instance=self._instance, listener=self)
         self.order = purchase.order
         # A guard lets a purchase wait for `lock_timeout` seconds since it began. This one has its own limit.
@@ -326,17 +292,3 @@ class SteppedPurchase(PurchaseListener):
             return self._guard.serve(purchase)
         except EXPECTED as error:
             return refuse(purchase, error)
-
-
-def _shape(text: str) -> str:
-    """Of a command its name and the number of its words; of an answer all."""
-    return text if text.startswith("> ") else f"{text.split(' ')[0]} {text.count(' ')}"
-
-
-def _round(attempt: list[str], command: str) -> int:
-    """How many of the last texts are one round too many of commands that are sent again and again; 0 if none is."""
-    for size in range(2, 2 * MOST_IN_A_ROUND + 1, 2):
-        last = attempt[-size * ROUNDS :]
-        if len(last) == size * ROUNDS and last[0] == command and last == last[:size] * ROUNDS:
-            return size
-    return 0

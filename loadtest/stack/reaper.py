@@ -56,6 +56,9 @@ def _pipe() -> IO[bytes]:
     return reaper.stdin
 
 
+os.register_at_fork(after_in_child=_pipe.cache_clear)  # what a child watches ends with the child
+
+
 def _dismiss(reaper: subprocess.Popen[bytes], pipe: IO[bytes]) -> None:
     """At a regular end: close the pipe, and wait until the reaper has cleaned up."""
     pipe.close()

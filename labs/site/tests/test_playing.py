@@ -105,11 +105,12 @@ def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, played: Ma
 
 def test_the_printed_order_of_each_mistake_ends_as_it_says(open_page: Open, played: Made) -> None:
     """Pressed move by move, the shortest order that breaks it shows the worst that the command tells of it."""
+    from labs.steps.mistakes import mistakes
     from labs.steps.schedules.results import WRONG
     from labs.steps.schedules.schedule import WORST_FIRST
 
     page = open_page((played.site / "mistakes.html").as_uri(), reduced_motion="reduce")
-    for guard in sorted(path.stem.removeprefix("schedules-") for path in ROOT.glob("labs/mistakes/recorded/*.json")):
+    for guard in mistakes():
         recording = recorded(played.recordings, guard)
         (count,), (graph,) = recording["counts"], recording["graphs"]
         page.evaluate("hash => (location.hash = hash)", f"guard={guard}&grain=commands&schedule={count['shortest']}")

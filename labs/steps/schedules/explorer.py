@@ -9,9 +9,7 @@ alike. Where it does not, the guard depends on something that nobody sees: there
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +29,7 @@ from loadtest.results.verdict import judge_rush
 MOST_MOVES = 200  # of one order
 MOST_S = 600.0  # of one guard with one kind of fault
 SHORTER_S = 90.0  # for which a shorter order than the first wrong one is looked for, where that is enough
+HOURS_S = 10_000.0  # more than any purchase waits
 TRIES = 120  # in vain, behind which it is believed that a purchase goes on so
 CHECK_S = 5.0  # how often it is looked up whether all that was sent was seen
 
@@ -53,7 +52,6 @@ class Budget:
 
 
 NO_FAULT = Budget()
-A_PAUSE_OR_A_DEATH = Budget((Fault.PAUSE, Fault.KILL, Fault.KILL_SENT))
 PAUSE, KILL, LOST = Budget((Fault.PAUSE,)), Budget((Fault.KILL, Fault.KILL_SENT)), Budget((Fault.LOST,))
 
 
@@ -63,10 +61,9 @@ def budgets_of(guard: type[Guard]) -> list[Budget]:
 
 
 def budget_of(mistake: type[Any]) -> Budget:
-    """The faults with which a mistake goes wrong, if it says so."""
-    fault = getattr(mistake, "fault", None)
-    budget = next((each for each in budgets_of(mistake) if each.name == fault), A_PAUSE_OR_A_DEATH)
-    return replace(budget, commands=getattr(mistake, "lost", ("",)))
+    """The faults with which a mistake goes wrong."""
+    budget = next(each for each in budgets_of(mistake) if each.name == mistake.fault)
+    return replace(budget, commands=mistake.lost)
 
 
 class Explorer:
@@ -74,7 +71,7 @@ class Explorer:
 
     Args:
         world: is started.
-        known: have explored the guard with fewer faults; what they found is not tried again.
+        known: has explored the guard without a fault; what it found is not tried again.
         seconds: after which the rest is left out.
         shows: what a page shows tells states apart, too, as where purchases are over for other reasons.
         is_over_at_wrong: of a guard that is wrong, only the shortest order that shows it is looked for.
@@ -92,7 +89,7 @@ class Explorer:
         guard: type[Guard],
         budget: Budget = NO_FAULT,
         *,
-        known: Sequence[Explorer] = (),
+        known: Explorer | None = None,
         seconds: float = MOST_S,
         shows: bool = False,
         is_over_at_wrong: bool = False,
@@ -109,19 +106,15 @@ class Explorer:
         self.schedules: dict[int, Schedule] = {}
         self.shortest: list[Schedule] = []
         self._file = GuardFile.of(guard)
-        self._items, self._checked, self._until = world.items, 0.0, 0.0
-        self._is_new = not known
-        self._forgets_attempts: bool = all(each._forgets_attempts for each in known)
-        for each in known:
-            if each._items == world.items and set(each.budget.kinds) <= set(budget.kinds):
-                self._take_over(each)
+        self._checked = self._until = 0.0
+        self._is_new = known is None
+        self._forgets_attempts = True
+        if known is not None:
+            self._take_over(known)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What explorers of other worlds take over."""
-        return {
-            name: vars(self)[name]
-            for name in ("budget", "graph", "schedules", "shortest", "_items", "_writers", "_forgets_attempts")
-        }
+        """What an explorer in another world takes over."""
+        return {name: vars(self)[name] for name in ("budget", "graph", "schedules", "_writers", "_forgets_attempts")}
 
     def explore(self) -> Iterator[Graph]:
         """The graph, after each run; complete at the end, or cut. Raises ServerError, BrokenGuard or SaleError."""
@@ -132,26 +125,26 @@ class Explorer:
 
     def _explore(self) -> Iterator[Graph]:
         self._until, world = time.monotonic() + self._seconds, self._world
-        with world.with_spare() if KILL.kinds[0] in self.budget.kinds else ExitStack():
-            world.forgets_attempts = self._forgets_attempts
-            self._begin()  # nothing of another guard goes on
-            world.count_anew()
-            self._check_all_was_seen(at_once=True)
-            self._warm_up()
-            may_count = self._is_new
-            try:
-                yield from self._try_all()
-            except Nondeterministic:
-                if not may_count:
-                    raise
-            else:
-                may_count = may_count and self._loses_patience()
-            if may_count:  # a purchase may count its attempts: they tell states apart
-                self._forgets_attempts = world.forgets_attempts = False
-                self._states, self.graph, self.schedules = {}, Graph(), {}
-                yield from self._try_all()
-            self._make_shortest()
-            self._check_all_was_seen(at_once=True)
+        world.forgets_attempts = self._forgets_attempts
+        self._begin()  # nothing of another guard goes on
+        world.begin_to_see_all()
+        self._warm_up()
+        may_count = self._is_new
+        try:
+            yield from self._try_all()
+        except Nondeterministic:
+            if not may_count:
+                raise
+        else:
+            may_count = may_count and self._loses_patience()
+        if may_count:  # a purchase may count its attempts: they tell states apart
+            self._forgets_attempts = world.forgets_attempts = False
+            self._states, self.graph, self.schedules = {}, Graph(), {}
+            yield from self._try_all()
+        self._make_shortest()
+        if self._is_new and not (self._is_over_at_wrong or self.graph.cut or self.graph.is_wrong):
+            self._check_clock()
+        world.check_all_was_seen()
 
     def _try_all(self) -> Iterator[Graph]:
         state = self._start()
@@ -167,7 +160,9 @@ class Explorer:
             if len(way) > 1:
                 self._compare(state)
             state = self._go_on(state, way[-1])
-            self._check_all_was_seen()
+            if time.monotonic() > self._checked + CHECK_S:
+                self._world.check_all_was_seen()
+                self._checked = time.monotonic()
             yield self.graph
 
     def _loses_patience(self) -> bool:
@@ -175,24 +170,58 @@ class Explorer:
         return any(self._loses(place, purchase.buyer) for place, purchase in enumerate(self._world.purchases))
 
     def _loses(self, place: int, buyer: str) -> bool:
-        stands, waits = PURCHASE.index("stands"), PURCHASE.index("waits")
-        rows = ((state, state.shown.purchases[place]) for state in self.graph.states if not state.has_fault)
-        state = next((state for state, row in rows if row[stands] and row[waits]), None)
-        if state is None:
+        if (state := next(self._in_vain(place), None)) is None:
             return False
+        self._go_to(state)
+        return not self._world.tries_in_vain(buyer, TRIES)
+
+    def _in_vain(self, place: int) -> Iterator[State]:
+        """The states in which a purchase tries in vain."""
+        stands, waits = PURCHASE.index("stands"), PURCHASE.index("waits")
+        for state in self.graph.states:
+            row = state.shown.purchases[place]
+            if row[stands] and row[waits] and not state.has_fault:
+                yield state
+
+    def _check_clock(self) -> None:
+        """Raise NoVerdict if a purchase that tries in vain is told what is not true, once its clock has moved on."""
+        for place, buyer in enumerate([each.buyer for each in self._world.purchases]):
+            for state in self._in_vain(place):
+                if not self._gives_up(state, buyer):
+                    break  # it has no limit of time
+
+    def _gives_up(self, state: State, buyer: str) -> bool:
+        self._go_to(state)
+        world, purchase = self._world, self._world.purchase(buyer)
+        purchase.instance.ask("move_clock", HOURS_S)
+        for _ in range(MOST_MOVES):
+            if purchase.stands:
+                world.step(buyer)
+            if purchase.stands and purchase.waits:
+                return False
+        while other := next((each for each in world.purchases if each.can_step), None):
+            world.step(other.buyer)
+        if not (purchase.failure or self._judged().ending.is_right):
+            told, way = purchase.outcome, " ".join(map(str, state.path))
+            raise NoVerdict(
+                f"not every order was tried: time stands still, but behind {way} {buyer} gives up by its clock and is "
+                f"told {told}, which is wrong. Raise LockTimeout where it has waited too long, or count its tries"
+            )
+        return True
+
+    def _go_to(self, state: State) -> None:
+        """Begin a run, and come to this state as it was reached first."""
         self._begin()
         for move in state.path:
             self._make(move)
-        return not self._world.tries_in_vain(buyer, TRIES)
 
     def replay(self, moves: list[Move]) -> Schedule:
         """One order as it is given, to its end or as far as it goes."""
-        with self._world.with_spare() if any(move.fault in KILL.kinds for move in moves) else ExitStack():
-            self._warm_up()
-            self._begin()
-            for move in moves:
-                self._make(move)
-            return self._judged()
+        self._warm_up()
+        self._begin()
+        for move in moves:
+            self._make(move)
+        return self._judged()
 
     def _warm_up(self) -> None:
         """Each instance makes a purchase: it knows the sale then, and Redis its scripts."""
@@ -204,11 +233,6 @@ class Explorer:
     def _begin(self) -> None:
         self._world.reset(self._file)
         self._done = []
-
-    def _check_all_was_seen(self, *, at_once: bool = False) -> None:
-        if at_once or time.monotonic() > self._checked + CHECK_S:
-            self._world.check_all_was_seen(has_death=KILL.kinds[0] in self.budget.kinds)
-            self._checked = time.monotonic()
 
     def _start(self) -> State:
         if self._is_over_at_wrong and self.graph.is_wrong:
@@ -290,7 +314,7 @@ class Explorer:
                 self._withheld.setdefault(script, []).append((state, move))
 
     def _take_over(self, known: Explorer) -> None:
-        self._writers |= known._writers
+        self._writers, self._forgets_attempts = known._writers, known._forgets_attempts
         for state in known.graph.states:
             if state.fingerprint not in self._states:
                 self._add(replace(state, number=len(self._states), moves={}, done={}, is_exhausted=False))
@@ -304,7 +328,7 @@ class Explorer:
 
     def _make(self, move: Move) -> Done:
         world, purchase = self._world, self._world.purchase(move.buyer)
-        before, was_answered = purchase.point, purchase.is_answered
+        was_answered = purchase.is_answered
         begins = not purchase.has_begun and world.granularity == COMMANDS and not move.is_fault
         command = purchase.command if move.fault not in (Fault.PAUSE, Fault.KILL) else ""
         data = world.data()
@@ -317,47 +341,34 @@ class Explorer:
         if (script := script_of(command)) and script not in self._writers and world.data() != data:
             self._writers.add(script)
             self.graph.add(self._withheld.pop(script, ()))
-        enters = purchase.point == "locked" and before != "locked"
         told = (purchase.failure, purchase.outcome or "") if purchase.is_answered and not was_answered else ("", "")
-        self._done.append(Done(move, purchase.point, purchase.waits, command, enters, *told, begins))
+        self._done.append(Done(move, purchase.point, purchase.waits, command, *told, begins))
         return self._done[-1]
 
     def _fingerprint(self) -> str:
-        """That of the world and of what limits the moves: the faults so far, and who is not interrupted any more."""
-        restless = "".join(sorted(each.buyer for each in self._restless()))
+        """That of the world, and of how many faults there were."""
         shown = self._world.shown() if self._shows else ""
-        return f"{self._world.fingerprint()}\n{shown}\nfaults {self._faults}, restless {restless}"
+        return f"{self._world.fingerprint()}\n{shown}\nfaults {self._faults}"
 
     @property
     def _faults(self) -> int:
         return sum(done.move.is_fault for done in self._done)
 
-    def _restless(self) -> list[Stepped]:
-        """Purchases that have begun more sections than there are purchases: two that undo each other's work go on."""
-        begun = Counter(done.move.buyer for done in self._done if done.enters)
-        return [each for each in self._world.purchases if begun[each.buyer] > len(self._world.purchases)]
-
     def _look_at_moves(self, state: State) -> None:
-        """What can be done now; whether something is left out, and whether that is to interrupt a restless purchase.
-
-        The purchase that moved last is the first.
-        """
+        """What can be done now, by the purchase that moved last at first."""
         can_step = [each for each in self._world.purchases if each.can_step]
         if len(self._done) >= MOST_MOVES:
             state.is_cut = bool(can_step)
             return
         last = self._done[-1].move.buyer if self._done else ""
         can_step.sort(key=lambda each: (each.buyer != last, each.buyer))
-        restless = [each for each in can_step if each in self._restless()]
-        state.is_bounded = bool(restless) and len(can_step) > 1
-        can_step = restless[:1] or can_step
         state.moves = dict.fromkeys(Move(each.buyer) for each in can_step)
         state.faults = {Move(each.buyer, kind): each.command for each in can_step for kind in Fault if _can(kind, each)}
 
     def _judged(self) -> Schedule:
         """What came of it, by nothing but what is in the fingerprint; its sections are for a film."""
         world = self._world
-        ledger, left = world.ledger()
+        ledger, left = world.servers.ledger()
         answers = world.answers()
         verdict = judge_rush(stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0)
         # Who is in doubt and in no ledger has bought nothing here: an item that is not sold is there for others.

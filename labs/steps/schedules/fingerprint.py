@@ -8,7 +8,7 @@ threads, leases and revisions, which have canonical names, and times of the serv
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from labs.steps.schedules.instances import NOW
 
@@ -40,7 +40,8 @@ class CanonicalNames:
         self._names, self._parts = names, parts
         text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in parts)
         numbers = {int(found[0]) for found in _VARIES.finditer(text) if found[0].isdigit() and found[0] not in names}
-        self._tokens = rank(number for number in numbers if number in revisions)
+        tokens = sorted(number for number in numbers if number in revisions)
+        self._tokens = {number: place for place, number in enumerate(tokens, 1)}
         self.others = {number for number in numbers if number >= SMALLEST and number not in self._tokens}
 
     def fingerprint(self) -> str:
@@ -72,11 +73,6 @@ def _is_now(text: str) -> bool:
     except ValueError:
         return "T" in text
     return any(abs(number / unit - NOW) < _DAY_S for unit in (1, 1e3, 1e6, 1e9))
-
-
-def rank(numbers: Iterable[int]) -> dict[int, int]:
-    """The place of each in their order, from 1."""
-    return {number: place for place, number in enumerate(sorted(set(numbers)), 1)}
 
 
 INSTEAD = (

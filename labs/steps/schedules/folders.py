@@ -28,16 +28,16 @@ class Folders:
             for path in sorted(folder.rglob("*"), reverse=True):
                 path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
-    def contents(self) -> list[str]:
-        """What is there and who has locked it, a line for each."""
-        found = [(path, folder) for folder in (self.temporary, self.work) for path in sorted(folder.rglob("*"))]
+    def contents(self) -> dict[str, tuple[str, int]]:
+        """What is there and who has locked it, as `ServerKeys`: nothing of it expires."""
+        found = sorted([*self.temporary.rglob("*"), *self.work.rglob("*")])
         held = {inode: f" {how} by {pid}" for how, pid, inode in _HELD.findall(_text_of(_LOCKS))} if found else {}
-        return [f"{_line(path, folder)}{held.get(_inode_of(path), '')}" for path, folder in found]
-
-
-def _line(path: Path, folder: Path) -> str:
-    content = "folder" if path.is_dir() else _text_of(path)
-    return f"file {folder.name}/{path.relative_to(folder)}: {content!r}"
+        return {
+            f"file {path.relative_to(self.work.parent)}": (
+                f"{'folder' if path.is_dir() else repr(_text_of(path))}{held.get(_inode_of(path), '')}", 0
+            )
+            for path in found
+        }  # fmt: skip
 
 
 def _text_of(path: Path) -> str:

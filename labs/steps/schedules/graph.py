@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from typing import Any
 
 from labs.steps.schedules.purchases import Shown
@@ -15,32 +15,18 @@ from labs.steps.schedules.schedule import Done, Ending, Move
 
 @dataclass
 class State:
-    """A state of the world.
-
-    Attributes:
-        fingerprint: see `labs.steps.schedules.fingerprint`.
-        path: the moves by which it was reached first.
-        shown: what the scheduler's page shows of it.
-        moves: what can be done there, and the state to which it leads, once that was tried.
-        faults: that can be done there, if the budget has them, and the command that is about to be sent.
-        done: what was seen of each move that was tried.
-        ending: what came of it, if nothing can be done any more.
-        is_cut: whether something could be done, and was left out.
-        is_bounded: whether others were left out, because a purchase is not interrupted any more.
-        is_exhausted: whether nothing is untried here, nor in any state to which its moves lead.
-    """
+    """A state of the world."""
 
     number: int
-    fingerprint: str = field(repr=False)
-    path: list[Move]
+    fingerprint: str = field(repr=False)  # see `labs.steps.schedules.fingerprint`
+    path: list[Move]  # by which it was reached first
     shown: Shown = field(repr=False)
-    moves: dict[Move, State | None] = field(default_factory=dict, repr=False)
-    faults: dict[Move, str] = field(default_factory=dict, repr=False)
-    done: dict[Move, Done] = field(default_factory=dict, repr=False)
-    ending: Ending | None = None
-    is_cut: bool = False
-    is_bounded: bool = False
-    is_exhausted: bool = False
+    moves: dict[Move, State | None] = field(default_factory=dict, repr=False)  # to where, once that was tried
+    faults: dict[Move, str] = field(default_factory=dict, repr=False)  # if the budget has them, before which command
+    done: dict[Move, Done] = field(default_factory=dict, repr=False)  # what was seen of each move that was tried
+    ending: Ending | None = None  # if nothing can be done any more
+    is_cut: bool = False  # something could be done, and was left out
+    is_exhausted: bool = False  # nothing is untried here, nor in any state to which its moves lead
 
     def __getstate__(self) -> dict[str, Any]:
         """With numbers of states: a graph is pickled without recursion."""
@@ -68,14 +54,10 @@ class State:
 
 @dataclass
 class Graph:
-    """What was explored. The root is the first state.
-
-    Attributes:
-        near: if it is not None, the numbers of the states from which alone is gone on.
-    """
+    """What was explored. The root is the first state."""
 
     states: list[State] = field(default_factory=list)
-    near: set[int] | None = None
+    near: set[int] | None = None  # numbers of the states from which alone is gone on, if not from all
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -92,11 +74,6 @@ class Graph:
     def cut(self) -> int:
         """In how many states something was not tried."""
         return sum(state.is_open for state in self.states)
-
-    @property
-    def bounded(self) -> int:
-        """In how many states others were left out, because a purchase is not interrupted any more."""
-        return sum(state.is_bounded for state in self.states)
 
     def way_from(self, start: State) -> list[Move]:
         """The moves from here to the nearest one that is untried, with that one; none if there is none."""
@@ -130,6 +107,15 @@ class Graph:
         if near != self.near:
             self.near = near
             self._open()
+
+    def leave_one(self, moves: Sequence[Move]) -> None:
+        """Keep one order alone; in its states, all other moves are untried."""
+        order = [self.states[0]]
+        for move in moves:
+            order.append(order[-1].moves[move] or order[-1])
+        for number, (state, move) in enumerate(zip_longest(order, moves)):
+            state.number, state.moves = number, {each: to if each == move else None for each, to in state.moves.items()}
+        self.states = order
 
     def _open(self) -> None:
         for state in self.states:
@@ -174,15 +160,6 @@ class Graph:
                 if to is not None:
                     size = faults + move.is_fault, changes + (move.buyer != last), steps + 1
                     heappush(ways, (*size, (*path, str(move)), to.number, [*done, state.done[move]]))
-
-    def alone(self) -> list[str]:
-        """The moves of the first purchase, if nobody else moves, in words; empty if that is not known."""
-        words: list[str] = []
-        state, buyer = (self.states[0], min(move.buyer for move in self.states[0].moves)) if self.states else (None, "")
-        while state is not None and (following := state.moves.get(Move(buyer))) is not None:
-            words.append(state.done[Move(buyer)].words.removeprefix(f"{buyer} "))
-            state = following
-        return words
 
     def orders(self) -> Counter[str]:
         """How many paths there are: in "all", that end wrongly in "wrong", and of each kind of wrong.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +63,8 @@ class SteppedInstance:
         self.pid = 0
         counts = server.directory / f"{name}.counts"
         self.sent = counts_in(counts)
-        self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.settimeout(ANSWER_S)
-        self._connection.connect(str(server.socket))
-        self._stream = self._connection.makefile("rwb")
-        self._send("", {**environment, "FLASHSALE_INSTANCE": name, "SCHEDULES_COUNTS": str(counts)})
+        self._connection = Client(str(server.socket))
+        self._send("", [{**environment, "FLASHSALE_INSTANCE": name, "SCHEDULES_COUNTS": str(counts)}])
 
     def ready(self) -> SteppedInstance:
         """Wait until it has connected to its servers; raises ServerError."""
@@ -93,8 +89,6 @@ class SteppedInstance:
     def kill(self) -> None:
         """Kill -9; one that is not ready yet ends with its connection."""
         self._signal(signal.SIGKILL)
-        with suppress(OSError):
-            self._stream.close()
         self._connection.close()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -104,22 +98,20 @@ class SteppedInstance:
 
     def _send(self, name: str, arguments: Any) -> None:
         try:
-            self._stream.write(json.dumps([name, arguments]).encode() + b"\n")
-            self._stream.flush()
-        except (OSError, ValueError) as error:
+            self._connection.send((name, arguments))
+        except OSError as error:
             raise self._lost(f"has ended: {error}") from error
 
     def _receive(self) -> Any:
         try:
-            line = self._stream.readline()
-        except OSError as error:
-            raise self._lost(f"does not answer: {error}") from error
-        if not line:
-            raise self._lost(f"has ended; {self._server.reason()}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise ServerError(f"{self.name}: {answer['error']}")
-        return answer["result"]
+            if not self._connection.poll(ANSWER_S):
+                raise self._lost(f"does not answer within {ANSWER_S:g} s")
+            result, error = self._connection.recv()
+        except (EOFError, OSError) as ended:
+            raise self._lost(f"has ended; {self._server.reason()}") from ended
+        if error:
+            raise ServerError(f"{self.name}: {error}")
+        return result
 
     def _lost(self, why: str) -> InstanceLost:
         self.is_lost = True

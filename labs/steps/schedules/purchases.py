@@ -35,7 +35,6 @@ class Stepped:
     in_vain: bool = False
     command: str = ""
     writes: bool = False
-    etcd_writes: int = 0  # of its instance
     watching: Sequence[int] = ()  # ports of its connections that have sent WATCH
     line: int | None = None
     stock_read: int | None = None
@@ -133,15 +132,10 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the scheduler's page shows of a state; tokens are told by their order, from 1.
+    """What the scheduler's page shows of a state; tokens are told by their order, from 1."""
 
-    Attributes:
-        purchases: one row for each buyer, its columns are `PURCHASE`.
-        queue: buyer and token of each key.
-    """
-
-    purchases: list[tuple[Any, ...]]
+    purchases: list[tuple[Any, ...]]  # a row for each buyer, its columns are `PURCHASE`
     stock: str
     orders: int
     fence: str | None
-    queue: list[tuple[str, str | None]]
+    queue: list[tuple[str, str | None]]  # buyer and token of each key

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from labs.steps.schedules.instances import IDLE_S
 from labs.steps.schedules.purchases import Stepped
+from loadtest.results.comparison import NO_RESULT
 from loadtest.stack.process import ServerError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ SILENTLY = "something in its own process"
 
 class NoVerdict(ServerError):
     """Nothing can be said about the guard; the message says why, and what to do."""
+
+    exit_code = NO_RESULT
 
 
 def quiesce(world: World) -> None:
@@ -46,18 +49,19 @@ def quiesce(world: World) -> None:
         for each in moving:
             each.waits_for = _waits_for(each, world, baseline[each.buyer], is_late)
         if all(each.waits_for for each in moving):
-            break
+            moving = world.look_at_moving()  # once more: a message that has come since is on its way no longer
+            if all(each.waits_for != SILENTLY or each.idle_s >= IDLE_S for each in moving):
+                break
         if time.monotonic() > began + LIMIT_S:
             raise _unknown(moving[0], world)
-    still = [each.buyer for each in world.look_at_moving()]  # and the line on which each waits
     for each in world.purchases:
-        each.waits_for = each.waits_for if each.buyer in still else ""
+        each.waits_for = each.waits_for if each in moving else ""
 
 
 def await_silent(world: World) -> bool:
     """Wait until a purchase goes on that waits for nobody knows what, where nothing else can move.
 
-    False if it waits for what nobody will ever do; raises NoVerdict.
+    False if there is none, or if it waits for what nobody will ever do; raises NoVerdict.
     """
     began, silent = time.monotonic(), [each for each in world.purchases if each.waits_for == SILENTLY]
     while silent and not any(each.is_quiescent for each in silent):

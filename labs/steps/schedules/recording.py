@@ -1,7 +1,8 @@
 """Graphs to be played without a server: every move that a page offers was made, and what it shows was seen.
 
 The guards of the shop are recorded at their points with a pause, as a person steps them; the famous mistakes by their
-commands, with the fault that breaks them.
+commands, with the fault that breaks them. One that needs three purchases has too many states for that: its shortest
+wrong order alone is recorded.
 """
 
 from __future__ import annotations
@@ -38,26 +39,28 @@ def recorded(worlds: Worlds, chosen: Sequence[str], folder: Path, console: Conso
 
 
 def _recorded(world: World, name: str) -> Iterator[Exploration]:
-    yield record(world, name)
-
-
-def record(world: World, name: str) -> Exploration:
     """The graph of one guard; raises as `recorded` does."""
     is_mistake = name in mistakes()
     kind = mistakes()[name] if is_mistake else guards()[name]
     world.granularity = COMMANDS if is_mistake else POINTS
     world.buyers, world.items = getattr(kind, "buyers", 2), getattr(kind, "items", 1)  # as a mistake needs
-    explorer = Explorer(world, kind, budget_of(kind) if is_mistake else PAUSE, seconds=MOST_S, shows=True)
+    budget, is_large = budget_of(kind) if is_mistake else PAUSE, world.buyers > 2
+    explorer = Explorer(world, kind, budget, seconds=MOST_S, shows=True, is_over_at_wrong=is_large)
     began = time.monotonic()
     for _ in explorer.explore():
         pass
-    if explorer.graph.cut:
-        raise NoVerdict(f"{name} has more states than can be recorded: {explorer.graph.cut} were left out")
+    graph, schedules = explorer.graph, explorer.schedules
+    if is_large:
+        order = explorer.shortest[0]
+        graph.leave_one([done.move for done in order.moves])
+        schedules = {len(order.moves): order}
+    elif graph.cut:
+        raise NoVerdict(f"{name} has more states than can be recorded: {graph.cut} were left out")
     found = Exploration(name, kind.promise.value, world.granularity, world.items, world.buyers, utc_now())
     found.description, found.found = kind.description, getattr(kind, "found", "")
     count = Count(name, found.promise, explorer.budget.name, pauses=True)
-    count.note(explorer.graph, explorer.schedules, time.monotonic() - began)
+    count.note(graph, schedules, time.monotonic() - began)
     found.counts = [count]
-    found.graphs = [packed(explorer.graph, explorer.schedules, fault=explorer.budget.name)]
+    found.graphs = [packed(graph, schedules, fault=explorer.budget.name)]
     found.source = GuardLines(kind.buy).source
-    return found
+    yield found

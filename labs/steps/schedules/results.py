@@ -29,31 +29,15 @@ WRONG = ("oversold", "lost_updates", "told_wrong", "unsold", "deadlock", "errors
 
 @dataclass
 class Count:
-    """The orders of a guard with one kind of fault.
-
-    Attributes:
-        promise: the guard's.
-        fault: the name of the budget.
-        items: for sale.
-        pauses: whether a pause is among the faults.
-        states: how many there are.
-        orders: paths to an end; `wrong`: of those, to a wrong one; and those before it: in which way.
-        ends: how many different ones there are, `wrong_ends` of them wrong.
-        cut: states in which something was not tried; 0 is complete.
-        bounded: states in which a purchase is not interrupted any more, because it began its section too often.
-        no_verdict: why the exploration ended early, if it did.
-        seconds: that they took.
-        alone: the moves of a purchase that nobody disturbs, in words.
-        shortest: for each way of ending wrongly, the shortest order that does.
-    """
+    """The orders of a guard with one kind of fault."""
 
     guard: str
     promise: str
-    fault: str
-    items: int = 1
-    pauses: bool = False
+    fault: str  # the name of the budget
+    items: int = 1  # for sale
+    pauses: bool = False  # whether a pause is among the faults
     states: int = 0
-    orders: int = 0
+    orders: int = 0  # paths to an end; of those to a wrong one, in which way
     oversold: int = 0
     lost_updates: int = 0
     told_wrong: int = 0
@@ -61,14 +45,12 @@ class Count:
     deadlock: int = 0
     errors: int = 0
     wrong: int = 0
-    ends: int = 0
+    ends: int = 0  # different ones
     wrong_ends: int = 0
-    cut: int = 0
-    bounded: int = 0
-    no_verdict: str = ""
+    cut: int = 0  # states in which something was not tried; 0 is complete
+    no_verdict: str = ""  # why the exploration ended early, if it did
     seconds: float = 0.0
-    shortest: Sequence[Schedule] = ()
-    alone: Sequence[str] = ()
+    shortest: Sequence[Schedule] = ()  # for each way of ending wrongly
 
     def note(
         self, graph: Graph, schedules: Mapping[int, Schedule], seconds: float, shortest: Sequence[Schedule] = ()
@@ -80,8 +62,7 @@ class Count:
             setattr(self, name, orders[name])
         ends = graph.ends
         self.ends, self.wrong_ends = len(ends), sum(bool(end.ending and end.ending.kinds) for end in ends)
-        self.cut, self.bounded, self.seconds = graph.cut, graph.bounded, round(seconds, 1)
-        self.alone = graph.alone()
+        self.cut, self.seconds = graph.cut, round(seconds, 1)
         self.shortest = tuple(shortest) or tuple(
             replace(schedules[end.number], moves=moves) for end, moves in islice(graph.shortest_of_each(), 1)
         )
@@ -98,26 +79,19 @@ class Count:
 
 @dataclass
 class Exploration:
-    """What came of a guard.
-
-    Attributes:
-        grain: where purchases stopped, see `labs.steps.shop`.
-        description: what the guard does; of a mistake, `found` says where it was seen.
-        source: the guard's `buy`.
-        graphs: one for each count, see `packed`.
-    """
+    """What came of a guard."""
 
     guard: str
     promise: str
-    grain: str
+    grain: str  # where purchases stopped, see `labs.steps.stepped`
     items: int
     buyers: int
     started: str
-    description: str = ""
-    found: str = ""
-    source: GuardSource | None = None
+    description: str = ""  # what the guard does
+    found: str = ""  # where a mistake was seen
+    source: GuardSource | None = None  # of the guard's `buy`
     counts: list[Count] = field(default_factory=list)
-    graphs: list[dict[str, Any]] = field(default_factory=list)
+    graphs: list[dict[str, Any]] = field(default_factory=list)  # one for each count, see `packed`
 
     @property
     def kept(self) -> bool:
@@ -127,10 +101,12 @@ class Exploration:
     def is_cut(self) -> bool:
         return any(count.cut or count.no_verdict for count in self.counts)
 
-    @property
-    def alone(self) -> Sequence[str]:
-        """The moves of a purchase that nobody disturbs, in words."""
-        return next((count.alone for count in self.counts if count.alone), ())
+    def add(self, count: Count, graph: dict[str, Any]) -> None:
+        """Keep what came of an exploration; those without a fault stand first, and of each fault the smallest."""
+        faults = [fault.value for fault in Fault]
+        rows = [*zip(self.counts, self.graphs, strict=True), (count, graph)]
+        rows.sort(key=lambda row: (faults.index(row[0].fault), row[0].items))
+        self.counts, self.graphs = map(list, zip(*rows, strict=True))
 
     def write(self, report: Path) -> Path:
         """Write its file into `report`; raises OSError."""
@@ -156,7 +132,7 @@ def packed(graph: Graph, schedules: Mapping[int, Schedule], *, fault: str = Faul
         places = [rows.setdefault(row, len(rows)) for row in shown.purchases]
         states.append([*places, shown.stock, shown.orders, shown.fence, shown.queue])
         moves.append({str(move): to.number for move, to in state.moves.items() if to is not None})
-    cut = [state.number for state in graph.states if state.is_open or state.is_bounded]
+    cut = [state.number for state in graph.states if state.is_open]
     ends = {str(number): film(schedule) for number, schedule in schedules.items()}
     return {"fault": fault, "rows": list(rows), "states": states, "moves": moves, "cut": cut, "ends": ends}
 

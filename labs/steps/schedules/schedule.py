@@ -50,26 +50,15 @@ class Move:
 
 @dataclass(frozen=True)
 class Done:
-    """A move that was made.
-
-    Attributes:
-        point: where the purchase was then, or where it had been if it waits.
-        waits: whether it is known to wait.
-        command: what it has sent in this move.
-        enters: whether it has come into its critical section.
-        failure: the error with which its guard ended, if it is none that guards are expected to raise.
-        answer: the outcome that its buyer was told in this move.
-        begins: whether it stood before the guard.
-    """
+    """A move that was made."""
 
     move: Move
-    point: str
+    point: str  # where the purchase was then, or where it had been if it waits
     waits: bool
-    command: str = ""
-    enters: bool = False
-    failure: str = ""
-    answer: str = ""
-    begins: bool = False
+    command: str = ""  # that was sent
+    failure: str = ""  # the error with which its guard ended, if it is none that guards are expected to raise
+    answer: str = ""  # the outcome that its buyer was told in this move
+    begins: bool = False  # it stood before the guard
 
     @property
     def words(self) -> str:
@@ -100,23 +89,14 @@ WORST_FIRST = ("oversold", "deadlock", "errors", "unsold", "told_wrong", "lost_u
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of a schedule, in numbers of orders, sales and answers; all are 0 where all is well.
+    """What came of a schedule, in numbers of orders, sales and answers; all are 0 where all is well."""
 
-    Attributes:
-        oversold: orders beyond the items.
-        lost_updates: sales missing from the counter.
-        told_wrong: answers that ledger, real time or fence contradict.
-        unsold: items that were lost, or, without a fault, that a buyer did not get.
-        deadlock: purchases that wait, with nobody left to wake them.
-        errors: internal errors without a fault, and answers that are no receipt.
-    """
-
-    oversold: int = 0
-    lost_updates: int = 0
-    told_wrong: int = 0
-    unsold: int = 0
-    deadlock: int = 0
-    errors: int = 0
+    oversold: int = 0  # orders beyond the items
+    lost_updates: int = 0  # sales missing from the counter
+    told_wrong: int = 0  # answers that ledger, real time or fence contradict
+    unsold: int = 0  # items that were lost, or, without a fault, that a buyer did not get
+    deadlock: int = 0  # purchases that wait, with nobody left to wake them
+    errors: int = 0  # internal errors without a fault, and answers that are no receipt
 
     @classmethod
     def of(
@@ -154,19 +134,13 @@ class Ending:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule that was tried.
-
-    Attributes:
-        moves: all of them, in order.
-        stock_left: what the counter said in the end.
-        answers, ledger, sections: as in a record, for the slow motion.
-    """
+    """A schedule that was tried."""
 
     guard: str
     moves: Sequence[Done]
     ending: Ending
-    stock_left: int
-    answers: Sequence[Answer] = field(default=(), repr=False)
+    stock_left: int  # what the counter said in the end
+    answers: Sequence[Answer] = field(default=(), repr=False)  # these three as in a record, for the slow motion
     ledger: Sequence[Order] = field(default=(), repr=False)
     sections: Sequence[CriticalSection] = field(default=(), repr=False)
 

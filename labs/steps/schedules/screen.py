@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -9,15 +10,14 @@ from pathlib import Path
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from labs.steps.schedules.endings import TEXTS, sentence_of
 from labs.steps.schedules.results import Count, Exploration
-from labs.steps.schedules.schedule import Fault, Schedule
+from labs.steps.schedules.schedule import Ending, Fault, Schedule
 from loadtest.terminal import DASHES
 
+TEXTS: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))
 LINK = "http://127.0.0.1:8070/steps#guard={guard}&grain={grain}&schedule={path}"
 PROGRESS_S = 10.0  # how often a log gets a line
 COLUMNS = ("items", "fault", "states", "orders", "wrong", "promised", "complete", "seconds")
@@ -31,9 +31,6 @@ class Screen:
     def __init__(self, console: Console, language: str) -> None:
         self.console = console
         self._language, self._texts = language, TEXTS[language]
-        self._shown = time.monotonic()
-        self._states: dict[tuple[str, int, str], int] = {}  # as they were told last
-        self._under_way: Callable[[], Iterable[Count]] = tuple
 
     def say(self, key: str, **values: object) -> str:
         one, *many = self._texts[key].split("|")
@@ -51,34 +48,22 @@ class Screen:
         self.console.print(self.say("title", buyers=buyers, items=items), style="bold")
 
     @contextmanager
-    def live(self, under_way: Callable[[], Sequence[Count]]) -> Iterator[Callable[[Exploration, Path], None]]:
-        """Inside, what is under way is shown, in a log as a line from time to time; what is done is printed."""
-        done: list[Count] = []
-
-        def show(found: Exploration, path: Path) -> None:
-            done.extend(found.counts)
-            self.result(found, path)
-
-        def left() -> Iterator[Count]:
-            return (count for count in under_way() if count.states and count not in done)
-
+    def under_way(self) -> Iterator[Callable[[Iterable[Count]], None]]:
+        """Inside, call what is yielded with what is under way: it is shown, in a log as lines from time to time."""
         if self.console.is_terminal:
-            shown = lambda: Text("\n".join(map(self._progress, left())))  # noqa: E731
-            with Live(get_renderable=shown, console=self.console, refresh_per_second=2, transient=True):
-                yield show
-        else:
-            self._under_way = left
-            yield show
+            with self.console.status("") as status:
+                yield lambda counts: status.update("\n".join(map(self._progress, counts)))
+            return
+        shown, told = time.monotonic(), set[str]()
 
-    def tick(self) -> None:
-        """Say in a log what is under way, if nothing was said for a while."""
-        if not self.console.is_terminal and time.monotonic() > self._shown + PROGRESS_S:
-            self._shown = time.monotonic()
-            for count in self._under_way():
-                if self._states.get(key := (count.guard, count.items, count.fault)) == count.states:
-                    continue  # it is done, or stands in the queue
-                self._states[key] = count.states
-                self.console.print(self._progress(count), style="dim", markup=False)
+        def tell(counts: Iterable[Count]) -> None:
+            nonlocal shown, told
+            if time.monotonic() > shown + PROGRESS_S:
+                shown, before, told = time.monotonic(), told, {self._progress(count) for count in counts}
+                for line in sorted(told - before):
+                    self.console.print(line, style="dim", markup=False)
+
+        yield tell
 
     def _progress(self, count: Count) -> str:
         return self.say("progress", **{**vars(count), "fault": self.say(f"fault.{count.fault}")})
@@ -92,8 +77,6 @@ class Screen:
                 name = f"{self.say('items', n=count.items)}, {self.say(f'fault.{count.fault}')}"
                 said = f"{self.say('no_verdict')}, {name}: {count.no_verdict}"
                 self.console.print(said, style="yellow", markup=False)
-        if bounded := sum(count.bounded for count in found.counts):
-            self.console.print(self.say("bounded_by", guard=found.guard, n=bounded), style="dim", markup=False)
         self._orders(found)
         self.console.print(self.say("kept_in", path=path), style="dim", markup=False, soft_wrap=True)
 
@@ -104,9 +87,6 @@ class Screen:
             for schedule in count.shortest:
                 under = seen.setdefault((count.items, schedule.path), (schedule, []))[1]
                 under.append(self.say(f"fault.{count.fault}"))
-        if seen and (alone := found.alone):
-            self.console.print(self.say("alone", guard=found.guard, n=len(alone)), markup=False)
-            self._moves(alone)
         for (items, path), (schedule, faults) in seen.items():
             ends = sentence_of(schedule.ending, items, self._language)
             said = self.say("ends_so", guard=found.guard, items=self.say("items", n=items), ends=ends)
@@ -147,7 +127,7 @@ class Screen:
     def _complete(self, count: Count) -> str:
         if count.no_verdict:
             return self.say("no_verdict")
-        return self.say("cut", n=count.cut) if count.cut else self.say("bounded" if count.bounded else "yes")
+        return self.say("cut", n=count.cut) if count.cut else self.say("yes")
 
     def _promised(self, count: Count) -> Text:
         if not count.is_promised:
@@ -155,6 +135,16 @@ class Screen:
         if count.kept and (count.cut or count.no_verdict):
             return Text("")
         return Text(self.say("yes"), "green") if count.kept else Text(self.say("no"), "bold red")
+
+
+def sentence_of(ending: Ending, items: int, language: str = "en") -> str:
+    """Such as "1 item is sold twice", the worst first."""
+    texts = TEXTS[language]
+    numbers = {name: getattr(ending, name) for name in ending.ways}
+    return texts["comma"].join(
+        texts[f"ends.{name}"].split("|")[number != 1 and "|" in texts[f"ends.{name}"]].format(n=number, items=items)
+        for name, number in numbers.items()
+    )
 
 
 def in_lines(moves: Sequence[str], width: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,6 @@ OPENED = f"sale/{SALE}/opened"
 FIRST_REVISION = 1000  # so that a token is no small number of another kind
 RUN = 500  # revisions of etcd that a run makes at most
 KEEP_ALIVE_S = 0.5
-LATE_S = 0.5  # that a command may be on its way
-SETTLE_S, SETTLED_S = 0.1, 10.0  # between two looks that have to agree, and until they do at last
-STRIKES = 3  # times that counts differ behind a death, whose last commands nobody tells
 ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
 # Each key with its type, whether it expires, and its value. What expires soon lives as long as all others.
 LOOK = """
@@ -68,10 +65,6 @@ class ForgetfulEtcd(Etcd):
         return [*super().command(), "--unsafe-no-fsync"]
 
 
-class Unseen(Exception):
-    """The servers were asked for more than was seen."""
-
-
 class Servers(Resource):
     """One etcd and one Redis.
 
@@ -86,10 +79,7 @@ class Servers(Resource):
         self.contenders: list[Contender] = []
         self.revision = 0
         self.leases: list[int] = []
-        self._kept: Sequence[KeyValue] | None = None  # in etcd, as long as nobody has changed it
         self._kept_alive = 0.0
-        self._known: tuple[int, int] | None = None  # what the servers were asked for before all was seen
-        self._strikes = 0
         self._open = ExitStack()
 
     def launch(self) -> None:
@@ -128,16 +118,11 @@ class Servers(Resource):
         for kv in self._in_etcd():
             if kv.key != OPENED:
                 self.client.delete(kv.key)
-        self.changed()
 
     def ledger(self) -> tuple[list[Order], int]:
         """All orders, and what the counter says; raises SaleError."""
         entries, left = self._sale.ledger()
         return list(entries), left
-
-    def changed(self) -> None:
-        """Somebody may have written to etcd."""
-        self._kept = None
 
     def look(self) -> ServerKeys:
         """Each key of Redis and of etcd, with its value and whether it ends by itself; in etcd, by its lease."""
@@ -145,10 +130,8 @@ class Servers(Resource):
         for name, kind, expires, value in sorted(self._look(args=[TTL_S * 1000])):
             if name not in PREVIOUS:
                 found[f"redis {name}"] = (_comparable(kind, value), expires)
-        if self._kept is None:
-            self._kept = self._in_etcd()
         self.contenders = []
-        for kv in self._kept:
+        for kv in self._in_etcd():
             if kv.key.startswith(f"{queue_name(SALE)}/"):
                 self.contenders.append(Contender.of(kv))
             if kv.key != OPENED:
@@ -195,62 +178,19 @@ class Servers(Resource):
         if lease in self.leases:
             self.leases.remove(lease)
         self.client.revoke(lease)
-        self.changed()
 
     # How much they were asked
 
-    def count_anew(self) -> None:
-        """Forget what was found by `check` so far."""
-        self._known, self._strikes = None, 0
-
-    def check(self, seen: Callable[[], tuple[int, int]], *, has_death: bool = False) -> None:
-        """Raise Unseen if they were asked for more than was seen since the first call behind `count_anew`.
-
-        What the dead have sent last may be missing, so behind a death one difference proves nothing.
-        """
-        if self._known is None:
-            self._known = self._settled(seen)
-        until = time.monotonic() + LATE_S
-        while True:
-            found = self._difference(seen)
-            if found[0] <= self._known[0] and found[1] <= self._known[1]:
-                return
-            if time.monotonic() > until:
-                break
-            time.sleep(0.02)
-        before, self._known = self._known, found
-        self._strikes += 1
-        if not has_death or self._strikes >= STRIKES:
-            raise Unseen(self._told(found[0] - before[0], found[1] - before[1]))
-
-    def _settled(self, seen: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """The difference, once nothing is under way: a command is counted a moment before it is sent."""
-        until = time.monotonic() + SETTLED_S
-        while time.monotonic() < until:
-            found = self._difference(seen)
-            time.sleep(SETTLE_S)
-            if found == self._difference(seen):
-                return found
-        raise Unseen("what came to Redis or etcd before its first purchase")
-
-    def _told(self, redis_bytes: int, etcd_calls: int) -> str:
-        last = "; ".join(self._last_commands())
-        to_redis = f"{redis_bytes} bytes to Redis (its clients' last commands: {last})" if redis_bytes > 0 else ""
-        to_etcd = f"{etcd_calls} requests to etcd" if etcd_calls > 0 else ""
-        return " and ".join(filter(None, [to_redis, to_etcd]))
-
-    def _difference(self, seen: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+    def asked(self) -> tuple[int, int]:
+        """Bytes that came to Redis, and requests that came to etcd."""
         read = self._redis.info("stats")["total_net_input_bytes"]
         with urllib.request.urlopen(f"http://{self.etcd.endpoint}/metrics", timeout=5.0) as response:
-            calls = sum(float(number) for number in _STARTED.findall(response.read()))
-        by_redis, by_etcd = seen()
-        return int(read) - by_redis, int(calls) - by_etcd
+            return int(read), int(sum(map(float, _STARTED.findall(response.read()))))
 
-    def _last_commands(self) -> Iterator[str]:
+    def last_commands(self) -> list[str]:
         """Of each connection to Redis that is not this process's, what it has sent last and from where."""
-        for each in self._redis.client_list():
-            if each["cmd"] not in ("NULL", "client|list"):
-                yield f"{each['cmd']} from {each['addr']}"
+        clients = self._redis.client_list()
+        return [f"{each['cmd']} from {each['addr']}" for each in clients if each["cmd"] not in ("NULL", "client|list")]
 
 
 def _comparable(kind: str, value: Any) -> str | frozenset[str]:

@@ -20,12 +20,15 @@ import uuid
 from collections.abc import Callable
 from mmap import mmap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labs.steps.schedules.worker import SteppedWorker
 
 SHORT_S = 1.0  # a wait that is shorter is a pause before another try, a longer one a deadline
 POLL_S = 0.005  # the longest pause of a purchase that polls
 FOREVER_S = 60.0
-SHOP = ("app.guards.base", "app.locking.", "app.sales.", "app.telemetry.", "labs.steps.stepped", "redis.")
+SHOP = ("app.guards.base", "app.locking.", "app.sales.", "app.telemetry.", "redis.")
 
 _Real = random.Random
 real_sleep, real_monotonic = time.sleep, time.monotonic
@@ -38,6 +41,7 @@ class Chance:
         of_thread: the stream of a purchase's thread; None for the shop's own.
         now, since_boot: seconds since the epoch, and of `time.monotonic`, as purchases see them at first.
         passed: one number, of seconds since then; the same for all instances of a world.
+        moved: the same for this process alone, and also for the deadlines of the shop and of redis-py.
         saw: is told how much had passed when a purchase looked at a clock.
         offset: by which the clock of `lock` is moved on.
     """
@@ -46,6 +50,7 @@ class Chance:
     now: float = float(os.environ.get("SCHEDULES_NOW", 0)) or time.time()
     since_boot: float = float(os.environ.get("SCHEDULES_SINCE_BOOT", 0)) or real_monotonic()
     passed: Any = (0.0,)
+    moved: float = 0.0
     saw: Callable[[float], None] = staticmethod(lambda passed: None)
     offset: float = 0.0
 
@@ -105,11 +110,8 @@ def install_chance() -> None:
     time.clock_gettime = lambda clock: clock_gettime(clock) + Chance.offset
 
 
-def install_time(pauses: Callable[[], bool | None]) -> None:
-    """Have the clock stand still for purchases; `pauses` is called before each pause, and says whose thread it is.
-
-    It returns None in a thread of the shop, else whether it is the one that makes the purchase.
-    """
+def install_time(pauses: SteppedWorker) -> None:
+    """Have the clock stand still for purchases; who pauses asks and tells the worker."""
     for name in ("time", "monotonic", "perf_counter"):
         began = Chance.now if name == "time" else Chance.since_boot
         setattr(time, name, _standing(getattr(time, name), began))
@@ -124,10 +126,13 @@ def install_time(pauses: Callable[[], bool | None]) -> None:
     time.sleep = _sleep(pauses)
     asyncio.sleep = _asyncio_sleep(pauses, asyncio.sleep)
     threading.Condition.wait = _wait(pauses, threading.Condition.wait)  # type: ignore[method-assign]
+    event_wait = threading.Event.wait  # what is set between two slices of a wait wakes nobody
+    threading.Event.wait = lambda self, timeout=None: event_wait(self, timeout) or self.is_set()  # type: ignore[method-assign]
 
 
 def begin_run() -> None:
     """Forget what would go on from one run to the next."""
+    Chance.moved = 0.0
     tempfile._name_sequence = None  # type: ignore[attr-defined]
     for name in ("_last_timestamp", "_last_timestamp_v7", "_last_counter_v7"):
         if hasattr(uuid, name):
@@ -140,9 +145,9 @@ def _standing(real: Callable[[], float], began: float) -> Callable[[], float]:
         if Chance.of_thread() is None or caller.startswith("grpc"):  # its calls end by the real time
             return real()
         if caller.startswith(SHOP):
-            return began
+            return began + Chance.moved
         Chance.saw(Chance.passed[0])
-        return began + float(Chance.passed[0])
+        return began + Chance.moved + float(Chance.passed[0])
 
     return tell
 
@@ -182,29 +187,38 @@ class _Datetime(_datetime, metaclass=_OfDatetime):
         return cls.now(datetime.timezone.utc).replace(tzinfo=None)
 
 
-def _sleep(pauses: Callable[[], bool | None]) -> Callable[[Any], None]:
+def _sleep(pauses: SteppedWorker) -> Callable[[Any], None]:
     def sleep(seconds: Any) -> None:
-        makes = pauses()
-        real_sleep(min(seconds, POLL_S) if makes or (makes is False and seconds < SHORT_S) else seconds)
+        makes = pauses.makes_purchase()
+        if makes is None or (not makes and seconds >= SHORT_S):
+            return real_sleep(seconds)
+        if not makes:
+            pauses.await_time(lambda: real_sleep(POLL_S))
+        pauses.note()
+        return real_sleep(min(seconds, POLL_S))
 
     return sleep
 
 
-def _asyncio_sleep(pauses: Callable[[], bool | None], real: Any) -> Any:
+def _asyncio_sleep(pauses: SteppedWorker, real: Any) -> Any:
     async def sleep(delay: Any, *result: Any, **results: Any) -> Any:
-        is_short = bool(delay) and delay < SHORT_S and pauses() is not None
+        if is_short := bool(delay) and delay < SHORT_S and pauses.makes_purchase() is not None:
+            pauses.note()
         return await real(min(delay, POLL_S) if is_short else delay, *result, **results)
 
     return sleep
 
 
-def _wait(pauses: Callable[[], bool | None], real: Any) -> Any:
+def _wait(pauses: SteppedWorker, real: Any) -> Any:
     def wait(self: threading.Condition, timeout: Any = None) -> Any:
         is_of_grpc = _module(2).startswith("grpc")  # whose waits spin
-        if timeout is not None and timeout > 0 and not is_of_grpc and Chance.of_thread() is not None:
-            if timeout < SHORT_S:
-                pauses()
-            timeout = min(timeout, POLL_S) if timeout < SHORT_S else max(timeout, FOREVER_S)
-        return real(self, timeout)
+        if timeout is None or timeout <= 0 or is_of_grpc or (makes := pauses.makes_purchase()) is None:
+            return real(self, timeout)
+        if timeout >= SHORT_S:
+            return real(self, max(timeout, FOREVER_S))
+        if not makes and pauses.await_time(lambda: real(self, POLL_S)):
+            return True
+        pauses.note()
+        return real(self, min(timeout, POLL_S))
 
     return wait

@@ -20,6 +20,8 @@ class Threads:
     def __init__(self) -> None:
         self._last: object = None
         self._since = 0.0
+        self._places: dict[int, object] = {}  # of a thread, by the one that asks
+        self.pausing: set[int] = set()  # those that help purchases, as long as no time passes for them
 
     def of_guards(self) -> list[threading.Thread]:
         """Those that guards have started, and that go on."""
@@ -27,12 +29,19 @@ class Threads:
 
     def are_busy(self) -> bool:
         """Whether guards have started some, and one of them has just gone on."""
-        return bool(self.of_guards()) and self.idle_s() < IDLE_S
+        return any(each.ident not in self.pausing for each in self.of_guards()) and self.idle_s() < IDLE_S
+
+    def waits(self, thread: threading.Thread) -> bool:
+        """Whether it sleeps where it did when the thread that asks has asked last."""
+        frame, asks = sys._current_frames().get(thread.ident or 0), threading.get_ident()
+        place = (id(frame), frame and frame.f_lasti)
+        before, self._places[asks] = self._places.get(asks), place
+        return place == before and _sleeps(thread.native_id)
 
     def idle_s(self) -> float:
         """For how long, by all that was seen, none of them has gone on."""
         now, frames = real_monotonic(), sys._current_frames()
-        threads = [each for each in threading.enumerate() if not is_own(each)]
+        threads = [each for each in threading.enumerate() if not is_own(each) and each.ident not in self.pausing]
         tops = [(each.ident, frames.get(each.ident or 0)) for each in threads]
         seen = [(ident, id(frame), frame.f_lasti) for ident, frame in tops if frame is not None]
         asleep = all(_sleeps(each.native_id) for each in threads)

@@ -1,8 +1,8 @@
 """Instances without HTTP whose purchases stop at every point or command, made by fork as they are needed.
 
 ``python -m labs.steps.schedules.worker SOCKET`` listens there. Each connection is served by a new process, which has
-session, connections and threads like an instance. Requests and answers are lines of JSON; the first request has the
-settings of the instance.
+session, connections and threads like an instance. The first request has the settings of the instance, all others
+name a method of the worker.
 
 A pause of an instance has to last beyond its lease. Nobody waits for that: the clock by which `lock` counts is moved on
 when the instance is thawed. A lease that is revoked while that clock stands still would pass checks that fail after a
@@ -16,12 +16,10 @@ from labs.steps.schedules import still
 if __name__ == "__main__":
     still.install_chance()
 
-import contextlib
 import gc
-import json
+import inspect
 import os
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -29,7 +27,9 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,9 +43,10 @@ from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.schedules.folders import shared_in
 from labs.steps.schedules.instances import TTL_S
 from labs.steps.schedules.threads import Threads
-from labs.steps.shop import is_own, know_the_sale, know_the_servers
+from labs.steps.shop import is_own, know_the_sale, know_the_servers, owner_among
 from labs.steps.stepped import COMMANDS, ETCD_REQUEST, SteppedPurchase
 from labs.steps.wire import Fate, wire
+from labs.steps.wire.sockets import is_message_there
 from lock import LockError
 
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
@@ -71,7 +72,7 @@ class SteppedWorker:
         still.Chance.of_thread = self._chance
         still.Chance.saw = self._saw
         still.Chance.passed = still.clock_in(Path(os.environ["SCHEDULES_PASSED"]))
-        still.install_time(self._pauses)
+        still.install_time(self)
         temporary, work = os.environ["TMPDIR"], os.environ["SCHEDULES_WORK"]
         wire.shared = shared_in(temporary, work, applies=lambda path: path != self._file and self._chance() is not None)
         os.chdir(work)
@@ -91,7 +92,7 @@ class SteppedWorker:
     def _await_session(self, until: float) -> bool:
         """Whether it has a session by then: purchases begin with one."""
         while still.real_monotonic() < until:
-            with contextlib.suppress(LockError):
+            with suppress(LockError):
                 self._shop.sessions.session().ensure()
                 return True
             time.sleep(0.002)
@@ -100,13 +101,8 @@ class SteppedWorker:
     # Whose thread this is
 
     def _owner(self) -> SteppedPurchase | None:
-        """The purchase of this thread. All that is not the shop's own belongs to the only one here."""
-        thread, purchases = threading.current_thread(), list(self._purchases.values())
-        if own := next((each for each in purchases if each.thread is thread), None):
-            return own
-        if not purchases or is_own(thread) or thread.name.startswith("steps-"):
-            return None
-        return purchases[0] if len(purchases) == 1 else None
+        """The purchase of this thread."""
+        return owner_among(list(self._purchases.values()))
 
     def _sender(self) -> SteppedPurchase | None:
         """The purchase of this thread, which is about to send something."""
@@ -123,15 +119,36 @@ class SteppedWorker:
         if purchase := self._owner():
             purchase.clocks.add(passed)
 
-    def _pauses(self) -> bool | None:
-        """A thread is about to pause; whether it is the one that makes a purchase, None if it has none."""
+    def makes_purchase(self) -> bool | None:
+        """Whether this thread makes a purchase, and does not help another one to; None in a thread of the shop."""
         purchase = self._owner()
-        if purchase is None:
-            return None
-        # A pause that checks as well is one attempt, not two.
-        self._sleeps[purchase.id] += 1 + self._checks.pop(purchase.id, 0) // CHECKS
-        purchase.pauses()
-        return purchase.thread is threading.current_thread()
+        return None if purchase is None else purchase.thread is threading.current_thread()
+
+    def await_time(self, wait: Callable[[], bool | None]) -> bool:
+        """Wait until time passes for a thread that helps, or `wait` is true; whether it was.
+
+        It passes where the thread waits that makes the purchase: for this one, or for ever.
+        """
+        purchase, ident = self._owner(), threading.get_ident()
+        self._threads.pausing.add(ident)
+        try:
+            while purchase is not None and not self._waits(purchase):
+                if wait():
+                    return True
+            return False
+        finally:
+            self._threads.pausing.discard(ident)
+
+    def _waits(self, purchase: SteppedPurchase) -> bool:
+        """Whether its own thread waits, for another one or for ever, or is over."""
+        waits = self._threads.waits(purchase.thread)
+        return purchase.point == "over" or (waits and not (purchase.stands or purchase.is_exchanging))
+
+    def note(self) -> None:
+        """A purchase pauses; if it checks as well, that is one attempt, not two."""
+        if purchase := self._owner():
+            self._sleeps[purchase.id] += 1 + self._checks.pop(purchase.id, 0) // CHECKS
+            purchase.pauses()
 
     def _counted_check(self, check_open: Callable[[], None]) -> Callable[[], None]:
         def counted() -> None:
@@ -147,23 +164,22 @@ class SteppedWorker:
     def reset(self, stock: int) -> None:
         self._shop.sale.reset(stock)
 
-    def begin(self, guard: list[Any], place: int) -> str:
+    def begin(self, guard: GuardFile, place: int) -> str:
         """A new guard, which remembers nothing, for the instance with this place; what is wrong with its file."""
         still.begin_run()
-        path, name, replaced, renamed = guard
-        self._file = path
+        self._file = guard.path
         self._making = still.stream(f"instance {place}")
         try:
-            self._guard = GuardFile(path, name, tuple(replaced), renamed).load()(self._shop)
+            self._guard = guard.load()(self._shop)
         except BrokenGuard as error:
             return str(error)
         except Exception as error:
-            return f"{Path(path).name} cannot be used: its guard is not made: {type(error).__name__}: {error}."
+            return f"{Path(guard.path).name} cannot be used: its guard is not made: {type(error).__name__}: {error}."
         finally:
             self._making = None
         return ""
 
-    def add(self, buyer: str, grain: str, forgets: bool) -> dict[str, Any]:
+    def add(self, buyer: str, granularity: str, forgets: bool) -> dict[str, Any]:
         """A purchase that stands before the guard."""
         shop = self._shop
         know_the_sale(shop)
@@ -173,7 +189,7 @@ class SteppedWorker:
             instance=shop.settings.instance,
             inner=shop.listener,
             limit_s=LIMIT_S,
-            grain=grain,
+            granularity=granularity,
             id=buyer,
             forgets=forgets,
             chance=still.stream(f"purchase {buyer}"),
@@ -197,10 +213,14 @@ class SteppedWorker:
     def _tries_in_vain(self, purchase: SteppedPurchase) -> bool:
         for _ in range(MOST_IN_AN_ATTEMPT):
             purchase.go()
-            purchase.wait_settled(ATTEMPT_S)
-            if purchase.in_vain or not purchase.stands:
+            purchase.wait_stopped(ATTEMPT_S)
+            if purchase.attempts.in_vain or not purchase.stands:
                 break
-        return purchase.in_vain and purchase.stands
+        return purchase.attempts.in_vain and purchase.stands
+
+    def move_clock(self, seconds: float) -> None:
+        """It says, for purchases, that so much time has passed."""
+        still.Chance.moved += seconds
 
     def lease(self) -> int:
         """That of its session, 0 if it has none."""
@@ -210,9 +230,9 @@ class SteppedWorker:
     def thaw(self, seconds: float, buyer: str) -> None:
         """Go on after a pause of so many seconds, with this purchase first, if one is named."""
         still.Chance.offset += seconds
-        with contextlib.suppress(LockError):  # its lease is lost, as its lease thread would soon find
+        with suppress(LockError):  # its lease is lost, as its lease thread would soon find
             self._shop.sessions.session().ensure()
-        with contextlib.suppress(LockError):
+        with suppress(LockError):
             self._shop.sessions.session()
         if buyer:
             self._purchases[buyer].go()
@@ -221,7 +241,7 @@ class SteppedWorker:
         """All purchases, as soon as each stands or is over, or after so many seconds."""
         until = still.real_monotonic() + wait_s
         for purchase in self._purchases.values():
-            purchase.wait_settled(max(until - still.real_monotonic(), 0.0))
+            purchase.wait_stopped(max(until - still.real_monotonic(), 0.0))
         if self._threads.are_busy():
             still.real_sleep(wait_s)
         return {buyer: self._show(purchase) for buyer, purchase in self._purchases.items()}
@@ -231,10 +251,12 @@ class SteppedWorker:
         return sorted(wire.others)
 
     def where(self, buyer: str) -> str:
-        """The innermost lines in which a purchase is."""
-        frame = sys._current_frames().get(self._purchases[buyer].thread.ident or 0)
-        lines = traceback.extract_stack(frame)[-4:]
-        return ", ".join(f"{Path(each.filename).name}:{each.lineno}" for each in reversed(lines))
+        """The lines of its guard's file in which a purchase is, the innermost first."""
+        purchase = self._purchases[buyer]
+        file = inspect.unwrap(type(self._guard).buy).__code__.co_filename
+        stack = traceback.extract_stack(sys._current_frames().get(purchase.thread.ident or 0))
+        lines = [f"line {each.lineno} ({each.line})" for each in reversed(stack) if each.filename == file]
+        return f"{Path(file).name}, {', called in '.join(lines or [f'line {purchase.line()}'])}"
 
     def forget(self) -> tuple[bool, list[str]]:
         """End all purchases and forget them; a session that they have used is followed by another one.
@@ -253,11 +275,11 @@ class SteppedWorker:
             purchase.join(max(until - still.real_monotonic(), 0.0))
         if any(purchase.thread.is_alive() for purchase in self._purchases.values()) or self._threads.of_guards():
             return False
-        sent = (text for each in self._purchases.values() for attempt in each.attempts for text in attempt)
+        sent = [text for each in self._purchases.values() for text in each.attempts.texts]
         sessions, has_used_etcd = self._shop.sessions, any(map(ETCD_REQUEST.match, sent))
         self._purchases.clear()
         self._seen.clear()
-        with contextlib.suppress(LockError):  # what it has learned of other runs would show in the next one
+        with suppress(LockError):  # what it has learned of other runs would show in the next one
             if has_used_etcd or sessions.session()._engine.core.queues:
                 sessions.session().close()
         return self._await_session(until)
@@ -269,7 +291,7 @@ class SteppedWorker:
             "stands": purchase.stands,
             "stops": purchase.stops,
             "attempts": self._sleeps[purchase.id] + self._checks[purchase.id] // CHECKS,
-            "idle_s": 0.0 if purchase.stands or wire.pending else self._threads.idle_s(),
+            "idle_s": 0.0 if purchase.stands or wire.pending or is_message_there() else self._threads.idle_s(),
             "is_busy": self._threads.are_busy(),
             "clocks": sorted(purchase.clocks),
             "names": [thread.ident, thread.native_id],
@@ -286,36 +308,34 @@ class SteppedWorker:
             "stock_read": section.stock if section else None,
             "command": purchase.command,
             "writes": purchase.writes,
-            "etcd_writes": wire.etcd_writes,
             "watching": sorted(purchase.watching),
             "sent": self._sent(purchase),
-            "begins": purchase.begins,
-            "in_vain": purchase.in_vain and purchase.begins,
+            "begins": purchase.attempts.begins,
+            "in_vain": purchase.attempts.in_vain and purchase.attempts.begins,
         }
 
     def _sent(self, purchase: SteppedPurchase) -> list[str]:
         """What it has sent and been answered until it stood last: how often it asks while it waits is chance."""
-        if purchase.grain == COMMANDS or purchase.stands or purchase.is_over:
-            self._seen[purchase.id] = [text for attempt in purchase.attempts for text in attempt]
+        if purchase.granularity == COMMANDS or purchase.stands or purchase.is_over:
+            self._seen[purchase.id] = purchase.attempts.texts
         return self._seen.get(purchase.id, [])
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: Connection) -> None:
     """Be the worker of this connection until it ends."""
-    with connection, connection.makefile("rwb") as stream:
-        worker: SteppedWorker | None = None
-        for line in stream:
-            name, arguments = json.loads(line)
+    worker: SteppedWorker | None = None
+    with suppress(EOFError, ConnectionError):
+        while True:
+            name, arguments = connection.recv()
+            result, problem = None, ""
             try:
                 if worker is None:
-                    worker, result = SteppedWorker(arguments), os.getpid()
+                    worker, result = SteppedWorker(*arguments), os.getpid()
                 else:
                     result = getattr(worker, name)(*arguments)
-                answer: dict[str, Any] = {"result": result}
             except Exception as error:  # told to the explorer, which ends with it
-                answer = {"error": f"{type(error).__name__}: {error}"}
-            stream.write(json.dumps(answer).encode() + b"\n")
-            stream.flush()
+                problem = f"{type(error).__name__}: {error}"
+            connection.send((result, problem))
 
 
 def main(path: str) -> None:
@@ -326,14 +346,12 @@ def main(path: str) -> None:
         import_module(name)
     tempfile.gettempdir()  # tries at first whether it can write there
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children need nobody to wait for them
-    with socket.socket(socket.AF_UNIX) as listener:
-        unfinished = f"{path}.unfinished"
-        listener.bind(unfinished)
-        listener.listen()
+    unfinished = f"{path}.unfinished"
+    with Listener(unfinished) as listener:
         Path(unfinished).rename(path)
         gc.freeze()
         while True:
-            connection, _ = listener.accept()
+            connection = listener.accept()
             if os.fork() == 0:
                 listener.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
-from app.contract.orders import Order, token_in
+from app.contract.orders import token_in
 from app.contract.outcomes import Outcome
 from app.contract.section_log import SectionTail
 from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.schedules.fingerprint import CanonicalNames, Part
 from labs.steps.schedules.folders import Folders
-from labs.steps.schedules.instances import PASSED, TTL_S, ForkServer, SteppedInstance, ask_together
+from labs.steps.schedules.instances import PASSED, TTL_S, ForkServer, InstanceLost, SteppedInstance, ask_together
 from labs.steps.schedules.purchases import Shown, Stepped, Timeline
 from labs.steps.schedules.quiescence import (
     LIMIT_S,
     LOOK_S,
-    SILENTLY,
     NoVerdict,
     await_silent,
     can_nothing_move,
     quiesce,
 )
-from labs.steps.schedules.servers import KEYS, SALE, ServerKeys, Servers, Unseen
+from labs.steps.schedules.seen import INSTEAD, UNORDERED, AllSeen
+from labs.steps.schedules.servers import KEYS, SALE, ServerKeys, Servers
 from labs.steps.schedules.still import clock_in
 from labs.steps.stepped import COMMANDS
-from labs.steps.wire import TO_ETCD, TO_REDIS, Fate, wire
+from labs.steps.wire import Fate, wire
 from loadtest.results.answer import Answer
 from loadtest.results.record import CriticalSection
 from loadtest.stack.apps import cpu_of
-from loadtest.stack.process import Resource, ServerError
+from loadtest.stack.process import Resource
 from lock import Contender
 
 BUYERS = "ABCD"
 INSTANCES = 2
-UNORDERED = "not every order was tried"
-INSTEAD = "Send all from Python's own sockets or gRPC in this process: not from another program, or a library in C."
 PASSES_S = 2.0 * TTL_S  # while a lease ends; the patience of a purchase is longer
 THREADS = 8  # of an instance, each with a connection to Redis
-_GRANTED = re.compile(r"> ID: (\d+) TTL: ")  # the answer to a LeaseGrant
+_GRANTED = re.compile(r"> \{'ID': '(\d+)', 'TTL': ")  # the answer to a LeaseGrant
 
 
 class World(Resource):
@@ -63,6 +61,7 @@ class World(Resource):
         self.directory, self.items, self.buyers, self.granularity = directory, items, buyers, granularity
         self.forgets_attempts = True
         self.servers = Servers(directory)
+        self._all_seen = AllSeen(self.servers, self._sent)
         self.purchases: list[Stepped] = []
         self.timeline = Timeline()
         self._passed = clock_in(directory / PASSED)  # seconds
@@ -71,14 +70,11 @@ class World(Resource):
         self._sections_in = directory / "section-log"
         self._fork_server = ForkServer(directory, self._settings())
         self._instances: list[SteppedInstance] = []
-        self._spare: SteppedInstance | None = None
         self._dead: list[memoryview] = []  # what instances that are gone have sent
         self._in_vain: dict[str, object] = {}  # by buyer: what was there when its last attempt ended
         self._disturbed: set[str] = set()  # buyers: others have changed something since its attempt began
-        self._keys: ServerKeys = {}
-        self._files: list[str] = []
+        self._keys: ServerKeys = {}  # and files
         self._owners: dict[str, SteppedInstance] = {}
-        self._etcd_writes: list[tuple[str, int]] = []
         self._granted: dict[int, tuple[SteppedInstance, int]] = {}  # leases of purchases: by whom, and the how many-eth
         self._leases: dict[SteppedInstance, dict[int, int]] = {}  # of sessions: the how many-eth of their instance
         self._first_revision = 0
@@ -106,26 +102,13 @@ class World(Resource):
         self.servers.start()
         self._fork_server.wait_ready()
         self._sections = SectionTail(self._sections_in)
-        self._instances = [self._instance().ready() for _ in range(INSTANCES)]
+        self._instances = [self._new_instance().ready() for _ in range(INSTANCES)]
+        self._spare = self._new_instance()  # follows one that is killed at once
 
     def stop(self) -> None:
         """Kill everything: nothing in here is to be kept."""
-        for instance in [*self._instances, *filter(None, [self._spare])]:
-            instance.kill()
+        self._fork_server.kill()  # and with it the instances
         self.servers.stop()
-        self._fork_server.kill()
-
-    @contextmanager
-    def with_spare(self) -> Iterator[None]:
-        """Inside, an instance that is killed is followed by another one at once."""
-        self._spare = self._instance()
-        try:
-            yield
-        finally:
-            if self._spare:
-                self._spare.ready().kill()
-                self._dead.append(self._spare.sent)
-            self._spare = None
 
     # A run
 
@@ -156,7 +139,7 @@ class World(Resource):
             for buyer, home in zip(BUYERS, homes, strict=False)
         )
         self.purchases = [Stepped(buyer, home, **seen) for buyer, home, seen in zip(BUYERS, homes, added, strict=False)]
-        self._keys, self._files = self._look_at_servers(), self._folders.contents()
+        self._keys = self._look()
         own = {number for each in self.purchases for number in (each.instance.pid, *each.names)}
         self._first_revision = self.servers.begin_revisions(self._numbers_seen | own)
 
@@ -174,7 +157,7 @@ class World(Resource):
             if not forgot.get(instance, (False,))[0]:
                 instance.kill()
                 self._dead.append(instance.sent)
-                self._instances[number] = self._next_instance()
+                self._instances[number], self._spare = self._spare.ready(), self._new_instance()
 
     def step(self, buyer: str, *, loses_answer: bool = False) -> None:
         """Let a purchase go on to its next stop; one that is frozen is thawed."""
@@ -207,11 +190,8 @@ class World(Resource):
         instance = self.purchase(buyer).instance
         lease = instance.ask("lease")
         if behind_command:
-            try:
+            with suppress(InstanceLost):  # as it is to be
                 instance.ask("step", buyer, LIMIT_S, Fate.KILLED.value)
-            except ServerError:  # it has ended
-                self.servers.changed()
-            else:
                 raise NoVerdict(f"{buyer} sent no command, so it was not killed behind it")
             self._note_change(self.purchase(buyer))
         instance.kill()
@@ -225,25 +205,19 @@ class World(Resource):
     def purchase(self, buyer: str) -> Stepped:
         return next(each for each in self.purchases if each.buyer == buyer)
 
-    def count_anew(self) -> None:
-        """What is sent from now on is to be seen, and what is used from now on."""
-        self.servers.count_anew()
+    def begin_to_see_all(self) -> None:
+        """What is sent from now on is to be seen, and what is used from now on; raises NoVerdict."""
+        self._all_seen.begin()
         self._unordered.clear()
 
-    def check_all_was_seen(self, *, has_death: bool) -> None:
-        """Raise NoVerdict if something was sent that no purchase was stepped for."""
-        living = [*self._instances, *filter(None, [self._spare])]
-
-        def seen() -> tuple[int, int]:
-            sent = [wire.sent, *self._dead, *(each.sent for each in living)]
-            return sum(each[TO_REDIS] for each in sent), sum(each[TO_ETCD] for each in sent)
-
-        try:
-            self.servers.check(seen, has_death=has_death)
-        except Unseen as error:
-            raise NoVerdict(f"{UNORDERED}: something was sent that could not be stopped: {error}. {INSTEAD}") from error
+    def check_all_was_seen(self) -> None:
+        """Raise NoVerdict if something was sent or used that no purchase was stepped for."""
         if unordered := self.unordered():
             raise NoVerdict(f"{UNORDERED}: a purchase uses {', '.join(sorted(unordered))}. {INSTEAD}")
+        self._all_seen.check()
+
+    def _sent(self) -> list[memoryview]:
+        return [wire.sent, *self._dead, *(each.sent for each in (*self._instances, self._spare))]
 
     def unordered(self) -> set[str]:
         """What purchases have used that cannot be stopped."""
@@ -267,7 +241,7 @@ class World(Resource):
 
     def behind_in_etcd(self, *, is_late: bool) -> set[str]:
         """The buyers whose keys are behind the key of a purchase that stands, or that has left it there."""
-        self._look_at_servers()
+        self.servers.look()
         first, *others = [_thread_of(each.owner) for each in self.servers.contenders] or [""]
         standing = {
             each.buyer for each in self.purchases if each.stands or each.instance.frozen or (is_late and each.is_over)
@@ -288,12 +262,7 @@ class World(Resource):
         self._note_waits(moved)
         if can_nothing_move(self.purchases) and self._let_time_pass():
             self._note_waits(None)
-        if can_nothing_move(self.purchases) and any(each.waits_for == SILENTLY for each in self.purchases):
-            self._quiesce_again()
-
-    def _quiesce_again(self) -> None:
-        """Where nothing can move but what waits silently."""
-        if await_silent(self):
+        if can_nothing_move(self.purchases) and await_silent(self):
             self._quiesce()
 
     def _note_waits(self, moved: Stepped | None) -> None:
@@ -301,13 +270,10 @@ class World(Resource):
             if not (each.stands and each.in_vain) or (each is moved and each.buyer in self._disturbed):
                 self._in_vain.pop(each.buyer, None)
             elif each is moved:
-                self._in_vain[each.buyer] = self._seen_by_all()
-            elif self._in_vain.get(each.buyer) != self._seen_by_all():  # it may be worth another try
+                self._in_vain[each.buyer] = self._keys, self._passed[0]
+            elif self._in_vain.get(each.buyer) != (self._keys, self._passed[0]):  # it may be worth another try
                 self._in_vain.pop(each.buyer, None)
             each.waits = bool(each.waits_for) or each.buyer in self._in_vain
-
-    def _seen_by_all(self) -> object:
-        return self._keys, self._files, self._passed[0]
 
     def _take(self, purchases: Mapping[str, Mapping[str, Any]]) -> None:
         for buyer, seen in purchases.items():
@@ -315,19 +281,10 @@ class World(Resource):
                 setattr(self.purchase(buyer), name, value)
             self._leases_of(self.purchase(buyer).instance)
 
-    def _look_at_servers(self) -> ServerKeys:
-        """Nobody has changed etcd if all stand and their instances have sent it nothing that writes."""
-        writes = [(each.buyer, each.etcd_writes) for each in self.purchases]
-        if writes != self._etcd_writes or not all(each.is_quiescent for each in self.purchases):
-            self.servers.changed()
-            self._etcd_writes = writes
-        return self.servers.look()
-
     def _note_change(self, purchase: Stepped | None) -> None:
         """Look at the servers: whom it disturbs, and whose instance has written each key that ends by itself."""
-        before, files, self._keys = self._keys, self._files, self._look_at_servers()
-        self._files = self._folders.contents()
-        if self._keys != before or self._files != files:
+        before, self._keys = self._keys, self._look()
+        if self._keys != before:
             self._disturbed |= {each.buyer for each in self.purchases if each is not purchase}
         if purchase is None:
             return
@@ -368,7 +325,7 @@ class World(Resource):
                 self.servers.revoke(ends)
         for lease in list(self.servers.leases):
             self.servers.revoke(lease)
-        before, self._keys = self._keys, self._look_at_servers()
+        before, self._keys = self._keys, self._look()
         waiting = {each.buyer for each in self.purchases if not each.is_over}
         if before != self._keys or self._outwaited or not waiting:
             return before != self._keys
@@ -376,11 +333,10 @@ class World(Resource):
         self._passed[0] += PASSES_S
         return True
 
-    # What is seen
+    def _look(self) -> ServerKeys:
+        return {**self.servers.look(), **self._folders.contents()}
 
-    def ledger(self) -> tuple[list[Order], int]:
-        """The orders of these purchases, and what the counter says; raises SaleError."""
-        return self.servers.ledger()
+    # What is seen
 
     def waits_for_ever(self, purchase: Stepped) -> bool:
         """Whether nothing would have ended its wait but its own patience."""
@@ -418,7 +374,7 @@ class World(Resource):
             names |= dict.fromkeys((str(lease), f"{lease:x}"), f"lease {number}")
         for nothing in ("", "0"):
             names.pop(nothing, None)
-        parts: list[Part] = [str(self.timeline), *self._files, *map(self._told, self.purchases)]
+        parts: list[Part] = [str(self.timeline), *map(self._told, self.purchases)]
         if self._passed[0]:
             clocks = [each.clocks for each in self.purchases]
             parts.append(f"{self._passed[0]:g} s later, seen {clocks}, in vain {sorted(self._outwaited)}")
@@ -478,13 +434,9 @@ class World(Resource):
             queue=[(_buyer_of(each), told(each.token)) for each in self.servers.contenders],
         )  # fmt: skip
 
-    def _instance(self) -> SteppedInstance:
+    def _new_instance(self) -> SteppedInstance:
         number = next(self._numbers)
         return SteppedInstance(self._fork_server, f"shop-{number}", cpu_of(number % INSTANCES))
-
-    def _next_instance(self) -> SteppedInstance:
-        spare, self._spare = self._spare, self._instance() if self._spare else None
-        return (spare or self._instance()).ready()
 
 
 def _buyer_of(contender: Contender) -> str:

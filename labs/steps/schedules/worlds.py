@@ -20,7 +20,6 @@ from lock import LockError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 EACH_CPU, MOST = 2, 8  # an exploration often waits: for an instance, and that for a server
-END_S = 10.0
 READY, FOUND, FAILED = "ready", "found", "failed"
 _fork = get_context("fork")  # nothing has to be imported anew
 
@@ -40,13 +39,17 @@ class Worlds(Resource):
 
     def launch(self) -> None:
         """Begin to start all, while this process has no other thread: they are made by fork."""
-        for place in self._places:
-            place.mkdir()
-            mine, its = _fork.Pipe()
-            arguments = (its, [*self._processes, mine], place, self._options)
-            self._processes[mine] = _fork.Process(target=_serve, args=arguments, daemon=True)
-            self._processes[mine].start()
-            its.close()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until each child ignores it
+        try:
+            for place in self._places:
+                place.mkdir()
+                mine, its = _fork.Pipe()
+                arguments = (its, [*self._processes, mine], place, self._options)
+                self._processes[mine] = _fork.Process(target=_serve, args=arguments, daemon=True)
+                self._processes[mine].start()
+                its.close()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def wait_ready(self) -> None:
         """Wait until all are started; raises ServerError."""
@@ -54,11 +57,11 @@ class Worlds(Resource):
             _receive(connection)
 
     def stop(self) -> None:
-        for connection in self._processes:
-            connection.close()  # its process ends its world then
+        """Kill all at once; the reaper of each kills its servers and instances."""
         for process in self._processes.values():
-            process.join(END_S)
             process.kill()
+        for process in self._processes.values():
+            process.join()
 
     def each(self, work: Callable[[World, Task], Iterator[Result]], tasks: list[Task]) -> Iterator[tuple[Task, Result]]:
         """What `work` yields of each task, as it comes; raises ServerError.
@@ -93,8 +96,9 @@ def _receive(connection: Connection) -> tuple[bool, Any]:
 
 
 def _serve(connection: Connection, others: list[Connection], directory: Path, options: dict[str, Any]) -> None:
-    """Be a world until the connection ends."""
+    """Be a world until the connection ends, or this process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one at the other end
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for each in others:
         each.close()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):

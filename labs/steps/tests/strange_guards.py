@@ -567,6 +567,26 @@ class FlockBlocking(Strange):
             yield
 
 
+class LockfCounted(Strange):
+    """A file that is locked, read and written under the lock, and unlocked."""
+
+    name = "lockf-counted"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with open("/tmp/strange-guard.count", "a+") as file:  # noqa: PTH123
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            file.seek(0)
+            holders = int(file.read() or 0)
+            file.truncate(0)
+            file.write(str(holders + 1))
+            file.flush()
+            try:
+                yield
+            finally:
+                fcntl.lockf(file, fcntl.LOCK_UN)
+
+
 class FolderLock(Strange):
     """A folder in the working folder."""
 
@@ -603,6 +623,40 @@ class FileLooked(Strange):
             path.unlink()
 
 
+class FileReadAndWritten(Strange):
+    """Wrong: a file that is open once, read, and written if it is empty."""
+
+    name = "file-read-and-written"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        path = Path("/tmp/strange-guard.owner")
+        while not self.takes(path, purchase):
+            time.sleep(0.01)
+        try:
+            yield
+        finally:
+            path.write_text("")
+
+    def takes(self, path: Path, purchase: Purchase) -> bool:
+        with path.open("a+") as file:
+            file.seek(0)
+            return not file.read() and bool(file.write(purchase.order))
+
+
+class DescriptorReadAndWritten(FileReadAndWritten):
+    """The same by a descriptor."""
+
+    name = "descriptor-read-and-written"
+
+    def takes(self, path: Path, purchase: Purchase) -> bool:
+        number = os.open(path, os.O_RDWR | os.O_CREAT)
+        try:
+            return not os.read(number, 1) and bool(os.write(number, b"x"))
+        finally:
+            os.close(number)
+
+
 class Linked(Strange):
     """A link to a temporary file."""
 
@@ -631,6 +685,33 @@ class RareScript(Strange):
     def pause(self) -> None:
         while self.redis.register_script("return redis.call('EXISTS', KEYS[1])")(keys=[self.key]):
             super().pause()
+
+
+class Announced(Strange):
+    """Waits for the message of a release, a moment at a time."""
+
+    name = "announced"
+    wait_s: ClassVar[float | None] = 0.1
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        value, free = self.value(), f"{self.key}:free"
+        with self.redis.pubsub() as pubsub:
+            pubsub.subscribe(free)
+            while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
+                pubsub.get_message(timeout=self.wait_s)
+            try:
+                yield
+            finally:
+                self.redis.eval(RELEASE, 1, self.key, value)
+                self.redis.publish(free, "1")
+
+
+class Listens(Announced):
+    """The same, until a message comes."""
+
+    name = "listens"
+    wait_s = None
 
 
 class WatchesLate(Strange):
@@ -670,6 +751,43 @@ class BreaksIn(Strange):
             yield
         finally:
             self.redis.delete(self.key)
+
+
+class BusyIsSoldOut(Strange):
+    """Wrong: who has waited too long, by its clock, is told that all is sold."""
+
+    name = "busy-is-sold-out"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        lock = self.redis.lock(self.key, timeout=60, blocking_timeout=5, sleep=0.05)
+        if not lock.acquire():
+            return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+        try:
+            return self.sell(purchase)
+        finally:
+            lock.release()
+
+
+class Extends(Strange):
+    """A thread extends the lock, a third of its life after the other."""
+
+    name = "extends"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with super().held(purchase):
+            is_over = threading.Event()
+            thread = threading.Thread(target=self.extend, args=(is_over,))
+            thread.start()
+            try:
+                yield
+            finally:
+                is_over.set()
+                thread.join()
+
+    def extend(self, is_over: threading.Event) -> None:
+        while not is_over.wait(0.7):
+            self.redis.pexpire(self.key, LIFE_MS)
 
 
 class NeverSleeps(Strange):
@@ -786,7 +904,7 @@ GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(ea
 _WRONG = (
     Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, EndsItsProcess, WritesLater, Halves, TokenBefore, SaysNothing,
     SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, ReadsOutside, FileLooked,
-    WatchesLate, BreaksIn,
+    WatchesLate, BreaksIn, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}
 RIGHT = {each.name: each for each in GUARDS if each is not Strange and each.name not in WRONG}

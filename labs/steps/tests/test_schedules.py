@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,12 +29,14 @@ from labs.steps.schedules.results import Count
 from labs.steps.schedules.schedule import Ending, Fault, Move, Schedule, moves_of
 from labs.steps.schedules.world import World
 from labs.steps.tests import strange_guards
-from tests.support.commands import finished, leaving_nothing, running
+from tests.support.commands import LOADTEST, finished, running
+from tests.support.rushing import REPOSITORY
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 LATE_WRITE = "A.A.A.A.A-pause.B.B.B.B.B.B.A"
 BETWEEN = "A.A.A.A.A-pause.B.B.B.B.A.B.B"
+ENDS_S = 5.0  # on a busy machine
 FLAWED = "labs.steps.tests.flawed_guards"  # not imported above: it would add them for the tests of other files as well
 
 
@@ -79,7 +83,7 @@ def test_an_instance_begins_with_a_session(world: World) -> None:
     before = log.read_text()
     world.servers.etcd.pause()
     try:
-        instance = world._instance()
+        instance = world._new_instance()
         wait_until(lambda: "not ready yet" in log.read_text().removeprefix(before), timeout=20)
     finally:
         world.servers.etcd.resume()
@@ -219,7 +223,7 @@ def test_what_was_found_without_a_fault_is_not_tried_again(world: World) -> None
     """With what is known, fewer steps lead to the same graph."""
     _, known = explored(world, "redis-lua")
     graphs, steps = [], []
-    for before in ([], [known]):
+    for before in (None, known):
         with patch.object(world, "step", wraps=world.step) as step:
             explorer = Explorer(world, guards()["redis-lua"], PAUSE, known=before)
             graphs.append([*explorer.explore()][-1])
@@ -310,7 +314,8 @@ def test_a_wait_that_cannot_be_seen_is_no_verdict(world: World, monkeypatch: pyt
     world.step("B")
     assert world.purchase("B").waits
     world.step("A")
-    with pytest.raises(NoVerdict, match=r"B came to no command within 0.5 s.*check_open"):
+    line = r"flawed_guards.py, line \d+ \(threading.Event\(\).wait\([^,]*\)\)\. "  # and none of ours beside it
+    with pytest.raises(NoVerdict, match=rf"B came to no command within 0.5 s and is in {line}A loop .*check_open"):
         world.step("A")
 
 
@@ -343,10 +348,34 @@ def test_the_command_prints_the_table_and_keeps_the_schedules(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
-    """Servers and instances are gone, and so is the report without a result."""
-    with leaving_nothing(tmp_path, "schedules", "--guard", "none", until="purchases at") as command:
-        assert command.end(signal.SIGINT) != 0
+@pytest.mark.parametrize(
+    ("words", "until"),
+    [
+        (["schedules", "--guard", "etcd"], "purchases at"),
+        (["schedules", "--guard", "etcd"], ""),
+        (["mistakes"], "states so far"),
+        (["site", "--recordings", "."], r"states, \d+ KB"),
+    ],
+    ids=["schedules", "schedules-starting", "mistakes", "site"],
+)
+def test_one_ctrl_c_ends_all_processes(tmp_path: Path, words: list[str], until: str) -> None:
+    """It says so in one sentence; servers and instances are gone, and so is the report without a result."""
+    (tmp_path / "records").mkdir()
+    (tmp_path / "scene.json").touch()  # which the site would record before
+    with subprocess.Popen(
+        [*LOADTEST, *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        children = psutil.Process(process.pid)
+        printed = ""
+        while not re.search(until, printed) or not (started := children.children(recursive=True)):
+            printed += process.stdout.read(1) if until else ""
+        os.killpg(process.pid, signal.SIGINT)
+        printed += process.communicate(timeout=ENDS_S)[0]
+    assert psutil.wait_procs(started, timeout=ENDS_S)[1] == []
+    assert printed.splitlines()[-1] == "Interrupted: everything is stopped."
+    assert "Traceback" not in printed
     assert not any(tmp_path.glob("reports/*"))
 
 

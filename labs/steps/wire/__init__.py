@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from mmap import mmap
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from labs.steps.stepped import SteppedPurchase
 
 
 class Fate(Enum):
@@ -28,56 +30,21 @@ class Fate(Enum):
     KILLED = "killed"  # its process does
 
 
-class Stepped(Protocol):
-    """Whose commands these are.
-
-    Attributes:
-        watching: local ports of its connections to Redis that have sent WATCH.
-    """
-
-    watching: set[int]
-
-    def exchange(self) -> AbstractContextManager[object]:
-        """Inside, nothing else is sent: its threads take turns."""
-
-    def sending(self, command: str, *, whole: str = "", writes: bool, keys: Sequence[str] = ()) -> Fate:
-        """It is about to be sent, and is about these keys; may block, or raise.
-
-        `whole`: the command, if `command` is only its beginning.
-        """
-
-    def answered(self, answer: str) -> None: ...
-
-    def not_done(self, fate: Fate) -> None:
-        """The server does not know the script, so that it is sent once more: one step, with this fate."""
-
-    def pauses(self) -> None:
-        """It is about to try once more."""
-
-
 @dataclass
 class Wire:
-    """Who sends what in this process.
+    """Who sends what in this process."""
 
-    Attributes:
-        owner: the purchase whose thread this is, if it is that of one.
-        redis, etcd: the ports of the servers.
-        life_ms: of a key that expires, where it is to outlive all schedules.
-        sent: bytes to Redis, and requests to etcd, whoever has sent them: the servers count the same.
-        pending: requests to etcd whose answer is waited for elsewhere.
-        etcd_writes: requests that may change something in etcd, counted when they begin and when they end.
-        others: what else purchases have used that cannot be stopped.
-        shared: where a file lies that purchases share, for the path that one of them names; None for other files.
-    """
-
-    owner: Callable[[], Stepped | None] = lambda: None
-    redis: set[int] = field(default_factory=set)
+    owner: Callable[[], SteppedPurchase | None] = lambda: (
+        None
+    )  # the purchase whose thread this is, if it is that of one
+    redis: set[int] = field(default_factory=set)  # ports of the servers
     etcd: set[int] = field(default_factory=set)
-    life_ms: int = 0
+    life_ms: int = 0  # of a key that expires, where it is to outlive all schedules
+    # Bytes to Redis, and requests to etcd, whoever has sent them: the servers count the same.
     sent: memoryview = field(default_factory=lambda: memoryview(bytearray(2 * 8)).cast("Q"))
-    pending: int = 0
-    etcd_writes: int = 0
-    others: set[str] = field(default_factory=set)
+    pending: int = 0  # requests to etcd whose answer is waited for elsewhere
+    others: set[str] = field(default_factory=set)  # what else purchases have used that cannot be stopped
+    # Where a file lies that purchases share, for the path that one of them names; None for other files.
     shared: Callable[[str], str | None] | None = None
 
     def keep_counts(self, path: Path) -> None:
@@ -109,13 +76,3 @@ def end_if_killed(fate: Fate) -> None:
     if fate is Fate.KILLED:
         os.kill(os.getpid(), signal.SIGKILL)
         signal.pause()
-
-
-@contextmanager
-def writing(writes: bool) -> Iterator[None]:
-    """Inside, a request is at etcd."""
-    wire.etcd_writes += writes
-    try:
-        yield
-    finally:
-        wire.etcd_writes += writes

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import grpc._channel
 
-from labs.steps.wire import TO_ETCD, Fate, end_if_killed, wire, words, writing
+from labs.steps.wire import TO_ETCD, Fate, end_if_killed, etcd, wire
 
 
 class AnswerLost(grpc.RpcError):  # type: ignore[misc]
@@ -31,16 +31,15 @@ def wrap() -> None:
 
 
 def _stepping(call: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def stepping(method: Any, request: Any, *args: Any, **options: Any) -> Any:
-        path = method._method.decode() if isinstance(method._method, bytes) else method._method
-        asked = path.rpartition("/")[2]
-        writes, stepped = words.etcd_writes(asked), wire.owner()
-        if stepped is None:
-            return _counted(call, name, writes, method, request, *args, **options)
+    def stepping(callable: Any, message: Any, *args: Any, **options: Any) -> Any:
+        path = callable._method.decode() if isinstance(callable._method, bytes) else callable._method
+        method = etcd.method_of(path)
+        if (stepped := wire.owner()) is None:
+            return _counted(call, name, callable, message, *args, **options)
         with stepped.exchange():
-            fate = stepped.sending(words.of_etcd(asked, request), writes=writes, keys=words.keys_in_etcd(request))
+            fate = stepped.sending(etcd.told(method, etcd.of_message(message)), writes=etcd.writes(method))
             try:
-                answer = _counted(call, name, writes, method, request, *args, **options)
+                answer = _counted(call, name, callable, message, *args, **options)
             except grpc.RpcError as error:
                 stepped.answered(f"({error.code()})")
                 raise
@@ -51,23 +50,22 @@ def _stepping(call: Callable[..., Any], name: str) -> Callable[..., Any]:
                 end_if_killed(fate)
                 stepped.answered("lost")
                 raise AnswerLost
-            stepped.answered(words.answer_of_etcd(asked, request, answer[0] if name == "with_call" else answer))
+            found = answer[0] if name == "with_call" else answer
+            stepped.answered(etcd.answer(method, etcd.of_message(found), found.header.revision))
             return answer
 
     return stepping
 
 
-def _counted(call: Callable[..., Any], name: str, writes: bool, method: Any, *args: Any, **options: Any) -> Any:
-    if not wire.etcd or any(method._target.endswith(b":%d" % port) for port in wire.etcd):
+def _counted(call: Callable[..., Any], name: str, callable: Any, *args: Any, **options: Any) -> Any:
+    if not wire.etcd or any(callable._target.endswith(b":%d" % port) for port in wire.etcd):
         wire.sent[TO_ETCD] += 1
-    with writing(writes):
-        answer = call(method, *args, **options)
+    answer = call(callable, *args, **options)
     if name == "future":
         wire.pending += 1
-        answer.add_done_callback(lambda _: _note_answer(writes))
+        answer.add_done_callback(_note_answer)
     return answer
 
 
-def _note_answer(writes: bool) -> None:
+def _note_answer(_: Any) -> None:
     wire.pending -= 1
-    wire.etcd_writes += writes

@@ -1,6 +1,7 @@
 """Files that purchases share. To open, make, find or remove one is a command, and so is a lock of one.
 
-Other programs and databases in files cannot be stopped; that a purchase uses them is noted.
+Of a file that is open for both reading and writing, each read and each write is one, too. Other programs and databases
+in files cannot be stopped; that a purchase uses them is noted.
 """
 
 from __future__ import annotations
@@ -14,20 +15,25 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from labs.steps.wire import Stepped, end_if_killed, wire
+from labs.steps.wire import end_if_killed, wire
+
+if TYPE_CHECKING:
+    from labs.steps.stepped import SteppedPurchase
 
 SHARED = ("/tmp/", "/var/tmp/")
 _ONE = ("open", "mkdir", "rmdir", "unlink", "remove", "stat", "lstat", "access", "truncate", "listdir", "scandir")
 _TWO = ("link", "symlink", "rename", "replace")
+_BY_NUMBER = ("read", "write", "pread", "pwrite", "ftruncate")
 _CANNOT_BE_STOPPED = {
     "sqlite3.connect": "a database in a file",
     "subprocess.Popen": "another program",
     "os.fork": "another process",
     "os.posix_spawn": "another program",
 }
-_open = io.open
+_open, _pread = io.open, os.pread
+MOST = 1 << 20  # bytes of a file
 
 
 @cache
@@ -39,7 +45,11 @@ def wrap() -> None:
     for each in vars(tempfile._TemporaryFileCloser).values():  # type: ignore[attr-defined]
         if defaults := getattr(each, "__defaults__", None):  # which were bound before
             each.__defaults__ = tuple(os.unlink if default is unlink else default for default in defaults)
-    builtins.open = io.open = _stepping(_open, "open", 1)
+    for name in _BY_NUMBER:
+        setattr(os, name, _of_descriptor(getattr(os, name), name))
+    for name in ("readinto", "readall", "write", "truncate"):
+        setattr(_Both, name, _of_both(getattr(io.FileIO, name), name))
+    builtins.open = io.open = _stepping(_opened, "open", 1)
     for name in ("flock", "lockf"):
         setattr(fcntl, name, _locking(getattr(fcntl, name), name))
     sys.addaudithook(_note)
@@ -66,12 +76,43 @@ def _stepping(real: Callable[..., Any], name: str, paths: int) -> Callable[..., 
         if stepped is None:
             return real(*mapped, *given[paths:], **options)
         shown = " ".join(Path(path).name for path in mapped)
-        return _exchanged(stepped, f"{name} {shown}", lambda: real(*mapped, *given[paths:], **options), mapped[0])
+        return _exchanged(stepped, f"{name} {shown}", lambda: real(*mapped, *given[paths:], **options))
 
     return call
 
 
-def _exchanged(stepped: Stepped, command: str, call: Callable[[], Any], path: str) -> Any:
+class _Both(io.FileIO):
+    """A file that is open for reading and writing."""
+
+
+def _opened(path: Any, mode: str = "r", buffering: int = -1, *texts: Any, **options: Any) -> Any:
+    if "+" not in mode or _shared(path) is None or buffering == 0 or "opener" in options:
+        return _open(path, mode, buffering, *texts, **options)
+    both = io.BufferedRandom(_Both(path, mode.translate({ord("b"): None, ord("t"): None})))
+    return both if "b" in mode else io.TextIOWrapper(both, *texts, **options)
+
+
+def _of_both(real: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def call(file: io.FileIO, *given: Any) -> Any:
+        if (stepped := wire.owner()) is None:
+            return real(file, *given)
+        shown = f"{name} {Path(str(file.name)).name}"
+        return _exchanged(stepped, shown, lambda: real(file, *given), file.fileno())
+
+    return call
+
+
+def _of_descriptor(real: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def call(number: int, *given: Any) -> Any:
+        stepped, path = wire.owner(), wire.shared and _shared(_path_of(number))
+        if stepped is None or not path:
+            return real(number, *given)
+        return _exchanged(stepped, f"{name} {Path(path).name}", lambda: real(number, *given), number)
+
+    return call
+
+
+def _exchanged(stepped: SteppedPurchase, command: str, call: Callable[[], Any], number: int = -1) -> Any:
     with stepped.exchange():
         fate = stepped.sending(command, writes=False)
         try:
@@ -81,15 +122,16 @@ def _exchanged(stepped: Stepped, command: str, call: Callable[[], Any], path: st
             stepped.answered(f"({type(error).__name__})")
             raise
         end_if_killed(fate)
-        stepped.answered(_told(result, path))
+        stepped.answered(_told(result, number))
         return result
 
 
-def _told(result: Any, path: str) -> str:
-    """What was found, as far as it is known."""
+def _told(result: Any, number: int) -> str:
+    """What was found, as far as it is known: of a file, all. Nothing is opened here, as a close would end a `lockf`."""
     if isinstance(result, io.IOBase) and result.readable():
-        with _open(path, "rb") as file:
-            return repr(file.read())
+        number = result.fileno()
+    if number >= 0:
+        return repr(_pread(number, MOST, 0))
     return str(sorted(result)) if isinstance(result, list) else str(result) if isinstance(result, bool) else "done"
 
 
@@ -103,8 +145,8 @@ def _locking(real: Callable[..., Any], name: str) -> Callable[..., Any]:
         command = f"{name} {Path(path).name}{' free' if operation & fcntl.LOCK_UN else ''}"
         while True:
             try:
-                call = lambda: real(file, operation | fcntl.LOCK_NB, *more)  # noqa: E731
-                return _exchanged(stepped, command, call, path)
+                now = operation if operation & fcntl.LOCK_UN else operation | fcntl.LOCK_NB
+                return _exchanged(stepped, command, lambda: real(file, now, *more))  # noqa: B023
             except BlockingIOError:
                 if operation & fcntl.LOCK_NB:
                     raise

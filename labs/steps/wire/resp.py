@@ -1,9 +1,11 @@
-"""What Redis reads and writes (RESP 2 and 3), and HTTP, cut into commands and answers."""
+"""What Redis reads and writes, cut into commands and answers by hiredis."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import hiredis
 
 OF_THE_CONNECTION = {
     "HELLO", "CLIENT", "AUTH", "SELECT", "PING", "SCRIPT", "UNWATCH", "QUIT", "COMMAND", "INFO", "ECHO",
@@ -14,23 +16,54 @@ BLOCK_S = 0.005  # instead
 _LIVES = {"EX": 1000, "PX": 1, "EXAT": 1000, "PXAT": 1}  # options of SET and GETEX, in ms
 _EXPIRES = {"EXPIRE": 1000, "PEXPIRE": 1, "EXPIREAT": 1000, "PEXPIREAT": 1}  # KEY TIME
 _SETS = {"SETEX": 1000, "PSETEX": 1}  # KEY TIME VALUE
+_PARTIAL = object()
 
 
 class Refused(Exception):
-    """What Redis answers with an error."""
+    """What Redis answers with an error, by the first word of it."""
+
+
+def _reader() -> hiredis.Reader:
+    return hiredis.Reader(
+        replyError=lambda text: Refused(text.partition(" ")[0]),
+        encoding="utf-8",
+        errors="surrogateescape",
+        notEnoughData=_PARTIAL,
+    )
+
+
+def answers_in(data: bytes, number: int) -> list[Any] | None:
+    """So many answers; None if they are not whole."""
+    reader = _reader()
+    reader.feed(data)
+    found = [reader.gets() for _ in range(number)]
+    return None if _PARTIAL in found else found
+
+
+class Cutter:
+    """Cuts what is sent into commands."""
+
+    def __init__(self) -> None:
+        self._reader = _reader()
+
+    def cut(self, data: bytes) -> list[Commands]:
+        """The commands that are whole now, those of a transaction together."""
+        if not self._reader.has_data() and not data.startswith(b"*"):  # typed into a terminal, as it were
+            data = b"".join(_packed(line.decode(errors="surrogateescape").split()) for line in data.splitlines())
+        self._reader.feed(data)
+        found: list[Commands] = []
+        while (words := self._reader.gets()) is not _PARTIAL:
+            if not (found and found[-1].is_open):
+                found.append(Commands([]))
+            found[-1].words.append([str(word) for word in words])
+        return found
 
 
 @dataclass
 class Commands:
-    """One command, or a transaction.
+    """The words of one command, or those of each command of a transaction."""
 
-    Attributes:
-        words: of each.
-        packed: as it is sent.
-    """
-
-    words: list[list[str]] = field(default_factory=list)
-    packed: bytes = b""
+    words: list[list[str]]
 
     @property
     def name(self) -> str:
@@ -45,23 +78,27 @@ class Commands:
     def is_of_the_connection(self) -> bool:
         return self.name in OF_THE_CONNECTION
 
+    def packed(self, life_ms: int = 0) -> bytes:
+        """As they are sent; with times to live of `life_ms` instead of shorter ones, or of times of day."""
+        return b"".join(_packed(_long_lived(words, life_ms) if life_ms else words) for words in self.words)
+
     def bounded(self) -> bytes | None:
         """The same that blocks for a moment alone; None if it does not block."""
         words = list(self.words[0])
         if self.name in _BLOCK_LAST:
-            return packed([*words[:-1], str(BLOCK_S)])
+            return _packed([*words[:-1], str(BLOCK_S)])
         if self.name in _BLOCK_FIRST:
-            return packed([words[0], str(BLOCK_S), *words[2:]])
+            return _packed([words[0], str(BLOCK_S), *words[2:]])
         upper = [word.upper() for word in words]
         if self.name in ("XREAD", "XREADGROUP") and "BLOCK" in upper:
             words[upper.index("BLOCK") + 1] = str(int(BLOCK_S * 1000))
-            return packed(words)
+            return _packed(words)
         return None
 
-    def long_lived(self, life_ms: int) -> bytes:
-        """The same with times to live of `life_ms` instead of shorter ones, or of times of day."""
-        lives = [_long_lived(words, life_ms) for words in self.words]
-        return self.packed if lives == self.words else b"".join(map(packed, lives))
+
+def _packed(words: list[str]) -> bytes:
+    coded: Any = tuple(word.encode(errors="surrogateescape") for word in words)
+    return hiredis.pack_command(coded) if words else b""
 
 
 def _long_lived(words: list[str], life_ms: int) -> list[str]:
@@ -81,100 +118,3 @@ def _is_short(text: str, unit_ms: int, name: str, life_ms: int) -> bool:
     if not unit_ms or not text.isdigit() or not int(text):
         return False
     return name.endswith("AT") or int(text) * unit_ms < life_ms / 2
-
-
-def packed(words: list[str]) -> bytes:
-    """A command as it is sent."""
-    coded = [word.encode(errors="surrogateescape") for word in words]
-    return b"".join([b"*%d\r\n" % len(coded), *(b"$%d\r\n%s\r\n" % (len(word), word) for word in coded)])
-
-
-def commands_in(data: bytes) -> tuple[list[Commands], bytes]:
-    """The commands, those of a transaction together, and the rest behind the last whole one."""
-    found: list[Commands] = []
-    while data and (split := _command(data)):
-        words, size = split
-        if words:
-            if not (found and found[-1].is_open):
-                found.append(Commands())
-            found[-1].words.append(words)
-            found[-1].packed += data[:size]
-        data = data[size:]
-    return found, data
-
-
-def _command(data: bytes) -> tuple[list[str], int] | None:
-    """The words of the first command and its size; None if it is not whole."""
-    if data[:1] != b"*":  # typed into a terminal, as it were
-        end = data.find(b"\n")
-        return None if end < 0 else (data[:end].decode(errors="surrogateescape").split(), end + 1)
-    read = answer_in(data, 0)
-    return None if read is None else ([str(word) for word in read[0]], read[1])
-
-
-def answer_in(data: bytes, at: int) -> tuple[Any, int] | None:
-    """The answer that begins there and the place behind it; None if it is not whole."""
-    end = data.find(b"\r\n", at)
-    if end < 0:
-        return None
-    kind, head, at = data[at : at + 1], data[at + 1 : end], end + 2
-    if kind in b"$=!":
-        return _bulk(kind, int(head), data, at)
-    if kind in b"*~>%|":
-        return _several(kind, int(head), data, at)
-    text = head.decode(errors="surrogateescape")
-    if kind == b"-":
-        return Refused(text.partition(" ")[0]), at
-    if kind == b"_":
-        return None, at
-    return (int(text) if kind == b":" else text == "t" if kind == b"#" else text), at
-
-
-def _bulk(kind: bytes, size: int, data: bytes, at: int) -> tuple[Any, int] | None:
-    if size < 0:
-        return None, at
-    if len(data) < at + size + 2:
-        return None
-    text = data[at : at + size].decode(errors="surrogateescape")
-    return (Refused(text.partition(" ")[0]) if kind == b"!" else text), at + size + 2
-
-
-def _several(kind: bytes, size: int, data: bytes, at: int) -> tuple[Any, int] | None:
-    if size < 0:
-        return None, at
-    found = []
-    for _ in range(size * (2 if kind in b"%|" else 1)):
-        each = answer_in(data, at)
-        if each is None:
-            return None
-        found.append(each[0])
-        at = each[1]
-    return answer_in(data, at) if kind == b"|" else (found, at)
-
-
-def message_in(data: bytes, at: int = 0) -> tuple[bytes, bytes, int] | None:
-    """First line and body of the HTTP message that begins there, and the place behind it; None if it is not whole."""
-    end = data.find(b"\r\n\r\n", at)
-    if end < 0:
-        return None
-    first, _, head = data[at:end].partition(b"\r\n")
-    fields = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in head.splitlines())
-    }
-    at = end + 4
-    if b"chunked" in fields.get(b"transfer-encoding", b""):
-        return _chunked(first, data, at)
-    size = int(fields.get(b"content-length", b"0"))
-    return None if len(data) < at + size else (first, data[at : at + size], at + size)
-
-
-def _chunked(first: bytes, data: bytes, at: int) -> tuple[bytes, bytes, int] | None:
-    body = b""
-    while (end := data.find(b"\r\n", at)) >= 0:
-        size = int(data[at:end].partition(b";")[0], 16)
-        if len(data) < end + 4 + size:
-            return None
-        body, at = body + data[end + 2 : end + 2 + size], end + 4 + size
-        if not size:
-            return first, body, at
-    return None

@@ -6,101 +6,114 @@ The answer stays in the socket, which is only peeked at: whoever sent the comman
 from __future__ import annotations
 
 import _socket
+import json
 import select
 import socket
 import time
 from collections.abc import Callable, Sequence
+from email import message_from_bytes
 from functools import cache
-from typing import Any
+from http.client import HTTPResponse, IncompleteRead
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from labs.steps.wire import TO_ETCD, TO_REDIS, Fate, Stepped, end_if_killed, wire, words, writing
-from labs.steps.wire.resp import Commands, answer_in, commands_in, message_in
+from labs.steps.wire import TO_ETCD, TO_REDIS, Fate, end_if_killed, etcd, wire, words
+from labs.steps.wire.resp import Commands, Cutter, answers_in
+
+if TYPE_CHECKING:
+    from labs.steps.stepped import SteppedPurchase
 
 ANSWER_S = 5.0
+FOREVER_S = 600.0
+LONG_S = 1.0  # a wait for a message that is shorter is a pause before another try
 FIRST, MOST = 1 << 16, 1 << 24  # bytes that are peeked at
-_send, _recv, _sendall, _sendmsg = (
-    _socket.socket.send, _socket.socket.recv, _socket.socket.sendall, getattr(_socket.socket, "sendmsg", None),
-)  # fmt: skip
+_send, _recv = _socket.socket.send, _socket.socket.recv
 _links: WeakKeyDictionary[socket.socket, _Link] = WeakKeyDictionary()
 
 
 @cache
 def wrap() -> None:
-    """Have all sockets tell what they send."""
+    """Have all sockets tell what they send, and for what they wait."""
+    for name in ("send", "sendall", "sendmsg"):
+        if hasattr(_socket.socket, name):
+            setattr(socket.socket, name, _sending(getattr(_socket.socket, name)))
+    for name in ("recv", "recv_into"):
+        setattr(socket.socket, name, _receiving(getattr(_socket.socket, name)))
 
-    def sendall(self: socket.socket, data: Any, *flags: Any) -> None:
-        if (link := _link_of(self)) is None:
-            return _sendall(self, data, *flags)
-        if (stepped := wire.owner()) is None:
-            _sendall(self, data, *flags)
-            link.count(memoryview(data).nbytes)
-            return None
-        return link.write(stepped, bytes(data))
 
-    def send(self: socket.socket, data: Any, *flags: Any) -> int:
-        if (link := _link_of(self)) is None:
-            return _send(self, data, *flags)
+def _sending(real: Callable[..., Any]) -> Callable[..., Any]:
+    def send(sock: socket.socket, data: Any, *more: Any) -> Any:
+        link = _link_of(sock)
+        if link is None:
+            return real(sock, data, *more)
+        whole = b"".join(data) if isinstance(data, (list, tuple)) else bytes(data)
         if (stepped := wire.owner()) is None:
-            size = _send(self, data, *flags)
-            link.count(size)
+            link.count(len(whole))  # first: this process may be killed
+            size = real(sock, data, *more)
+            link.count(0 if size is None else size - len(whole))
             return size
-        link.write(stepped, bytes(data))
-        return memoryview(data).nbytes
+        link.write(stepped, whole)
+        return None if real.__name__ == "sendall" else len(whole)
 
-    def sendmsg(self: socket.socket, buffers: Any, *more: Any) -> int:
-        if _link_of(self) is None:
-            assert _sendmsg is not None
-            return int(_sendmsg(self, buffers, *more))
-        return send(self, b"".join(buffers))
+    return send
 
-    socket.socket.sendall, socket.socket.send = sendall, send  # type: ignore[method-assign, assignment]
-    if _sendmsg is not None:
-        socket.socket.sendmsg = sendmsg  # type: ignore[method-assign, assignment]
+
+def _receiving(real: Callable[..., Any]) -> Callable[..., Any]:
+    def receive(sock: socket.socket, *args: Any) -> Any:
+        if isinstance(link := _links.get(sock), _ToRedis) and wire.life_ms and wire.owner() is not None:
+            link.await_message(sock.gettimeout())
+        return real(sock, *args)
+
+    return receive
+
+
+def is_message_there() -> bool:
+    """Whether something has come from Redis that was not read yet."""
+    return any(isinstance(link, _ToRedis) and link.has_come() for link in list(_links.values()))
 
 
 def _link_of(sock: socket.socket) -> _Link | None:
-    """What is known of a socket to one of the servers."""
+    """What is known of a socket to one of the servers; that to another one is noted."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return None
-    link = _links.get(sock)
-    if link is None:
+    if sock not in _links:
         try:
             _, port, *_ = sock.getpeername()
         except OSError:
             return None
-        kind = _ToRedis if port in wire.redis else _ToEtcd if port in wire.etcd else _Elsewhere
-        link = _links[sock] = kind(sock, port)
-    if isinstance(link, _Elsewhere):
-        if wire.owner() is not None:
-            wire.others.add(f"port {link.port}")
-        return None
-    return link
+        kind = _ToRedis if port in wire.redis else _ToEtcd if port in wire.etcd else _Link
+        _links[sock] = kind(sock, port)
+    link = _links[sock]
+    if type(link) is not _Link:
+        return link
+    if wire.owner() is not None:
+        wire.others.add(f"port {link.port}")
+    return None
 
 
 class _Link:
-    """A connection to a server, and what was given to it and has not left yet."""
+    """A connection, and what was given to it and has not left yet."""
 
     def __init__(self, sock: socket.socket, port: int) -> None:
         self._sock, self.port = sock, port
-        self._pending = b""
 
-    def write(self, stepped: Stepped, data: bytes) -> None:
+    def write(self, stepped: SteppedPurchase, data: bytes) -> None:
         raise NotImplementedError
 
     def count(self, size: int) -> None:
-        raise NotImplementedError
+        """Note what was sent, as the server counts it."""
+
+    def has_come(self) -> bool:
+        """Whether something was not read yet."""
+        return self._sock.fileno() >= 0 and self._poll(select.POLLIN, 0)
 
     def _send(self, data: bytes) -> None:
-        self.count(len(data))  # first: this process may be killed
+        self.count(len(data))
         left = memoryview(data)
         while left:
             self._poll(select.POLLOUT, ANSWER_S)
             left = left[_send(self._sock, left) :]
-
-    def _peek(self) -> bytes:
-        """What has come and was not read."""
-        return self._come() if self._poll(select.POLLIN, 0) else b""
 
     def _poll(self, event: int, timeout_s: float) -> bool:
         """Whether that is possible within so many seconds, whatever the timeout of the socket."""
@@ -108,7 +121,10 @@ class _Link:
         poll.register(self._sock.fileno(), event)
         return bool(poll.poll(timeout_s * 1000))
 
-    def _come(self) -> bytes:
+    def _peek(self) -> bytes:
+        """What has come and was not read."""
+        if not self.has_come():
+            return b""
         size, data = FIRST, _recv(self._sock, FIRST, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         while len(data) == size < MOST:
             size *= 16
@@ -120,130 +136,156 @@ class _Link:
         until = time.clock_gettime(time.CLOCK_MONOTONIC) + ANSWER_S
         while time.clock_gettime(time.CLOCK_MONOTONIC) < until:
             if self._poll(select.POLLIN, 0.1):
-                data = self._come()
+                data = self._peek()
                 if not data or (found := whole(data)) is not None:
                     return found if data else None
         return None
 
-    def _lose(self) -> None:
-        """What has come is lost, and the connection has ended."""
-        while self._peek():
-            _recv(self._sock, FIRST, socket.MSG_DONTWAIT)
-        self._sock.shutdown(socket.SHUT_RDWR)
-
-    def _end_with(self, fate: Fate, stepped: Stepped) -> bool:
-        """Whether the answer is lost; a process that is to die does so."""
+    def _end_with(self, fate: Fate, stepped: SteppedPurchase) -> bool:
+        """Whether the answer is lost, and with it the connection; a process that is to die does so."""
         if fate is Fate.ANSWERED:
             return False
         end_if_killed(fate)
-        self._lose()
-        self._pending = b""
+        while self._peek():
+            _recv(self._sock, FIRST, socket.MSG_DONTWAIT)
+        self._sock.shutdown(socket.SHUT_RDWR)
         stepped.answered("lost")
         return True
 
 
-class _Elsewhere(_Link):
-    """To another server."""
-
-
 class _ToRedis(_Link):
-    _open: Sequence[list[str]] = ()  # commands of a transaction that is sent one by one
+    def __init__(self, sock: socket.socket, port: int) -> None:
+        super().__init__(sock, port)
+        self._cutter = Cutter()
+        self._open: Sequence[list[str]] = ()  # commands of a transaction that is sent one by one
 
     def count(self, size: int) -> None:
         wire.sent[TO_REDIS] += size
 
-    def write(self, stepped: Stepped, data: bytes) -> None:
-        commands, self._pending = commands_in(self._pending + data)
-        for each in commands:
+    def await_message(self, timeout_s: float | None) -> None:
+        """Wait for a message that another purchase publishes; a short wait is a pause, and a long one has no end."""
+        if timeout_s is None or timeout_s >= LONG_S:
+            self._poll(select.POLLIN, FOREVER_S)
+        elif timeout_s and not self.has_come():
+            time.sleep(timeout_s)
+            if not self.has_come():
+                raise TimeoutError("timed out")
+
+    def write(self, stepped: SteppedPurchase, data: bytes) -> None:
+        for each in self._cutter.cut(data):
             if not self._exchange(stepped, each):
                 return
 
-    def _exchange(self, stepped: Stepped, commands: Commands) -> bool:
+    def _exchange(self, stepped: SteppedPurchase, commands: Commands) -> bool:
         """Send them once that is their turn; whether their answer came."""
-        if each := self._gathered(commands):
+        if done := self._gathered(commands):
             with stepped.exchange():
-                return self._stepped(stepped, commands, each)
+                return self._stepped(stepped, commands, done)
         before = len(self._peek())
-        self._send(commands.packed)
-        return self._answers(len(commands.words), before) is not None
+        self._send(commands.packed())
+        return self._answers(commands, before) is not None
 
     def _gathered(self, commands: Commands) -> list[list[str]]:
         """What is done now: nothing by the commands of a transaction before its last one."""
         if commands.is_of_the_connection:
             return []
-        if commands.is_open or self._open:
-            self._open = [*self._open, *commands.words]
-            if self._open[-1][0].upper() not in ("EXEC", "DISCARD"):
-                return []
-            gathered, self._open = list(self._open), ()
-            return gathered
-        return commands.words
+        if not (commands.is_open or self._open):
+            return commands.words
+        self._open = [*self._open, *commands.words]
+        if self._open[-1][0].upper() not in ("EXEC", "DISCARD"):
+            return []
+        gathered, self._open = list(self._open), ()
+        return gathered
 
-    def _stepped(self, stepped: Stepped, commands: Commands, done: list[list[str]]) -> bool:
+    def _stepped(self, stepped: SteppedPurchase, commands: Commands, done: list[list[str]]) -> bool:
         writes, bounded = not words.only_reads(done), commands.bounded()
         while True:
-            shown, whole, keys = words.of_redis(done), words.whole(done), words.keys_in_redis(done)
-            fate = stepped.sending(shown, whole=whole, writes=writes, keys=keys)
+            fate = stepped.sending(words.told(done), whole=words.whole(done), writes=writes)
             before = len(self._peek())
-            self._send(bounded or (commands.long_lived(wire.life_ms) if wire.life_ms else commands.packed))
-            answers = self._answers(len(commands.words), before)
-            if answers and len(done) == 1 and str(answers[0][0]) == "NOSCRIPT":
+            self._send(bounded or commands.packed(wire.life_ms))
+            answers = self._answers(commands, before)
+            if answers and len(done) == 1 and str(answers[0]) == "NOSCRIPT":
                 stepped.not_done(fate)
                 return True
             if done[0][0].upper() == "WATCH":
                 stepped.watching.add(self._sock.getsockname()[1])
             if self._end_with(fate, stepped):
                 return False
-            for answer, _ in answers or [(ConnectionError("no answer"), 0)]:
-                stepped.answered(words.answer_of_redis(done, answer))
-            if bounded is None or before or not answers or answers[0][0] is not None:
+            for answer in answers or [ConnectionError("no answer")]:
+                stepped.answered(words.answer(done, answer))
+            if bounded is None or before or not answers or answers[0] is not None:
                 return answers is not None
-            _recv(self._sock, answers[0][1])  # it would have waited on
+            _recv(self._sock, len(self._peek()))  # it would have waited on
             stepped.pauses()
 
-    def _answers(self, number: int, begin: int) -> list[tuple[Any, int]] | None:
-        """So many answers behind the first `begin` bytes, each with where it ends."""
-
-        def whole(data: bytes) -> list[tuple[Any, int]] | None:
-            found: list[tuple[Any, int]] = []
-            at = begin
-            while len(found) < number and (each := answer_in(data, at)):
-                found.append(each)
-                at = each[1]
-            return found if len(found) == number else None
-
-        found: list[tuple[Any, int]] | None = self._await(whole)
+    def _answers(self, commands: Commands, begin: int) -> list[Any] | None:
+        """Those that come behind the first `begin` bytes."""
+        found: list[Any] | None = self._await(lambda data: answers_in(data[begin:], len(commands.words)))
         return found
 
 
 class _ToEtcd(_Link):
-    def count(self, size: int) -> None:
-        """etcd counts requests."""
+    """HTTP to the gateway. etcd counts requests, and no bytes."""
 
-    def write(self, stepped: Stepped, data: bytes) -> None:
+    _pending = b""
+
+    def write(self, stepped: SteppedPurchase, data: bytes) -> None:
         self._pending += data
         if self._pending.startswith(b"PRI "):
             wire.others.add("etcd by HTTP/2")
             self._send(self._pending)
             self._pending = b""
-        while message := message_in(self._pending):
-            first, body, size = message
-            request, self._pending = self._pending[:size], self._pending[size:]
-            _, path, *_ = first.decode(errors="replace").split(" ")
-            if not self._exchange(stepped, path.partition("?")[0], body, request):
-                return
+        while request := _request_in(self._pending):
+            path, body, size = request
+            sent, self._pending = self._pending[:size], self._pending[size:]
+            if not self._exchange(stepped, path, body, sent):
+                self._pending = b""
 
-    def _exchange(self, stepped: Stepped, path: str, body: bytes, request: bytes) -> bool:
-        writes = words.etcd_writes(path)
+    def _exchange(self, stepped: SteppedPurchase, path: str, body: Any, sent: bytes) -> bool:
+        method, request = etcd.method_of(path), etcd.of_json(body)
         with stepped.exchange():
-            fate = stepped.sending(
-                words.of_http(path, body), whole=f"{path} {body!r}", writes=writes, keys=words.keys_in_http(body)
-            )
+            fate = stepped.sending(etcd.told(method, request), writes=etcd.writes(method))
             wire.sent[TO_ETCD] += path.startswith(("/v3/", "/v3beta/"))
-            with writing(writes):
-                self._send(request)
-                answer: tuple[bytes, bytes, int] | None = self._await(message_in)
+            self._send(sent)
+            answer = self._await(_answer_in)
             if self._end_with(fate, stepped):
                 return False
-            stepped.answered(words.answer_of_http(answer[1]) if answer else "(no answer)")
+            header = answer.get("header", {}) if answer else {}
+            said = etcd.answer(method, etcd.of_json(answer), header.get("revision")) if answer else "(no answer)"
+            stepped.answered(said)
             return answer is not None
+
+
+def _request_in(data: bytes) -> tuple[str, Any, int] | None:
+    """Path and body of the HTTP request that begins here, and its size; None if it is not whole."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    first, _, fields = head.partition(b"\r\n")
+    length = int(message_from_bytes(fields)["content-length"] or 0)
+    if not end or len(rest) < length:
+        return None
+    return first.decode().split(" ")[1].partition("?")[0], _json_of(rest[:length]), len(head) + len(end) + length
+
+
+def _answer_in(data: bytes) -> Any:
+    """The body of the HTTP response that has come; None if it is not whole."""
+    response = HTTPResponse(_Come(data))  # type: ignore[arg-type]
+    try:
+        if b"\r\n\r\n" in data:
+            response.begin()
+            return _json_of(response.read())
+    except IncompleteRead:
+        pass
+    return None
+
+
+class _Come(BytesIO):
+    def makefile(self, _: str) -> _Come:
+        return self
+
+
+def _json_of(body: bytes) -> Any:
+    try:
+        found = json.loads(body or b"{}")
+    except ValueError:
+        found = body.decode(errors="replace")
+    return found if isinstance(found, dict) else {"told": found}

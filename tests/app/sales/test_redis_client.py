@@ -32,7 +32,7 @@ def test_no_connection_means_not_sent(redis_server: Redis) -> None:
         for url in unavailable:
             with connect(url, connections=1, timeout=0.2) as client, pytest.raises(NotSent):
                 client.incr("counted")
-    with connect(redis_server.url, connections=1, timeout=1.0) as client:
+    with connect(redis_server.url, connections=1, timeout=0.5) as client:
         in_use = client.connection_pool.get_connection()
         with pytest.raises(NotSent):
             client.incr("counted")

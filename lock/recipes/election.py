@@ -47,15 +47,11 @@ class Leadership(Hold):
 
         Raises:
             LockLost: it leads no more.
-            NotHeld: it has resigned.
+            NotHeld: it was released.
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
         self.ensure()
         self._client.apart(self._overwrite, encode(value))
-
-    def resign(self) -> None:
-        """Let the next candidate lead; as `release`."""
-        self.release()
 
 
 class Election:
@@ -73,7 +69,7 @@ class Election:
         return f"<Election: {self._candidates._label}>"
 
     def campaign(self, value: str, *, timeout: float | None = None) -> Leadership:
-        """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
+        """Wait until elected, and proclaim `value`; use the result in ``with``, or release it.
 
         Arguments and errors are those of `Mutex.acquire`.
         """

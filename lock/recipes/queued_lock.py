@@ -73,7 +73,7 @@ class Acquirable(Leaving, Generic[HeldT]):
         """The lock if it is free at this moment, else `None`; nothing is written if it is taken.
 
         Raises:
-            LockCancelled: the session is draining.
+            LockCancelled: `Session.cancel_waiters` was called.
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not answer in time.
             EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.

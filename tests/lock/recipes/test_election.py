@@ -64,7 +64,7 @@ def test_a_leader_is_named_and_may_proclaim_another_value(
             first.proclaim(value)
             assert election.leader() == Leader(first.key, value, first.token, session.lease_id)
         assert_raises(LockTimeout, theirs.campaign, "late", timeout=0.2, match="drei ü")
-    for call in (lambda: first.proclaim("late"), first.resign):
+    for call in (lambda: first.proclaim("late"), first.release):
         assert_raises(NotHeld, call)
     wait_until(lambda: election.leader() is None)  # the key that has timed out is deleted in the background
     with theirs.campaign("second", timeout=WAIT_S) as second:
@@ -85,7 +85,7 @@ def test_proclaiming_over_a_foreign_value(
         (kv,) = client.get_prefix(f"{name}/").keys
         assert (kv.value, kv.lease_id) == (b"mine", session.lease_id)
     assert values(client, name) == []
-    assert_raises(LockLost, leadership.resign)
+    assert_raises(LockLost, leadership.release)
 
 
 def test_a_deposed_leader_overwrites_nothing(
@@ -97,7 +97,7 @@ def test_a_deposed_leader_overwrites_nothing(
     client.create(deposed.key, b"by hand", session.lease_id)
     monkeypatch.setattr(deposed, "ensure", lambda: None)
     assert_raises(LockLost, deposed.proclaim, "late")
-    assert_raises(LockLost, deposed.resign)
+    assert_raises(LockLost, deposed.release)
     assert values(client, election.name) == ["by hand"]
 
 
@@ -116,7 +116,7 @@ def test_observers_see_all_leaders(
         assert (told.key, told.value) == lines(listening) == (first.key, "two")
         elected = elect("three")
         wait_until(lambda: values(client, election.name) == ["two", "three"])
-        first.resign()
+        first.release()
         third = next(observation)
         assert (third.key, third.value) == lines(elected) == lines(listening)
         assert (third.value, third.token > first.token) == ("three", True)

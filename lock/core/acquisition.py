@@ -6,6 +6,7 @@ Error handling: whatever ends it early, the key that queued is deleted. A write 
 the same key, for as long as there is time.
 """
 
+import math
 import weakref
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lock.core.admission import EXCLUSIVE, Admission, Frontier
 from lock.core.core import Core
-from lock.core.messages import Create, CreateAll, Delete, ListQueues, TimeToLive, Written
+from lock.core.messages import Create, CreateAll, Delete, FindPosition, ListQueues, TimeToLive, Written
 from lock.core.queue import Stage
 from lock.errors import (
     AdmissionConflict,
@@ -29,6 +30,7 @@ from lock.model import UNDECLARED, Contender, Declaration, KeyValue
 
 FAREWELL_S = 0.05  # what a wait that has timed out may still take to learn what the holder's lease has left
 _RETRY_S = 0.1
+Asked = Create | FindPosition | ListQueues | TimeToLive
 _SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
 
@@ -44,7 +46,7 @@ class Terms:
 class Send(NamedTuple):
     """A request to send, whose answer goes to `answered` or `failed`; it may take `timeout` seconds."""
 
-    request: Create | CreateAll | ListQueues | TimeToLive | Delete
+    request: Create | CreateAll | FindPosition | ListQueues | TimeToLive | Delete
     timeout: float
 
 
@@ -124,18 +126,23 @@ class Acquisition:
             self.leave(now)
         if ticket.stage is not Stage.QUEUED:
             return self._explain(now) if self.explains else None  # a try has found the lock taken
+        position = self.core.positions.of(ticket)
         if now < self.deadline:
-            return Sleep(min(self.deadline, now + _SLEEP_S))
-        if self.core.positions.has(ticket):
+            if position is not None and now >= position.due:
+                return Send(self.core.predecessors.read(position, now), self._left(now))
+            return Sleep(min(self.deadline, now + _SLEEP_S, math.inf if position is None else position.due))
+        if position is not None:
             return self._explain(now)
         if not ticket.queue.is_settled(ticket) and now < self.last:  # by then etcd has told who holds
             return Sleep(min(self.last, now + FAREWELL_S))
         return self._time_out(now)
 
-    def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
+    def answered(self, request: Asked, answer: Any, now: float) -> None:
         ticket, core = self.ticket, self.core
         if isinstance(request, Create):
             self._written(request, answer, now)
+        elif isinstance(request, FindPosition):
+            core.predecessors.answered(request, answer, now)
         elif isinstance(request, TimeToLive):
             if ticket.failure is None:
                 self._error = self.timed_out(now, answer)
@@ -144,8 +151,11 @@ class Acquisition:
         else:
             self._head = next(iter(answer[self.prefix].keys), None)
 
-    def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
+    def failed(self, request: Asked, error: EtcdError, now: float) -> None:
         ticket = self.ticket
+        if isinstance(request, FindPosition):
+            self.core.predecessors.failed(request, error, now)
+            return
         if isinstance(request, TimeToLive) or (isinstance(request, ListQueues) and not self.tries):
             return  # the next step does without
         is_unavailable = isinstance(error, EtcdUnavailable)
@@ -161,7 +171,7 @@ class Acquisition:
         self._error = type(error)(f"lock {self.name!r}: {reason}{error}")
         self._error.__cause__ = error
 
-    def unanswered(self, request: Create | CreateAll | ListQueues | TimeToLive) -> None:
+    def unanswered(self, request: Asked | CreateAll) -> None:
         """One of the endpoints did not answer: it may do a write yet."""
         self.ticket.in_doubt = self.ticket.in_doubt or isinstance(request, Create | CreateAll)
 

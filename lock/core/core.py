@@ -19,7 +19,7 @@ from lock.core.deletions import Deletions
 from lock.core.endings import Endings
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.messages import Create, Delete, FindPosition, ListLease, ListQueues, ReadKeys, Request, Written
+from lock.core.messages import Create, Delete, ListLease, ListQueues, ReadKeys, Request, Written
 from lock.core.outbox import Outbox
 from lock.core.positions import Positions
 from lock.core.predecessors import Predecessors
@@ -53,8 +53,7 @@ class Core:
         self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings, positions)
         self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, ttl, sent)
         self._senders: dict[type, Any] = {
-            Delete: self.deletions, ListQueues: self.following, FindPosition: self.predecessors,
-            ListLease: self.reconciler, ReadKeys: self.reconciler,
+            Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip
 
     # The lease
@@ -277,7 +276,6 @@ class Core:
         times = [self.deadline, *(observer.poll(now) for observer in list(self.observers))]
         if now >= self.following.due:
             self.following.look(now)
-        times.append(self.predecessors.poll(now))
         times += self.deletions.poll(now), self.reconciler.poll(now)  # last: what was ended above is deleted
         if self.following.followed:
             times.append(self.following.due)

@@ -19,19 +19,18 @@ class Positions:
         """It waits behind the key of this revision, which is watched; None: it is to be read. Stage: QUEUED."""
         prefix = ticket.queue.prefix
         position = self.by_prefix[prefix] = Position(ticket, before, now if before is None else now + self.audit_s)
-        self._outbox.is_early = True
         if before is not None:
             self._outbox.commands.append(FollowKey(prefix, before.key, position, revision))
 
     def end(self, ticket: Ticket) -> None:
         """It waits so no more. Any stage."""
-        if self.has(ticket):
+        if self.of(ticket) is not None:
             del self.by_prefix[ticket.queue.prefix]
             self._outbox.commands.append(Unfollow(ticket.queue.prefix))
 
-    def has(self, ticket: Ticket) -> bool:
+    def of(self, ticket: Ticket) -> Position | None:
         position = self.by_prefix.get(ticket.queue.prefix)
-        return position is not None and position.ticket is ticket
+        return position if position is not None and position.ticket is ticket else None
 
     def is_current(self, position: Position) -> bool:
         """Whether somebody waits there; what is told of others is no news."""

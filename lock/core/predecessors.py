@@ -6,10 +6,10 @@ where it shows the ticket's key and none before it, for later keys get larger cr
 watch. A DELETE grants nothing: the ticket's own key may be gone, or its predecessor may have left from the middle of
 the queue.
 
+The read is a step of the acquisition, so whoever waits sends it, when it is woken, or when it is time.
+
 Error handling: whatever is in doubt is read again.
 """
-
-import math
 
 from lock.core.endings import Endings
 from lock.core.following import pause
@@ -24,7 +24,7 @@ from lock.model import Event, KeyValue
 
 
 class Predecessors:
-    """Reads the positions of those that wait so."""
+    """The reads of those that wait so, and what comes of them."""
 
     def __init__(
         self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, positions: Positions
@@ -43,6 +43,7 @@ class Predecessors:
         """Nothing counts that was read, or asked for, before."""
         for position in list(self._positions.by_prefix.values()):
             self._positions.take(position.ticket, None, 0, now)
+            self._outbox.changes.append(position.ticket)
 
     def handle_event(self, position: Position, update: list[Event] | EtcdError, now: float) -> None:
         """Of the watch of a predecessor: changes; none when etcd begins to watch; or why it does not any more."""
@@ -53,24 +54,18 @@ class Predecessors:
         elif isinstance(update, EtcdError):  # etcd tells when it watches again
             position.ticket.queue.trouble = str(update)
         elif not update or any(deleted or _is_other(position, kv) for deleted, kv in update):
-            position.due, self._outbox.is_early = now, True
+            self._is_due(position, now)
 
-    def poll(self, now: float) -> float:
-        """Read the positions that are due; when to look again, if no answer comes before."""
-        due = math.inf
-        for position in self._positions.by_prefix.values():
-            if now >= position.due and not position.is_asked:
-                position.is_asked, position.due = True, now + self._positions.audit_s
-                self._outbox.commands.append(FindPosition(position, self._revisions.highest))
-            due = due if position.is_asked else min(due, position.due)
-        return due
+    def read(self, position: Position, now: float) -> FindPosition:
+        """The read that is due, which is not due again unless something is told."""
+        position.due = now + self._positions.audit_s
+        return FindPosition(position, self._revisions.highest)
 
     def answered(self, request: FindPosition, answer: PositionFound, now: float) -> None:
         position, ticket, before = request.position, request.position.ticket, answer.before
         if not self._positions.is_current(position) or self._revisions.observe(answer.revision, request.known, now):
             return  # after a restore it is another position
-        position.is_asked, position.failures, ticket.queue.trouble = False, 0, None
-        self._outbox.is_early = True  # it may be due again
+        position.failures, ticket.queue.trouble = 0, None
         if answer.own is None or answer.own.create_revision != ticket.created:
             self._endings.key_deleted(ticket, now)
         elif before is None:
@@ -88,8 +83,13 @@ class Predecessors:
             self._deny(position, error, now)
             return
         position.ticket.queue.trouble = str(error)
-        position.is_asked, position.failures = False, position.failures + 1
-        position.due, self._outbox.is_early = now + pause(position.failures), True
+        position.failures += 1
+        position.due = min(position.due, now + pause(position.failures))
+
+    def _is_due(self, position: Position, now: float) -> None:
+        """Have its driver read."""
+        position.due = now
+        self._outbox.changes.append(position.ticket)
 
     def _deny(self, position: Position, error: EtcdError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""

@@ -88,7 +88,6 @@ class Position:
     ticket: Ticket
     before: KeyValue | None  # None until it is read
     due: float  # when it has to be read
-    is_asked: bool = False  # a read is on its way
     failures: int = 0  # of reads, one after the other
 
 

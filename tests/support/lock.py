@@ -54,7 +54,7 @@ def followed(session: Session, name: str) -> int | None:
         position = core.positions.by_prefix.get(prefix)
         if position is not None:
             is_watched = position.before is not None and watch is not None and watch.id is not None
-            return 2 if is_watched and not position.is_asked and position.due > now() else None
+            return 2 if is_watched and position.due > now() else None
         queue = core.queues.get(prefix)
         return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import Delete, FindPosition, Follow, FollowKey, ListLease, ListQueues, ReadKeys
+from lock.core.messages import Delete, Follow, FollowKey, ListLease, ListQueues, ReadKeys
 from tests.lock.core.small_world import TTL_S, Etcd, Want
 
 
@@ -44,13 +44,13 @@ class Session:
         while self.core.outbox.commands:
             command = self.core.outbox.commands.pop(0)
             done.append(command)
-            if isinstance(command, Delete | FindPosition | ListQueues | ListLease | ReadKeys):
+            if isinstance(command, Delete | ListQueues | ListLease | ReadKeys):
                 self.core.answered(command, self.etcd.serve(command, self.core.lease_id), now)
                 self.core.poll(now)
             elif isinstance(command, Follow):
                 self.core.following.handle_event(command.prefix, [], now)
                 self.core.poll(now)
-            elif isinstance(command, FollowKey):
+            elif isinstance(command, FollowKey) and command.known != self.etcd.revision:
                 self.core.predecessors.handle_event(command.position, [], now)
                 self.core.poll(now)
         return done

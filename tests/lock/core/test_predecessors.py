@@ -39,14 +39,17 @@ def place_of(core: Core) -> Position:
 
 
 def asked(core: Core, now: float = 0.0) -> list[FindPosition]:
-    return commands_of(core, FindPosition, now)
+    """The reads that are due, as the acquisitions ask for them; all commands are taken."""
+    core.outbox.commands.clear()
+    due = [position for position in core.positions.by_prefix.values() if now >= position.due]
+    return [core.predecessors.read(position, now) for position in due]
 
 
 def answer(core: Core, before: KeyValue | None, *, own: int | None = 10, revision: int = 20, now: float = 0.0) -> None:
     """The read that is due is answered."""
     (request,) = asked(core, now)
     kv = None if own is None else key(request.position.ticket.key, own)
-    core.answered(request, PositionFound(kv, before, revision), now)
+    core.predecessors.answered(request, PositionFound(kv, before, revision), now)
 
 
 def test_it_reads_once_when_its_predecessor_is_watched_and_then_when_that_goes() -> None:
@@ -54,25 +57,20 @@ def test_it_reads_once_when_its_predecessor_is_watched_and_then_when_that_goes()
     core = core_of()
     ticket = waits(core)
     position = place_of(core)
-    assert core.outbox.is_early
-    assert commands_of(core, FollowKey, 0.0) == [FollowKey("m/", "m/c-1", position, 10)]
-    core.outbox.is_early = False
+    assert commands_of(core, FollowKey) == [FollowKey("m/", "m/c-1", position, 10)]
     core.predecessors.handle_event(position, [], 0.5)
-    assert core.outbox.is_early
-    assert asked(core, 0.5) == [FindPosition(position, 10)]
+    assert core.outbox.changes == [ticket]  # whose driver reads
+    (request,) = asked(core, 0.5)
+    assert request == FindPosition(position, 10)
     core.predecessors.handle_event(position, [deleted("m/c-1", 21)], 0.6)
-    assert asked(core, 0.6) == []  # one at a time
-    request = FindPosition(position, 10)
-    core.outbox.is_early = False
-    core.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), 0.7)
-    assert (ticket.stage, core.outbox.is_early) == (Stage.QUEUED, True)
+    core.predecessors.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), 0.7)
+    assert ticket.stage is Stage.QUEUED
     core.outbox.changes.clear()
     answer(core, None, revision=22, now=0.7)
     assert (ticket.stage, ticket.granted_at, core.revisions.highest) == (Stage.HELD, 22, 22)
     assert core.outbox.changes == [ticket]
     assert core.outbox.commands == [Unfollow("m/")]
     assert core.positions.by_prefix == {}
-    assert core.predecessors.poll(9.0) == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -99,13 +97,13 @@ def test_a_predecessor_that_leaves_in_the_middle_is_replaced() -> None:
     first = place_of(core)
     core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
     (request,) = asked(core)
-    core.answered(request, PositionFound(key(ticket.key, 10), FIRST, 21), 0.0)
+    core.predecessors.answered(request, PositionFound(key(ticket.key, 10), FIRST, 21), 0.0)
     position = place_of(core)
     assert core.outbox.commands == [FollowKey("m/", "m/b-1", position, 21)]  # instead of the first
     core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
     core.predecessors.handle_event(first, DENIED, 0.0)
-    core.answered(request, PositionFound(None, None, 22), 0.0)
-    core.failed(request, DENIED, 0.0)
+    core.predecessors.answered(request, PositionFound(None, None, 22), 0.0)
+    core.predecessors.failed(request, DENIED, 0.0)
     assert asked(core) == []
     assert (ticket.stage, place_of(core), core.revisions.highest) == (Stage.QUEUED, position, 21)
     core.predecessors.handle_event(position, [], 0.0)
@@ -142,7 +140,7 @@ def test_a_predecessor_that_is_not_known_is_read_first() -> None:
     assert commands_of(core, FollowKey) == []
     (request,) = asked(core)
     assert request.position.before is None
-    core.answered(request, PositionFound(key(request.position.ticket.key, 10), SECOND, 20), 0.0)
+    core.predecessors.answered(request, PositionFound(key(request.position.ticket.key, 10), SECOND, 20), 0.0)
     assert core.outbox.commands == [FollowKey("m/", "m/c-1", place_of(core), 20)]
 
 
@@ -150,24 +148,20 @@ def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
     """A watch may keep a deletion to itself. Pauses grow, and begin anew after an answer."""
     core = core_of()
     ticket = waits(core)
-    core.deadline = 60.0
-    assert core.predecessors.poll(0.0) == Positions.audit_s
-    assert asked(core, Positions.audit_s - 0.1) == []
-    (request,) = asked(core, Positions.audit_s)
-    assert core.predecessors.poll(Positions.audit_s) == float("inf")
-    now = Positions.audit_s
+    position, now = place_of(core), Positions.audit_s
+    assert position.due == now
+    (request,) = asked(core, now)
     for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 1.0):
-        core.outbox.is_early = False
-        core.failed(request, AWAY, now)
-        assert (core.outbox.is_early, ticket.queue.trouble) == (True, "away")
-        assert core.predecessors.poll(now) == now + pause
+        core.predecessors.failed(request, AWAY, now)
+        assert (position.due, ticket.queue.trouble) == (now + pause, "away")
         now += pause
         (request,) = asked(core, now)
-    core.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), now)
-    assert (ticket.queue.trouble, core.predecessors.poll(now)) == (None, now + Positions.audit_s)
+    core.predecessors.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), now)
+    assert (position.due, ticket.queue.trouble) == (now + Positions.audit_s, None)
     (request,) = asked(core, now + Positions.audit_s)
-    core.failed(request, AWAY, 0.0)
-    assert core.predecessors.poll(0.0) == 0.05
+    core.predecessors.handle_event(position, [], 0.0)
+    core.predecessors.failed(request, AWAY, 0.0)
+    assert position.due == 0.0  # what was told meanwhile does not wait
 
 
 @pytest.mark.parametrize("is_watch", [False, True])
@@ -183,7 +177,7 @@ def test_where_etcd_denies_nothing_can_wait(is_watch: bool) -> None:
     if is_watch:
         core.predecessors.handle_event(position, DENIED, 0.0)
     else:
-        core.failed(request, DENIED, 0.0)
+        core.predecessors.failed(request, DENIED, 0.0)
     assert (type(ticket.failure), str(ticket.failure)) == (EtcdDenied, "no right")
     assert core.positions.by_prefix == {}
 
@@ -195,9 +189,9 @@ def test_after_a_restore_the_place_is_read_anew() -> None:
     core.revisions.highest = 50
     core.predecessors.handle_event(place_of(core), [], 0.0)
     (late,) = asked(core)
-    core.answered(late, PositionFound(key(ticket.key, 10), None, 9), 0.0)
+    core.predecessors.answered(late, PositionFound(key(ticket.key, 10), None, 9), 0.0)
     assert (ticket.stage, core.revisions.highest, place_of(core).before) == (Stage.QUEUED, 9, None)
-    core.answered(late, PositionFound(key(ticket.key, 10), None, 60), 0.0)
+    core.predecessors.answered(late, PositionFound(key(ticket.key, 10), None, 60), 0.0)
     assert (ticket.stage, core.revisions.highest) == (Stage.QUEUED, 9)
     answer(core, None, revision=11)
     assert ticket.stage is Stage.HELD
@@ -220,7 +214,7 @@ def test_whoever_wants_to_know_more_has_the_queue_followed(how: str) -> None:
         core.grants.grant(second, 11)
         core.contended(second, 0.0)
     assert core.outbox.commands == [Follow("m/")]
-    core.answered(request, PositionFound(key(ticket.key, 10), None, 20), 0.0)
+    core.predecessors.answered(request, PositionFound(key(ticket.key, 10), None, 20), 0.0)
     assert ticket.stage is Stage.QUEUED
     assert core.positions.by_prefix == {}
 
@@ -234,9 +228,9 @@ def test_who_is_not_the_only_one_follows_the_queue(sessions: Sessions) -> None:
     def follows(session: Session, want: Want | None = None, **options: Any) -> bool:
         acquisition = session.acquisition(want, **{"follows": False, **options})
         session.go(acquisition)
-        is_placed = session.core.positions.has(acquisition.ticket)
+        is_placed = session.core.positions.of(acquisition.ticket) is not None
         session.core.endings.leave(acquisition.ticket, 0.0)
-        assert not session.core.positions.has(acquisition.ticket)
+        assert session.core.positions.of(acquisition.ticket) is None
         return not is_placed
 
     assert follows(holder)  # behind a hold of its session
@@ -283,17 +277,20 @@ def behind(sessions: Sessions, deadline: float) -> Acquisition:
 
 
 def test_a_hand_over_is_one_read(sessions: Sessions) -> None:
-    """Two sessions, from the write to the hold: watched, read, told, read."""
+    """Two sessions, from the write to the hold: watched, told, read."""
     holder, other = sessions
     acquisition = behind(sessions, 60.0)
     position = place_of(other.core)
-    assert acquisition.next(0.0) == Sleep(30.0)
+    assert acquisition.next(0.0) == Sleep(Positions.audit_s)
     holder.core.endings.leave(holder.core.tickets["m/1-1"], 0.0)
     holder.work(0.0)
     other.core.predecessors.handle_event(position, [deleted("m/1-1", holder.etcd.revision)], 0.0)
-    assert [type(each) for each in other.work(0.0)] == [FindPosition, Unfollow]
+    read = request_of(acquisition)
+    assert read == FindPosition(position, 3)
+    acquisition.answered(read, other.etcd.find_position(read), 0.0)
     assert acquisition.next(0.0) is None
     assert acquisition.is_held
+    assert other.work(0.0) == [Unfollow("m/")]
 
 
 def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:

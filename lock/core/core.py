@@ -51,7 +51,7 @@ class Core:
         self.endings = Endings(outbox, self.grants, self.deletions, names, positions, self.tickets, self.queues)
         self.following = Following(outbox, revisions, self.grants, self.endings, positions, sent)
         self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings, positions)
-        self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, ttl, sent)
+        self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, positions, ttl, sent)
         self._senders: dict[type, Any] = {
             Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip

@@ -11,7 +11,8 @@ etcd that was restored from a backup.
   keys.
 
 A holder so learns within two seconds that its key was deleted by hand. A session without a ticket, and without a key in
-doubt, looks once a minute.
+doubt, looks once a minute. Tickets that wait by their predecessor read their keys themselves, so where there are no
+others nothing is listed unless it is in doubt.
 """
 
 import logging
@@ -22,6 +23,7 @@ from lock.core.deletions import Deletions
 from lock.core.endings import Endings
 from lock.core.messages import Found, LeaseKeys, ListLease, ReadKeys, Renew
 from lock.core.outbox import Outbox
+from lock.core.positions import Positions
 from lock.core.queue import KeyNames, Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
@@ -39,18 +41,20 @@ class Reconciler:
 
     def __init__(
         self, outbox: Outbox, revisions: Revisions, endings: Endings, deletions: Deletions, names: KeyNames,
-        ttl: int, now: float,
+        positions: Positions, ttl: int, now: float,
     ) -> None:  # fmt: skip
         self._outbox = outbox
         self._revisions = revisions
         self._endings = endings
         self._deletions = deletions
         self._names = names
+        self._positions = positions
         self._period = min(ttl / 3, _PERIOD_S)
         self._due = now + self._period
         self._began = now
         self._open: list[ListLease | ReadKeys] = []  # those of this look that were not answered
         self._is_denied = False
+        self._is_hurried = False
         self._reads_all = False
 
     def resume(self, now: float) -> None:
@@ -62,7 +66,7 @@ class Reconciler:
     def hurry(self, now: float) -> None:
         """Something is in doubt: look soon."""
         self._due = min(self._due, max(now, self._began + _HURRY_S))
-        self._outbox.is_early = True
+        self._is_hurried = self._outbox.is_early = True
 
     def read_all(self, now: float) -> None:
         """etcd was restored: a key of the same name may be another one, so every ticket is read."""
@@ -79,6 +83,10 @@ class Reconciler:
         is_idle = not (self._endings.tickets or self._names.doubtful)
         self._began, self._due = now, now + (_IDLE_S if is_idle else self._period)
         tickets = dict(self._endings.tickets)
+        all_wait = tickets and len(tickets) == len(self._positions.by_prefix)
+        if all_wait and not (self._is_hurried or self._names.doubtful):
+            return self._due
+        self._is_hurried = False
         if self._is_denied:
             self._read(tickets.values(), self._names.doubtful)
         else:

@@ -52,7 +52,7 @@ class Deletions:
         if ticket.created is None and not ticket.in_doubt:
             self._gone(ticket, was_there=True)
             return
-        self._wait(_key(ticket), ticket, now + _COMPANY_S if may_wait else now)
+        self._wait((ticket.key, ticket.created), ticket, now + _COMPANY_S if may_wait else now)
 
     def add_stray(self, key: str, create_revision: int, now: float) -> None:
         """Have a key deleted that belongs to no ticket."""
@@ -60,7 +60,7 @@ class Deletions:
 
     def take(self, ticket: Ticket) -> Delete:
         """The deletion of a ticket's key, with those that gather, to be sent now."""
-        mine: dict[Key, Ticket | None] = {_key(ticket): ticket}
+        mine: dict[Key, Ticket | None] = {(ticket.key, ticket.created): ticket}
         self._waiting = mine | self._waiting | mine
         return self._take()
 
@@ -128,7 +128,3 @@ class Deletions:
     def _returned(self, request: Delete) -> None:
         if self._sent is request:
             self._sent = None
-
-
-def _key(ticket: Ticket) -> Key:
-    return ticket.key, ticket.created

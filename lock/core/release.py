@@ -48,7 +48,7 @@ class Release:
         if self._requests:
             return Send(self._requests.pop(0), max(self._until - now, FAREWELL_S))
         wrong = [t for t in self._tickets if t.stage is not Stage.RELEASED or t.failure is not None or not t.was_there]
-        if now < self._until and any(not each.is_released for each in wrong) and not self._is_closed():
+        if wrong and now < self._until and any(not each.is_released for each in wrong) and not self._is_closed():
             return Sleep(self._until)
         for ticket in wrong:
             self._judge(ticket)

@@ -49,23 +49,21 @@ class Leaving(ABC):
 
     def _leave(self, turn: list[Any], owner: object) -> Steps[None]:
         """Release it on behalf of a thread or task."""
-        held = self._left_in(turn, owner)
+        try:
+            turn.pop()
+        except IndexError:
+            return
+        held = self._left_by(owner)
         if held is not None:
             yield from held._release(owner)
 
     def _abandon(self, turn: list[Any], owner: object) -> None:
         """Have the session release it; takes no lock, and does not wait."""
-        with contextlib.suppress(LockError):
-            held = self._left_in(turn, owner)
+        with contextlib.suppress(LockError, IndexError):
+            turn.pop()
+            held = self._left_by(owner)
             if held is not None:
                 held._give_up()
-
-    def _left_in(self, turn: list[Any], owner: object) -> "Releasable | None":
-        try:
-            turn.pop()
-        except IndexError:
-            return None
-        return self._left_by(owner)
 
     @abstractmethod
     def _left_by(self, owner: object) -> "Releasable | None":
@@ -260,7 +258,6 @@ class HeldKey(Releasable):
         return bool(self._client.apart(self._engine.apply, self._engine.core.contended, self._ticket))
 
     def _end(self, owner: object) -> Sequence[Ticket]:
-        self._client.check_process()
         if self.released:
             raise self._not_held()
         self._forget()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SHORT_S = 1.0  # a wait that is shorter is a pause before another try, a longer one a deadline
 POLL_S = 0.005  # the longest pause of a purchase that polls
 FOREVER_S = 60.0
-SHOP = ("app.guards.base", "app.locking.", "app.sales.", "app.telemetry.", "redis.")
+SHOP = ("app.guards.base", "app.locking.", "app.sales.", "app.telemetry.", "lock.", "logging", "redis.")
 
 _Real = random.Random
 real_sleep, real_monotonic = time.sleep, time.monotonic

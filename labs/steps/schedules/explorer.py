@@ -204,8 +204,8 @@ class Explorer:
         if not (purchase.failure or self._judged().ending.is_right):
             told, way = purchase.outcome, " ".join(map(str, state.path))
             raise NoVerdict(
-                f"not every order was tried: time stands still, but behind {way} {buyer} gives up by its clock and is "
-                f"told {told}, which is wrong. Raise LockTimeout where it has waited too long, or count its tries"
+                f"not every order was tried: time stands still, but behind {way} {buyer} waits no longer by its clock "
+                f"and is told {told}, which is wrong. Raise LockTimeout there, and let Redis or etcd end locks"
             )
         return True
 

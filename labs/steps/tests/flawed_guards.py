@@ -208,25 +208,6 @@ class TicketGuard(Guard):
             return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
 
 
-class BriefGuard(Guard):
-    """Right, if time stands still: its lock lives for a moment."""
-
-    name = "brief"
-    promise = Promise.EXACT
-    description = "SET NX PX 5, then DEL."
-
-    def buy(self, purchase: Purchase) -> Receipt:
-        client, lock = self.shop.sale.client, f"{self.shop.sale.keys.prefix}brief"
-        while not client.set(lock, 1, nx=True, px=5):
-            self.sessions.check_open()
-            time.sleep(0.01)
-        with purchase.critical_section() as section:
-            reading = self.stock(purchase.item).read(section)
-            receipt = reading.receipt or self.stock(purchase.item).write(section, reading)
-        client.delete(lock)
-        return receipt
-
-
 class KeyQueue(Guard):
     """Right without a fault: the oldest of the keys, whose names are chance, is next."""
 
@@ -269,6 +250,6 @@ class TwoKeys(Guard):
 
 GUARDS = (
     WriteFenceGuard, OneOrderGuard, SilentGuard, ChanceGuard, LeakGuard, PipelineGuard, ClockQueueGuard, Baton,
-    GrantedGuard, TicketGuard, BriefGuard, KeyQueue, TwoKeys,
+    GrantedGuard, TicketGuard, KeyQueue, TwoKeys,
 )  # fmt: skip
 FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}

@@ -21,7 +21,7 @@ MOST_S = 120.0
 NO_VERDICT = {
     "another-program": "not every order was tried",
     "ends-its-process": "an instance is lost",
-    "busy-is-sold-out": "gives up by its clock and is told sold_out",  # with two items: then one is left
+    "busy-is-sold-out": "waits no longer by its clock and is told sold_out",  # with two items: then one is left
 }
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

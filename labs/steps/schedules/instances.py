@@ -12,13 +12,13 @@ from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
-from labs.steps.wire import counts_in
+from labs.steps.wire.shared import numbers_in
 from loadtest.ports import free_port
 from loadtest.stack.apps import App
 from loadtest.stack.process import ServerError
 
 TTL_S = 120  # of leases and of the Redis lock: none ends by itself while a schedule is tried
-PASSED = "clock"  # the file of `labs.steps.schedules.still.clock_in`
+PASSED = "clock"  # the file of `Chance.passed` in `labs.steps.schedules.still`
 ANSWER_S = 30.0
 IDLE_S = 0.02  # behind which a thread that is not executed waits
 NOW, SINCE_BOOT = float(int(time.time())), float(int(time.monotonic()))  # as all purchases of a command see them
@@ -62,7 +62,7 @@ class SteppedInstance:
         self._server = server
         self.pid = 0
         counts = server.directory / f"{name}.counts"
-        self.sent = counts_in(counts)
+        self.sent = numbers_in(counts, "Q", 2)
         self._connection = Client(str(server.socket))
         self._send("", [{**environment, "FLASHSALE_INSTANCE": name, "SCHEDULES_COUNTS": str(counts)}])
 

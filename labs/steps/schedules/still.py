@@ -18,8 +18,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from mmap import mmap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,13 +51,6 @@ class Chance:
     moved: float = 0.0
     saw: Callable[[float], None] = staticmethod(lambda passed: None)
     offset: float = 0.0
-
-
-def clock_in(path: Path) -> Any:
-    """What is shared as `Chance.passed`, in a file."""
-    with path.open("r+b" if path.exists() else "w+b") as file:
-        file.truncate(8)
-        return memoryview(mmap(file.fileno(), 8)).cast("d")
 
 
 def stream(seed: str) -> random.Random:

@@ -46,6 +46,7 @@ from labs.steps.schedules.threads import Threads
 from labs.steps.shop import is_own, know_the_sale, know_the_servers, owner_among
 from labs.steps.stepped import COMMANDS, ETCD_REQUEST, SteppedPurchase
 from labs.steps.wire import Fate, wire
+from labs.steps.wire.shared import numbers_in
 from labs.steps.wire.sockets import is_message_there
 from lock import LockError
 
@@ -71,12 +72,12 @@ class SteppedWorker:
         self._file = ""  # of the guard
         still.Chance.of_thread = self._chance
         still.Chance.saw = self._saw
-        still.Chance.passed = still.clock_in(Path(os.environ["SCHEDULES_PASSED"]))
+        still.Chance.passed = numbers_in(Path(os.environ["SCHEDULES_PASSED"]), "d", 1)
         still.install_time(self)
         temporary, work = os.environ["TMPDIR"], os.environ["SCHEDULES_WORK"]
         wire.shared = shared_in(temporary, work, applies=lambda path: path != self._file and self._chance() is not None)
         os.chdir(work)
-        wire.keep_counts(Path(os.environ["SCHEDULES_COUNTS"]))
+        wire.sent = numbers_in(Path(os.environ["SCHEDULES_COUNTS"]), "Q", 2)
         base.SLICE_S, wire.life_ms, wire.owner = SLICE_S, TTL_S * 1000, self._sender
         settings = Settings.from_environment()
         know_the_servers(settings)

@@ -28,9 +28,9 @@ from labs.steps.schedules.quiescence import (
 )
 from labs.steps.schedules.seen import INSTEAD, UNORDERED, AllSeen
 from labs.steps.schedules.servers import KEYS, SALE, ServerKeys, Servers
-from labs.steps.schedules.still import clock_in
 from labs.steps.stepped import COMMANDS
 from labs.steps.wire import Fate, wire
+from labs.steps.wire.shared import numbers_in
 from loadtest.results.answer import Answer
 from loadtest.results.record import CriticalSection
 from loadtest.stack.apps import cpu_of
@@ -64,7 +64,7 @@ class World(Resource):
         self._all_seen = AllSeen(self.servers, self._sent)
         self.purchases: list[Stepped] = []
         self.timeline = Timeline()
-        self._passed = clock_in(directory / PASSED)  # seconds
+        self._passed: Any = numbers_in(directory / PASSED, "d", 1)  # seconds
         self._outwaited: set[str] = set()  # buyers that could but wait when nothing was left to expire
         self._folders = Folders(directory)
         self._sections_in = directory / "section-log"

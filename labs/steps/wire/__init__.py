@@ -14,8 +14,6 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from mmap import mmap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,16 +38,12 @@ class Wire:
     redis: set[int] = field(default_factory=set)  # ports of the servers
     etcd: set[int] = field(default_factory=set)
     life_ms: int = 0  # of a key that expires, where it is to outlive all schedules
-    # Bytes to Redis, and requests to etcd, whoever has sent them: the servers count the same.
+    # Bytes to Redis, and requests to etcd, whoever has sent them: the servers count the same. It may be in a file.
     sent: memoryview = field(default_factory=lambda: memoryview(bytearray(2 * 8)).cast("Q"))
     pending: int = 0  # requests to etcd whose answer is waited for elsewhere
     others: set[str] = field(default_factory=set)  # what else purchases have used that cannot be stopped
     # Where a file lies that purchases share, for the path that one of them names; None for other files.
     shared: Callable[[str], str | None] | None = None
-
-    def keep_counts(self, path: Path) -> None:
-        """Have `sent` in a file, where it outlives this process; raises OSError."""
-        self.sent = counts_in(path)
 
     def wrap(self) -> None:
         """Wrap what sends, once for this process."""
@@ -58,13 +52,6 @@ class Wire:
         calls.wrap()
         files.wrap()
         sockets.wrap()
-
-
-def counts_in(path: Path) -> memoryview:
-    """What a process has sent, or will; raises OSError."""
-    with path.open("r+b" if path.exists() else "w+b") as file:
-        file.truncate(2 * 8)
-        return memoryview(mmap(file.fileno(), 2 * 8)).cast("Q")
 
 
 TO_REDIS, TO_ETCD = 0, 1  # places in `Wire.sent`

@@ -167,3 +167,19 @@ def test_shop_and_board_know_their_names() -> None:
     asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", COMPOSE) if host not in ("etcd", "locust")}
     assert asked
     assert asked <= set(names.split(","))
+
+
+def test_etcd_compacts_its_history() -> None:
+    """Each hold writes and deletes a key: without it etcd reaches its quota one day, and takes no writes."""
+    members = [text for text in map(text_of, [*COMPOSE_FILES, *OBJECT_FILES]) if "/etcd:v" in text]
+    assert len(members) == 3
+    assert all(re.search(r"(?i)auto.compaction.retention[=:] *10m", text) for text in members)
+
+
+def test_no_port_is_open_to_the_network() -> None:
+    """Nor is it 5000, where AirPlay listens on macOS."""
+    published = re.findall(r'ports: \["([^"]+)"\]', COMPOSE)
+    assert published
+    for port in published:
+        assert port.startswith("127.0.0.1:")
+        assert "5000" not in port

@@ -898,13 +898,32 @@ class LooksAtItsWatch(Strange):
         return reading.receipt or stock.write(section, reading)
 
 
+class RedisClock(Strange):
+    """Held until a time of Redis: nobody can let that pass."""
+
+    name = "redis-clock"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        while not self.redis.eval(HOLD_UNTIL, 1, self.key, LIFE_MS // 1000):
+            self.pause()
+        try:
+            yield
+        finally:
+            self.redis.delete(self.key)
+
+
+HOLD_UNTIL = """
+local now, ends = tonumber(redis.call('TIME')[1]), tonumber(redis.call('GET', KEYS[1]) or 0)
+return ends < now and redis.call('SET', KEYS[1], now + ARGV[1])
+"""
 WRONG_WITH = {TakesOver: "pause", GivesUp: "kill", LooksAtItsWatch: "pause", FlockBlocking: ""}
 MEMORY: list[str] = []
 GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(each, type) and issubclass(each, Strange)]
 _WRONG = (
     Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, EndsItsProcess, WritesLater, Halves, TokenBefore, SaysNothing,
     SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, ReadsOutside, FileLooked,
-    WatchesLate, BreaksIn, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut,
+    WatchesLate, BreaksIn, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut, RedisClock,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}
 RIGHT = {each.name: each for each in GUARDS if each is not Strange and each.name not in WRONG}

@@ -178,6 +178,8 @@ class _ToRedis(_Link):
 
     def _exchange(self, stepped: SteppedPurchase, commands: Commands) -> bool:
         """Send them once that is their turn; whether their answer came."""
+        if any(map(words.looks_at_clock, commands.words)):
+            wire.others.add("the clock of Redis, which a pause does not move: use time.time(), or keys that expire")
         if done := self._gathered(commands):
             with stepped.exchange():
                 return self._stepped(stepped, commands, done)

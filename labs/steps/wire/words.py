@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from functools import cache
+from hashlib import sha1
 from typing import Any
 
 from app.sales.redis_client import LUA, Script
@@ -18,15 +19,34 @@ _READS = re.compile(
 )
 
 
+_CLOCK = re.compile(r"""call\s*\(\s*["']time["']""", re.IGNORECASE)  # in a script
+_clocks: set[str] = set()  # hashes of scripts that look at it
+
+
 @cache
 def _names_of_scripts() -> dict[str, str]:
     """Those of the shop, by their hashes."""
     return {Script(path).sha: path.name for path in LUA.glob("*.lua") if path.name != "common.lua"}
 
 
+@cache
+def _common() -> str:
+    return (LUA / "common.lua").read_text(encoding="utf-8")
+
+
 def only_reads(commands: list[list[str]]) -> bool:
     """Whether no command can change anything."""
     return all(_READS.fullmatch(words[0].upper()) for words in commands)
+
+
+def looks_at_clock(words: list[str]) -> bool:
+    """Whether a command asks for the time of Redis, by itself or by a script, beyond what stands before the shop's."""
+    name, *texts = words
+    for text in texts[:2] if name.upper() in ("EVAL", "EVAL_RO", "SCRIPT", "FUNCTION") else ():
+        if _CLOCK.search(text.replace(_common(), "")):
+            _clocks.add(sha1(text.encode(errors="surrogateescape")).hexdigest())
+            return True
+    return name.upper() == "TIME" or bool(_clocks.intersection(texts[:1]))
 
 
 def told(commands: list[list[str]], longest: int = _LONGEST) -> str:

@@ -53,7 +53,9 @@ class Predecessors:
             self._deny(position, update, now)
         elif isinstance(update, EtcdError):  # etcd tells when it watches again
             position.ticket.queue.trouble = str(update)
-        elif not update or any(deleted or _is_other(position, kv) for deleted, kv in update):
+        elif not update or any(
+            _is_other(position, kv) for _, kv in update
+        ):  # of a deleted key the create revision is 0
             self._is_due(position, now)
 
     def read(self, position: Position, now: float) -> FindPosition:
@@ -79,12 +81,12 @@ class Predecessors:
         position = request.position
         if not self._positions.is_current(position):
             return
-        if not isinstance(error, EtcdUnavailable):
+        if isinstance(error, EtcdUnavailable):
+            position.ticket.queue.trouble = str(error)
+            position.failures += 1
+            position.due = min(position.due, now + pause(position.failures))
+        else:
             self._deny(position, error, now)
-            return
-        position.ticket.queue.trouble = str(error)
-        position.failures += 1
-        position.due = min(position.due, now + pause(position.failures))
 
     def _is_due(self, position: Position, now: float) -> None:
         """Have its driver read."""

@@ -189,7 +189,9 @@ def test_after_a_restore_the_place_is_read_anew() -> None:
     core.revisions.highest = 50
     core.predecessors.handle_event(place_of(core), [], 0.0)
     (late,) = asked(core)
+    core.outbox.changes.clear()
     core.predecessors.answered(late, PositionFound(key(ticket.key, 10), None, 9), 0.0)
+    assert core.outbox.changes == [ticket]  # whose driver reads
     assert (ticket.stage, core.revisions.highest, place_of(core).before) == (Stage.QUEUED, 9, None)
     core.predecessors.answered(late, PositionFound(key(ticket.key, 10), None, 60), 0.0)
     assert (ticket.stage, core.revisions.highest) == (Stage.QUEUED, 9)
@@ -262,6 +264,7 @@ def test_a_session_that_is_over_watches_no_key() -> None:
     core.outbox.commands.clear()
     core.lose("is gone")
     assert core.outbox.commands == [Unfollow("m/"), Unfollow("n/")]
+    assert core.positions.by_prefix == {}
 
 
 def behind(sessions: Sessions, deadline: float) -> Acquisition:

@@ -12,6 +12,8 @@ from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from labs.steps.wire.shared import numbers_in
 from loadtest.ports import free_port
 from loadtest.stack.apps import App
@@ -86,8 +88,13 @@ class SteppedInstance:
         self.frozen = False
         self._receive()
 
-    def kill(self) -> None:
-        """Kill -9; one that is not ready yet ends with its connection."""
+    def kill(self, *, programs: bool = False) -> None:
+        """Kill -9, also of other programs that it has started; one that is not ready yet ends with its connection."""
+        if programs:
+            self._signal(signal.SIGSTOP)  # so that it starts no more of them
+            with suppress(psutil.NoSuchProcess):
+                for each in psutil.Process(self.pid).children(recursive=True):
+                    each.kill()
         self._signal(signal.SIGKILL)
         self._connection.close()
 

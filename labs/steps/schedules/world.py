@@ -154,8 +154,9 @@ class World(Resource):
         for _, unordered in forgot.values():
             self._unordered |= set(unordered)
         for number, instance in enumerate(self._instances):
-            if not forgot.get(instance, (False,))[0]:
-                instance.kill()
+            has_ended, unordered = forgot.get(instance, (False, []))
+            if unordered or not has_ended:
+                instance.kill(programs=bool(unordered))
                 self._dead.append(instance.sent)
                 self._instances[number], self._spare = self._spare.ready(), self._new_instance()
 

@@ -30,8 +30,8 @@ class Kernel:
         self.manager, self._client = jupyter.manager.start_new_kernel(startup_timeout=60, cwd=str(ROOT))
 
     def start(self, code: str) -> str:
-        """Have a cell run; its id."""
-        return str(self._client.execute(code, store_history=False))
+        """Have a cell run, also where the one before was interrupted only just now; its id."""
+        return str(self._client.execute(code, store_history=False, stop_on_error=False))
 
     def end(self, cell: str) -> Any:
         """How it has ended, once it has."""

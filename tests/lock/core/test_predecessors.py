@@ -296,6 +296,16 @@ def test_a_hand_over_is_one_read(sessions: Sessions) -> None:
     assert other.work(0.0) == [Unfollow("m/")]
 
 
+def test_a_read_that_fails_ends_no_wait(sessions: Sessions) -> None:
+    """It is sent again after a pause."""
+    acquisition = behind(sessions, 60.0)
+    core = sessions[1].core
+    core.predecessors.handle_event(place_of(core), [], 0.0)
+    acquisition.failed(request_of(acquisition), AWAY, 0.0)
+    assert acquisition.next(0.0) == Sleep(0.05)
+    assert request_of(acquisition, 0.05) == FindPosition(place_of(core), 3)
+
+
 def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:
     """The first key alone; and what its lease has left."""
     acquisition = behind(sessions, 0.5)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from lock.core.notices import Contention
+from lock.core.contention import Contention
 from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.client import Client

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
+from lock.core.contention import Contention
 from lock.core.expiry import Expiry
-from lock.core.notices import Contention, Trouble
 from lock.core.queue import Stage
 from lock.errors import HoldExpired
 from lock.model import Event
-from tests.lock.core.tickets import TTL_S, core_of, key, listed, written
+from tests.lock.core.tickets import core_of, key, listed, written
 
 
 def test_holds_end_in_the_order_of_their_ends() -> None:
@@ -80,22 +80,3 @@ def test_a_waiter_is_told_once(is_held: bool, is_known: bool) -> None:
     for revision in (10, 11):
         core.following.handle_event("m/", [Event(False, key(f"m/b-{revision}", revision, 0xB))], 0.0)
     assert (core.outbox.changes.count(contention), contention in queue.observers) == (is_held, False)
-
-
-def test_each_outage_of_the_lease_is_told_once() -> None:
-    """When half of the TTL has passed without a renewal; again once it was renewed."""
-    core = core_of()
-    core.outbox.is_early = False
-    trouble, half = Trouble(core, int), TTL_S / 2
-    trouble.begin(0.0)
-    assert core.outbox.is_early
-    told = []
-    for now, due, is_told in (
-        (0.0, half, False), (half, half + 1.0, True), (half + 1.0, half + 2.0, False), (half + 2.0, 2 * half, False),
-        (2 * half, 2 * half + 1.0, True), (2 * half + 1.0, 2 * half + 2.0, False),
-    ):  # fmt: skip
-        if now == half + 2.0:
-            core.renewed(half, TTL_S, now)
-        core.outbox.changes.clear()
-        told.append((core.poll(now) <= due, trouble.poll(now), trouble in core.outbox.changes) == (True, due, is_told))
-    assert all(told), told

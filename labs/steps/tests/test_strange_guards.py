@@ -66,7 +66,7 @@ def test_no_wrong_guard_is_acquitted(worlds: Worlds, guard: str) -> None:
     """An order ends wrongly, or there is no verdict: on another program, a process that ends, and a limit of time."""
     results = tried(worlds, guard)
     if said := NO_VERDICT.get(guard):
-        assert said in results[-1].no_verdict, results
+        assert any(said in each.no_verdict for each in results), results
     else:
         assert any(each.wrong for each in results), results
 

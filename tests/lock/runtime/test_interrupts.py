@@ -49,6 +49,9 @@ LIBRARY = str(Path(lock.__file__).parent)
 EVENTS = str(threading.__file__)
 
 
+MAY_LEAVE = {(f"__{each}__", True) for each in ("enter", "exit", "aenter", "aexit")}  # until its `try` has begun
+
+
 def two_names(session: Session, name: str) -> MultiLock:
     return MultiLock(session, [f"{name}/a", f"{name}/b"])
 
@@ -102,7 +105,7 @@ def test_an_interrupt_at_any_call_leaves_no_key(
 def test_an_interrupt_at_any_line_leaves_no_hold(
     session: Session, name: str, make: Callable[[Session, str], Any], use: Callable[[Any], None]
 ) -> None:
-    """It is free within a second, but at the first step of leaving, which is not in its `try` yet (docs/lock.md)."""
+    """It is free soon, but at the first step of leaving, which is not in its `try` yet (docs/lock.md)."""
     tickets, left = session._engine.core.tickets, set[tuple[str, bool]]()
 
     def is_free() -> bool:
@@ -116,7 +119,7 @@ def test_an_interrupt_at_any_line_leaves_no_hold(
         if place is None:
             break
         try:
-            wait_until(is_free, timeout=1.0)
+            wait_until(is_free, timeout=1.0 if place in MAY_LEAVE else WAIT_S)
         except AssertionError:
             left.add(place)
             for ticket in list(tickets.values()):
@@ -126,7 +129,7 @@ def test_an_interrupt_at_any_line_leaves_no_hold(
                 lock.release()
             assert_raises(NotHeld, lock.current)  # or a reentrant one would be entered again, and not be locked
     assert number > 50
-    assert left <= {(f"__{each}__", True) for each in ("enter", "exit", "aenter", "aexit")}
+    assert left <= MAY_LEAVE
 
 
 @pytest.mark.parametrize("make", [Mutex, CohortMutex])

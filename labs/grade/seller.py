@@ -26,6 +26,7 @@ from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import EXPECTED, refuse
 from app.services import Services
 from labs.grade.habits import Habits
+from labs.steps.frames import current_frames
 from labs.steps.guard_files import BrokenGuard, GuardFile
 
 MEMORY = 2 * 1024**3  # bytes that the process may allocate
@@ -79,7 +80,7 @@ class Click(threading.Thread):
 
     def stuck(self, seconds: float) -> dict[str, Any]:
         """The result of a purchase that is not over by now."""
-        frame = sys._current_frames().get(self.ident or 0)
+        frame = current_frames().get(self.ident or 0)
         lines = [each for each in traceback.extract_stack(frame) if each.filename == self._path]
         where = f", and was in {line_of(self._path, lines[-1].lineno)}" if lines else ""
         return {**self.result, "flaw": f"the method buy was not over after {seconds:g} s{where}"}

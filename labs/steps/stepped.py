@@ -26,6 +26,7 @@ from app.sales.purchase import Purchase, PurchaseListener, Receipt, Section
 from app.sales.refusals import EXPECTED, refuse
 from app.telemetry.guard_lines import GuardLines
 from labs.steps.attempts import Attempts
+from labs.steps.frames import current_frames
 from labs.steps.wire import Fate
 from lock import LockTimeout
 
@@ -173,7 +174,7 @@ class SteppedPurchase(PurchaseListener):
         return self._line_now() or self._line
 
     def _line_now(self) -> int | None:
-        return self._lines.line_of(sys._current_frames().get(self.thread.ident or 0))
+        return self._lines.line_of(current_frames().get(self.thread.ident or 0))
 
     def locked(self, section: Section) -> None:
         self.section = section

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from pathlib import Path
 
+from labs.steps.frames import current_frames
 from labs.steps.schedules.instances import IDLE_S
 from labs.steps.schedules.still import real_monotonic
 from labs.steps.shop import is_own
@@ -33,14 +33,14 @@ class Threads:
 
     def waits(self, thread: threading.Thread) -> bool:
         """Whether it sleeps where it did when the thread that asks has asked last."""
-        frame, asks = sys._current_frames().get(thread.ident or 0), threading.get_ident()
+        frame, asks = current_frames().get(thread.ident or 0), threading.get_ident()
         place = (id(frame), frame and frame.f_lasti)
         before, self._places[asks] = self._places.get(asks), place
         return place == before and _sleeps(thread.native_id)
 
     def idle_s(self) -> float:
         """For how long, by all that was seen, none of them has gone on."""
-        now, frames = real_monotonic(), sys._current_frames()
+        now, frames = real_monotonic(), current_frames()
         threads = [each for each in threading.enumerate() if not is_own(each) and each.ident not in self.pausing]
         tops = [(each.ident, frames.get(each.ident or 0)) for each in threads]
         seen = [(ident, id(frame), frame.f_lasti) for ident, frame in tops if frame is not None]

@@ -39,6 +39,7 @@ from app.config.settings import Settings
 from app.contract import labs
 from app.guards import base
 from app.server.cpu import run_on
+from labs.steps.frames import current_frames
 from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.schedules.folders import shared_in
 from labs.steps.schedules.instances import TTL_S
@@ -255,7 +256,7 @@ class SteppedWorker:
         """The lines of its guard's file in which a purchase is, the innermost first."""
         purchase = self._purchases[buyer]
         file = inspect.unwrap(type(self._guard).buy).__code__.co_filename
-        stack = traceback.extract_stack(sys._current_frames().get(purchase.thread.ident or 0))
+        stack = traceback.extract_stack(current_frames().get(purchase.thread.ident or 0))
         lines = [f"line {each.lineno} ({each.line})" for each in reversed(stack) if each.filename == file]
         return f"{Path(file).name}, {', called in '.join(lines or [f'line {purchase.line()}'])}"
 

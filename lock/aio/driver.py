@@ -153,16 +153,18 @@ class Drive(Operation[T]):
             self._take(partial(self._engine.apply, self._wait.next))
 
     def _begin(self, step: Send | Sleep) -> None:
-        wait, self._is_sending = self._wait, isinstance(step, Send)
+        wait, was_sending, self._is_sending = self._wait, self._is_sending, isinstance(step, Send)
         assert wait is not None
         if isinstance(step, Send):
             self._until = now() + step.timeout
             self._worker.line.enter(partial(self._send, wait, step))
-            return
-        self._worker.do_at(step.until, self._look)
-        if self._slept_for is not wait:
-            self._slept_for = wait
-            self._engine.warn_of_itself(wait)
+        elif was_sending:
+            self._look()  # its turn may have come meanwhile
+        else:
+            self._worker.do_at(step.until, self._look)
+            if self._slept_for is not wait:
+                self._slept_for = wait
+                self._engine.warn_of_itself(wait)
 
     def _send(self, wait: Work, step: Send) -> bool:
         """Send the request that was in line, if there is time left; whether it was sent."""
@@ -193,15 +195,11 @@ class Drive(Operation[T]):
         elif self._worker is threading.current_thread():
             self._begin(step)
         else:
-            self._worker.do(partial(self._resume, step))
+            self._worker.do(partial(self._begin, step))
 
-    def _resume(self, step: Send | Sleep) -> None:
-        """Begin, in the worker, a step that another thread was given."""
-        if isinstance(step, Sleep):
-            self._is_sending = False
-            self._look()  # its turn may have come meanwhile
-        else:
-            self._begin(step)
+    def _wake_wait(self) -> None:
+        if not self._is_sending:  # else its answer comes, and it is looked at then
+            self._worker.do(self._look)
 
     def _go_on(self, following: Callable[[], Work]) -> None:
         """Begin with what is waited for next, or end."""
@@ -217,7 +215,7 @@ class Drive(Operation[T]):
                 self._settle(error=error)
             return
         self._wait = wait
-        wait.wake_by(lambda: self._worker.do(self._look))
+        wait.wake_by(self._wake_wait)
         for ticket in _tickets_of(wait):
             ticket.waiter = partial(_unless_closed, self.loop)
         self._take(partial(self._engine.apply, wait.next))

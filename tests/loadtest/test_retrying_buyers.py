@@ -11,13 +11,12 @@ import pytest
 import redis
 
 from app.contract.keys import Keys
+from deploy import kubernetes_test
 from loadtest.stack.stack import Stack
 from tests.support.lock import ROOT
-from tests.support.modules import module_of
 from tests.support.waiting import wait_until
 
 BUYERS, STOCK = 40, 20
-JUDGE = module_of(ROOT / "deploy/kubernetes_test.py")
 
 
 @pytest.mark.slow
@@ -38,7 +37,7 @@ def test_buyers_of_an_instance_that_dies_are_served_by_the_next(stack: Stack) ->
         instance.kill()
         instance.start()
         served = [json.loads(line) for line in buyers.stdout]
-    JUDGE.judge(STOCK, served, ledger())
+    kubernetes_test.judge(STOCK, served, ledger())
     assert any(each["tries"] > 1 for each in served)
 
 
@@ -59,5 +58,5 @@ def test_a_sale_that_went_wrong_fails(outcomes: list[str], buyers: list[str], er
         for each, outcome in enumerate(outcomes)
     ]
     ledger = [{"order": str(each), "buyer": buyer} for each, buyer in enumerate(buyers)]
-    with pytest.raises(getattr(JUDGE, error), match=complaint):
-        JUDGE.judge(2, served, ledger)
+    with pytest.raises(getattr(kubernetes_test, error), match=complaint):
+        kubernetes_test.judge(2, served, ledger)

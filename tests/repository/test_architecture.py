@@ -19,8 +19,6 @@ PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 PACKAGES = ("app", "lock", "loadtest")
 THREADS = {f"lock.session.{name}" for name in ("lease_thread", "worker")}  # they name the type of their engine
 
-Arrow = tuple[str, str]
-
 
 def room(package: str, path: Path) -> str:
     """The folder at the top of a package in which a file is, or the file itself where it stands at the top."""
@@ -55,16 +53,6 @@ def links(package: str) -> set[tuple[str, str]]:
     }
 
 
-def arrows(package: str) -> set[Arrow]:
-    modules = files_of(package)
-    found = {
-        (room(package, modules[one]), room(package, modules[other]))
-        for one, other in links(package)
-        if other != package
-    }
-    return {(one, other) for one, other in found if one != other}
-
-
 def rows(package: str) -> list[str]:
     """The folders and files at the top of a package, as the table in docs/architecture.md lists them."""
     chapter = PAGE.split(f"\n## `{package}/`")[1].split("\n## ")[0]
@@ -74,9 +62,10 @@ def rows(package: str) -> list[str]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_arrows_go_down_the_table(package: str) -> None:
     """A folder imports only from folders below it in the table, which has them all."""
-    order = rows(package)
-    assert {room(package, path) for path in files_of(package).values()} <= set(order)
-    assert [arrow for arrow in arrows(package) if order.index(arrow[0]) >= order.index(arrow[1])] == []
+    order, rooms = rows(package), {name: room(package, path) for name, path in files_of(package).items()}
+    assert {*rooms.values()} <= {*order}
+    arrows = {(rooms[one], rooms[other]) for one, other in links(package) if other != package}
+    assert [(one, other) for one, other in arrows if one != other and order.index(one) >= order.index(other)] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -92,10 +81,8 @@ def test_no_file_imports_itself_by_a_detour(package: str) -> None:
 
 def importers(package: str, *forbidden: str) -> set[str]:
     """The rooms of a package with a file that imports one of these packages."""
-    paths = (ROOT / package).rglob("*.py")
-    return {
-        room(package, path) for path in paths if {name.partition(".")[0] for name in imported(path)} & set(forbidden)
-    }
+    files = files_of(package).values()
+    return {room(package, path) for path in files if {name.split(".")[0] for name in imported(path)} & {*forbidden}}
 
 
 @pytest.mark.parametrize(
@@ -114,14 +101,9 @@ def test_arrows_go_one_way(package: str, forbidden: tuple[str, ...], excepted: s
 
 def test_the_public_names_of_lock_are_enough() -> None:
     """Shop, load test and labs use the public names alone, but for the cohort that only the shop's etcd guards need."""
-    paths = [path for package in ("app", "labs", "loadtest") for path in (ROOT / package).rglob("*.py")]
-    taken = {
-        name
-        for path in paths
-        if "tests" not in path.relative_to(ROOT).parts
-        for name in imported(path)
-        if name.startswith("lock.")
-    }
+    files = files_of("app") | files_of("labs") | files_of("loadtest")
+    names = {name for module, path in files.items() if ".tests" not in module for name in imported(path)}
+    taken = {name for name in names if name.startswith("lock.")}
     of_the_shop = {f"lock.recipes.cohort.{name}" for name in ("CohortToken", "YieldingCohortMutex")}
     assert "lock.Mutex" in taken <= {f"lock.{name}" for name in [*lock.__all__, "aio"]} | of_the_shop
 
@@ -132,10 +114,8 @@ def test_the_load_test_shares_nothing_but_the_contract() -> None:
     assert taken
     assert {name for name in taken if not name.startswith("app.contract")} == set()
     shared = {name for path in (ROOT / "app/contract").glob("*.py") for name in imported(path)}
-    assert {
-        name for name in shared if name.partition(".")[0] not in {*sys.stdlib_module_names, "app", "msgspec"}
-    } == set()
-    assert {name for name in shared if name.startswith("app") and not name.startswith("app.contract")} == set()
+    others = {name for name in shared if name.split(".")[0] not in {*sys.stdlib_module_names, "msgspec"}}
+    assert {name for name in others if not name.startswith("app.contract")} == set()
 
 
 def test_no_test_imports_locust() -> None:
@@ -151,28 +131,6 @@ def test_a_rerun_is_for_few_tests_that_say_why() -> None:
     marks = [mark for text in texts for mark in re.findall(r"^ *(?:@pytest\.)?mark\.flaky(.*)", text, re.MULTILINE)]
     assert 0 < len(marks) <= 20
     assert [mark for mark in marks if not re.fullmatch(r'\(reruns=1, reason="[a-z].+"\)', mark)] == []
-
-
-KINDS = {".py", ".lua", ".js", ".css", ".html", ".json", ".toml", ".md"}
-FILES = sorted(path for package in ("app", "lock", "loadtest") for path in (ROOT / package).rglob("*"))
-WORDS = {
-    "cart": r"(?<![a-z])carts?(?![a-z])",
-    "not open": "not[ _-]?open(?!e)",
-    "opens in": "opens?[ _-]in(?![a-z])",
-}
-
-
-def files_with(pattern: str) -> set[str]:
-    """Files whose path or text has it."""
-    told = {path.relative_to(ROOT).as_posix(): path for path in FILES if path.suffix in KINDS}
-    found = re.compile(pattern, re.IGNORECASE)
-    return {name for name, path in told.items() if found.search(name + "\n" + path.read_text(encoding="utf-8"))}
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_the_core_has_no_word_of_a_lab(word: str) -> None:
-    """No file of `app`, `lock` and `loadtest` has it."""
-    assert not files_with(WORDS[word])
 
 
 # What the image has not, and what is loaded only when it is needed.

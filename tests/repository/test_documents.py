@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -20,15 +19,11 @@ from loadtest.results.answer import Answer
 from loadtest.results.comparison import DEMO_GUARDS, Comparison, GuardRun
 from loadtest.results.verdict import judge_rush
 from loadtest.terminal import comparison_table
+from scripts import readme
 from tests.support.labs import needs_labs
-from tests.support.modules import module_of
 from tests.support.terminal import printed
 
-if TYPE_CHECKING:
-    pass
-
 ROOT = Path(__file__).parents[2]
-README_SCRIPT = module_of(ROOT / "scripts/readme.py")  # which writes the generated parts
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md")),
@@ -55,7 +50,7 @@ def a_run(guard: str) -> GuardRun:
 
 def test_the_demo_is_shown_as_it_prints_today() -> None:
     """README's run has today's default guards, columns, verdicts and last lines; only the figures are its own."""
-    shown = [words(line) for line in README_SCRIPT.part("demo", README).splitlines()]
+    shown = [words(line) for line in readme.part("demo", README).splitlines()]
     start = next(number for number, line in enumerate(shown) if line.startswith("N buyers, N items"))
     end = next(number for number, line in enumerate(shown) if line.startswith("Every promise was kept."))
     runs = [a_run(guard) for guard in DEMO_GUARDS]
@@ -68,9 +63,9 @@ def test_the_demo_is_shown_as_it_prints_today() -> None:
 
 def test_the_table_of_guards_is_generated() -> None:
     """Every guard of the shop has its description and promise; a part that is missing is an error."""
-    assert README_SCRIPT.part("guards", page("guards")) == README_SCRIPT.guards_table()
+    assert readme.part("guards", page("guards")) == readme.guards_table()
     with pytest.raises(ValueError, match="'weather'"):
-        README_SCRIPT.part("weather", README)
+        readme.part("weather", README)
 
 
 def test_every_route_is_described() -> None:
@@ -140,19 +135,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning(site: Path) -> None:
-    """Every page of docs/ is on it and in its navigation; a dead link would end the build."""
+    """Every page of docs/ is on it and in its navigation, as GitHub shows it; a dead link would end the build."""
     pages = {path.stem for path in site.glob("*.html")} - {"404"}
     beside = {"readme", "readme.zh-CN", "changelog", "contributing", "security"}
     assert pages == beside | {path.stem for path in ROOT.glob("docs/*.md")}
     reference = (site / "reference.html").read_text(encoding="utf-8")
     assert 'id="lock.Mutex.acquire"' in reference
+    assert '<ol start="11">' in (site / "pitfalls.html").read_text(encoding="utf-8"), "one numbering over all chapters"
+    assert "<code>workshop</code>" in (site / "readme.html").read_text(encoding="utf-8"), "Markdown in an HTML table"
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert "- offline" in settings, "it needs neither server nor network"
     assert "font: false" in settings, "it needs neither server nor network"
-
-
-@pytest.mark.slow
-def test_the_site_shows_what_github_shows(site: Path) -> None:
-    """Pitfalls have one numbering over all chapters, and Markdown in the cells of an HTML table is read."""
-    assert '<ol start="11">' in (site / "pitfalls.html").read_text(encoding="utf-8")
-    assert "<code>workshop</code>" in (site / "readme.html").read_text(encoding="utf-8")

@@ -34,18 +34,18 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def set_up(checkout: Path, python: str = sys.executable, **environment: str) -> subprocess.CompletedProcess[str]:
-    variables = variables_of(PIP_NO_INDEX="1", PYTHON=python, **environment)
-    return subprocess.run(
-        ["make", "setup-dev"], cwd=checkout, env=variables, capture_output=True, text=True, timeout=100
-    )
+def started(checkout: Path, python: str = sys.executable) -> subprocess.Popen[str]:
+    """The set-up under way, without the environment of a `make test` around this one, in which make says more."""
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    env |= {"PIP_NO_INDEX": "1", "PYTHON": python}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(["make", "setup-dev"], cwd=checkout, env=env, text=True, stdout=pipe, stderr=pipe)
 
 
-def variables_of(**more: str) -> dict[str, str]:
-    """The environment without that of a `make test` around this one, in which make says more."""
-    return {
-        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-    } | more
+def set_up(checkout: Path, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    with started(checkout, python) as process:
+        output, errors = process.communicate(timeout=100)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 def test_a_set_up_installs_what_has_changed(checkout: Path) -> None:
@@ -70,10 +70,7 @@ def test_set_ups_run_one_at_a_time(checkout: Path) -> None:
     """The second of two says that it waits, and then finds everything done."""
     with (checkout / "scripts/set_up.py").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        variables = variables_of(PYTHON=sys.executable)
-        with subprocess.Popen(
-            ["make", "setup-dev"], cwd=checkout, env=variables, stdout=subprocess.PIPE, text=True
-        ) as second:
+        with started(checkout) as second:
             assert second.stdout is not None
             assert second.stdout.readline() == "Another set-up is under way: waiting for it ...\n"
             fcntl.flock(other, fcntl.LOCK_UN)

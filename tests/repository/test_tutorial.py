@@ -48,15 +48,11 @@ def test_the_steps_end_as_the_page_shows(etcd: Etcd, redis_server: Redis) -> Non
     first, second = str(free_port()), str(free_port())
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     servers = {"REDIS_URL": redis_server.url, "ETCD": etcd.endpoint}
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **servers}
     shell = subprocess.Popen(
-        ["sh", "-c", commands.replace("5001", first).replace("5002", second)],
-        cwd=ROOT,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **servers},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+        ["sh", "-c", commands.replace("5001", first).replace("5002", second)], cwd=ROOT, env=env,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
     try:
         output, _ = shell.communicate(timeout=250)
     finally:

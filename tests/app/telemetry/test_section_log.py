@@ -21,6 +21,7 @@ from app.sales.sale import Sale
 from app.telemetry import section_log
 from app.telemetry.mapped_file import CHUNK
 from app.telemetry.section_log import SectionLog
+from tests.loadtest.results.test_formats import validator
 from tests.support.shops import buy
 
 REPOSITORY = Path(__file__).parents[3]
@@ -35,8 +36,15 @@ def bought(make: Callable[..., Flask], log: Path, way: str) -> LoggedSection:
 
 @pytest.mark.parametrize("guard", guards())
 def test_every_guard_has_its_lines(make: Callable[..., Flask], sale: Sale, tmp_path: Path, guard: str) -> None:
-    """The kept source is that of the file, each point is on one of its lines, and their times rise."""
+    """The kept source is that of the file, each point is on one of its lines, and their times rise.
+
+    The lines of the log fit their schema.
+    """
     section = bought(make, tmp_path, guard)
+    logged = [json.loads(line) for line in text_of(tmp_path).splitlines()]
+    assert [line["event"] for line in logged] == ["enter", "leave"]
+    for line in logged:
+        validator("section-log.json").validate(line)
     source = GuardSource.kept(tmp_path, guard)
     assert source is not None
     lines = source.text.splitlines()

@@ -20,8 +20,8 @@ ENDINGS = {
     "lost_updates": "the counter misses {n} of the sales",
     "told_wrong": "a buyer is told what is not true",
     "unsold": "{n} not sold, and not there any more for others",
-    "deadlock": "buyers that wait for ever: {n}",
-    "errors": "buyers that get an error instead of an answer: {n}",
+    "deadlock": "{n} of the buyers wait for ever",
+    "errors": "{n} of the buyers get an error instead of an answer",
 }
 
 

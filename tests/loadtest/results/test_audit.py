@@ -54,14 +54,8 @@ def sale(stock: int, buyers: int) -> Record:
         hold_ms=0,
         started="2030-01-01T00:00:00+00:00",
         versions={},
-        verdict={
-            "findings": {"exact": 0},
-            "kind": "exact",
-            "exact": True,
-            "orders": sold,
-            "stock_left": stock - sold,
-            "lost_updates": 0,
-        },
+        verdict={"findings": {"exact": 0}, "kind": "exact", "exact": True, "lost_updates": 0}
+        | {"orders": sold, "stock_left": stock - sold},
         answers=[answer(n, Outcome.SOLD if n < sold else Outcome.SOLD_OUT) for n in range(buyers)],
         ledger=[entry(n) for n in range(sold)],
         sections=[section(n, 10.0 * n, 10.0 * n + 9, stock_read=stock - n, stock=stock - n - 1) for n in range(sold)],
@@ -238,12 +232,7 @@ def stall(answers: list[Answer]) -> float:
 
 def test_the_longest_stall() -> None:
     """The longest time without a sale, from the first request on; the time after the last sale does not count."""
-    answers = [
-        answer(0),
-        answer(1),
-        replace(answer(2), answered_ms=500.0),
-        replace(answer(3), outcome=Outcome.SOLD_OUT),
-    ]
+    answers = [answer(0), answer(1), replace(answer(2), answered_ms=500.0), answer(3, Outcome.SOLD_OUT)]
     assert stall(answers) == stall(answers[::-1]) == 481.0
     late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]
     assert stall(late) == stall(late[::-1]) == 1009.0

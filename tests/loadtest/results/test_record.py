@@ -74,17 +74,6 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     assert path.read_text().count("\n{") == 8
 
 
-DATA = Path(__file__).parents[2] / "data"
-
-
-def test_what_a_newer_program_adds_is_left_out(tmp_path: Path) -> None:
-    """Unknown members are no damage."""
-    file = tmp_path / "record.json"
-    record = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
-    file.write_text(json.dumps({**record, "colour": "red"}), encoding="utf-8")
-    assert Record.read(file) == Record.read(DATA / "rush-none.json")
-
-
 def test_latest_leads_to_the_newest(tmp_path: Path) -> None:
     """Each report has its own directory, also within a second; `latest` is a relative link, so that they can move."""
     for _ in range(3):

@@ -51,14 +51,9 @@ EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_te
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
 def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
     """Each shared example has its verdict, word by word."""
-    verdict = rush(
-        stock=example["stock"],
-        left=example["stock_left"],
-        orders=example["sold"],
-        sold_out=example["sold_out"],
-        lock_timeout=example["gave_up"],
-        unavailable=example["failed"],
-    )
+    stock, left, orders = (example[name] for name in ("stock", "stock_left", "sold"))
+    others = {"sold_out": example["sold_out"], "lock_timeout": example["gave_up"], "unavailable": example["failed"]}
+    verdict = rush(stock=stock, left=left, orders=orders, **others)
     assert verdict.sentence == example["verdict"]
     assert verdict.lost_updates == example["lost_updates"]
     assert verdict.exact == (example["verdict"] == "EXACT")
@@ -209,62 +204,53 @@ def test_a_refusal_says_if_it_is_in_doubt(status: int, body: bytes | None, outco
     assert answer.detail == "no buyer" * (status == 400)
 
 
-def test_an_instance_that_went_is_no_guards_fault() -> None:
-    """Fewer items sold by it are no verdict and exit code 2; an oversold sale is broken all the same."""
-    answers = [sold(0), *(refused(number, Outcome.ERROR) for number in range(1, 9))]
-    judged: dict[str, Any] = {"stock": 5, "ledger": [entry(0)], "answers": answers, "went": 1}
-    run = GuardRun.of("etcd", "exact", judge_rush(stock_left=4, **judged), stock_left=4, answers=answers)
-    assert run.verdict == "UNDERSOLD by 4, 8 without an answer, an instance went"
-    assert run.promise_result == "instance went"
-    comparison = Comparison(5, 9, "", {}, [run])
-    assert comparison.exit_code == 2
-    assert comparison.sentence.startswith("No verdict: an instance ended during the rush u")
-    broken = judge_rush(stock_left=0, **{**judged, "stock": 0})
-    assert GuardRun.of("etcd", "exact", broken, stock_left=0, answers=answers).promise_result == "BROKEN"
-    assert judge_rush(stock_left=4, **{**judged, "went": 0}).instance_went is False
-
-
-def test_think_time_is_named_where_it_may_be_the_cause() -> None:
-    """Buyers that gave up: the machine may be slow, or all think times together longer than the timeout."""
-    answers = [sold(0), refused(1, Outcome.LOCK_TIMEOUT)]
-    verdict = judge_rush(stock=2, stock_left=1, ledger=[entry(0)], answers=answers)
-    run = GuardRun.of("etcd", "exact", verdict, stock_left=1, answers=answers)
-    assert "FLASHSALE_LOCK_TIMEOUT" not in Comparison(2, 2, "", {}, [run]).sentence
-    assert "the think time, 12 s for all items" in Comparison(2, 2, "", {}, [run], hold_ms=6000).sentence
-
-
-def run_of(stock: int, orders: int, promise: str, *more: Answer) -> GuardRun:
+def run_of(stock: int, orders: int, *more: Answer, promise: str = "exact", went: int = 0) -> GuardRun:
     """A rush in which so many were sold an item, and others got these answers."""
     answers = [*(sold(n) for n in range(orders)), *more]
-    ledger = [entry(n) for n in range(orders)]
-    verdict = judge_rush(stock=stock, stock_left=stock - orders, ledger=ledger, answers=answers)
-    return GuardRun.of("etcd", promise, verdict, stock_left=stock - orders, answers=answers)
+    left, ledger = stock - orders, [entry(n) for n in range(orders)]
+    verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=answers, went=went)
+    return GuardRun.of("etcd", promise, verdict, stock_left=left, answers=answers)
 
 
-@pytest.mark.parametrize("promise", ["exact", "none"])
-def test_buyers_who_were_not_answered_leave_no_verdict(promise: str) -> None:
-    """Refused or unanswered, they are counted and named; neither "kept" nor "BROKEN" where too few were served."""
-    failed = [replace(read(status, None), buyer=f"buyer-{9 + n}") for n, status in enumerate((0, 502, 503, 409))]
-    run = run_of(300, 1, promise, *failed)
-    assert run.kept_promise is None
-    assert run.promise_result == "too few answers"
-    assert run.verdict == "UNDERSOLD by 4, 2 refused, 2 without an answer"
-    comparison = Comparison(300, 5, "", {}, [run])
-    assert comparison.exit_code == 2
-    assert comparison.sentence.startswith("No verdict: too few buyers were answered und")
-    assert run_of(1, 1, promise, *failed).kept_promise is True
+WENT = [refused(number, Outcome.ERROR) for number in range(1, 9)]
+UNANSWERED = [replace(read(status, None), buyer=f"buyer-{9 + n}") for n, status in enumerate((0, 502, 503, 409))]
+NO_RECEIPT = [(500, b"{}"), (200, b"null"), (200, b'{"outcome": "sold"}'), (500, b'{"outcome": "sold", "order": "a"}')]
 
 
 @pytest.mark.parametrize("promise", ["exact", "none"])
 @pytest.mark.parametrize(
-    ("status", "body"),
-    [(500, b"{}"), (200, b"null"), (200, b'{"outcome": "sold"}'), (500, b'{"outcome": "sold", "order": "a"}')],
+    ("stock", "answers", "went", "verdict", "result"),
+    [
+        (5, WENT, 1, "UNDERSOLD by 4, 8 without an answer, an instance went", "instance went"),
+        (300, UNANSWERED, 0, "UNDERSOLD by 4, 2 refused, 2 without an answer", "too few answers"),
+        *((1, [replace(read(*each), buyer="buyer-9")], 0, "1 answered with an error", "BROKEN") for each in NO_RECEIPT),
+    ],
 )
-def test_an_answer_that_is_no_receipt_breaks_every_promise(promise: str, status: int, body: bytes) -> None:
-    """An internal error, a None and a sale without an order are named, whatever the guard promises."""
-    run = run_of(1, 1, promise, replace(read(status, body), buyer="buyer-9"))
-    assert run.verdict == "1 answered with an error"
-    assert run.promise_result == "BROKEN"
+def test_buyers_who_were_not_served_are_named(
+    promise: str, stock: int, answers: list[Answer], went: int, verdict: str, result: str
+) -> None:
+    """Where an instance went or too few were served there is no verdict; an answer that is no receipt breaks all."""
+    run = run_of(stock, 1, *answers, promise=promise, went=went)
+    assert run.verdict == verdict
+    assert run.promise_result == result
+    assert run.kept_promise is (False if result == "BROKEN" else None)
+
+
+def test_no_verdict_says_why_and_hides_no_flaw() -> None:
+    """It is exit code 2, and names a think time that may be the cause; an oversold sale is broken all the same."""
+    for run, why in (
+        (run_of(5, 1, *WENT, went=1), "an instance ended during the rush u"),
+        (run_of(300, 1, *UNANSWERED), "too few buyers were answered und"),
+    ):
+        comparison = Comparison(run.stock_left + 1, 9, "", {}, [run])
+        assert comparison.exit_code == 2
+        assert comparison.sentence.startswith(f"No verdict: {why}")
+    assert run_of(0, 1, *WENT, went=1).promise_result == "BROKEN"
+    assert run_of(1, 1, *UNANSWERED).kept_promise is True
+    assert run_of(5, 1, *WENT).promise_result == "too few answers"
+    gave_up = run_of(2, 1, refused(1, Outcome.LOCK_TIMEOUT))
+    assert "FLASHSALE_LOCK_TIMEOUT" not in Comparison(2, 2, "", {}, [gave_up]).sentence
+    assert "the think time, 12 s for all items" in Comparison(2, 2, "", {}, [gave_up], hold_ms=6000).sentence
 
 
 def test_a_receipt_counts_although_the_answer_to_a_later_click_differs() -> None:

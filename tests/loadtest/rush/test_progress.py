@@ -9,17 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from app.contract.outcomes import Outcome
 from app.contract.verdict import Kind
 from app.guards import guards
+from loadtest.language import CHINESE, ENGLISH
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Comparison, GuardRun, Percentiles
 from loadtest.results.verdict import judge_rush
-from loadtest.terminal import Running, comparison_table
+from loadtest.terminal import comparison_table
 from tests.support.terminal import Terminal, printed
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
+ESCAPE = r"\x1b\[[0-9;?]*[A-Za-z]"
 GUARDS = list(guards())
 # A rush in three acts, as the conductor tells it, and its end; the results are in a file.
 ACTS = """
@@ -56,13 +59,6 @@ def oversold(guard: str) -> GuardRun:
     return replace(a_run(guard), findings={"oversold": 200}, kind=Kind.OVERSOLD, exact=False)
 
 
-def shown(*runs: GuardRun, width: int = 200, plain: bool = True, running: Running | None = None) -> str:
-    comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, list(runs))
-    shown_as = {"force_terminal": not plain, "color_system": None if plain else "auto"}
-    table = comparison_table(comparison, width=width, plain=plain, guards=GUARDS, running=running)
-    return printed(table, width=width, **shown_as)
-
-
 @pytest.fixture
 def acts(tmp_path: Path) -> list[str]:
     """The command that plays them."""
@@ -79,7 +75,7 @@ def test_a_terminal_is_shown_the_sale_as_it_goes(acts: list[str], settings: dict
         assert not played.shows("\0"), "it is closed before"
         assert played.process.wait(30) == 0, played
     assert bool(re.search(COLOUR, played.screen)) is ("NO_COLOR" not in settings)
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", played.screen)
+    plain = re.sub(ESCAPE, "", played.screen)
     assert re.search(r"none +getting ready", plain)
     assert re.search(r"none +500 .*EXACT +none *\s+etcd +177 +[\d.]+ +245 wait +123 left", plain)
     assert re.search(r"etcd +500 .*EXACT +kept", plain)
@@ -89,8 +85,18 @@ def test_a_terminal_is_shown_the_sale_as_it_goes(acts: list[str], settings: dict
 @pytest.mark.parametrize("width", [60, 80, 115, 200])
 @pytest.mark.parametrize("plain", [True, False])
 def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
-    """All guards fit in 80 columns, one line each, in a terminal and plainly in a log; in 60 with what matters most."""
-    text = shown(*map(oversold, GUARDS), width=width, plain=plain)
+    """All guards fit in 80 columns, one line each, in a terminal and plainly in a log; in 60 with what matters most.
+
+    The Chinese table fits in 80 as well, with the verdicts under Chinese headings.
+    """
+    comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, [*map(oversold, GUARDS)])
+
+    def shown(language: str) -> str:
+        table = comparison_table(comparison, width=width, plain=plain, guards=GUARDS, language=language)
+        colours = None if plain else "auto"
+        return printed(table, width=width, force_terminal=not plain, color_system=colours)
+
+    text = shown(ENGLISH)
     for guard in GUARDS:
         (line,) = [line for line in text.splitlines() if re.search(rf"(^|[ |m]){guard}[ |\x1b]", line)]
         for figure in ("500", "200", "499", "12.3", "OVERSOLD by 200", *(["1234/9876"] if width > 60 else [])):
@@ -99,3 +105,9 @@ def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
     assert text.isascii() is plain
     assert ("\x1b" in text) is not plain
     assert "500 buyers, 300 items, all clicks within 0 ms" in text
+    if width == 80:
+        chinese = shown(CHINESE)
+        assert max(map(cell_len, re.sub(ESCAPE, "", chinese).splitlines())) <= 80
+        assert {"守卫", "已售", "丢失的", "判定"} <= set(re.findall("[\u4e00-\u9fff]+", chinese))
+        assert sum("OVERSOLD 超卖 200" in line for line in chinese.splitlines()) == len(GUARDS)
+        assert "…" not in chinese

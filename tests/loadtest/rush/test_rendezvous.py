@@ -48,16 +48,12 @@ class Site:
             time.sleep(TOO_EARLY_S)
         return b""
 
-    def end(self) -> None:
-        self._ended.set()
-        self._clicks.abort()
-
-
-@contextmanager
-def serving(site: Site) -> Iterator[Site]:
-    with answering(site) as site.url:
-        yield site
-        site.end()
+    @contextmanager
+    def serving(self) -> Iterator[Site]:
+        with answering(self) as self.url:
+            yield self
+            self._ended.set()
+            self._clicks.abort()
 
 
 @contextmanager
@@ -73,27 +69,22 @@ def locust(directory: Path, site: Site, *, workers: int, patience_s: float = 30)
     commands = [[*common, *users, *master], *[[*common, "--worker", "--master-port", port]] * workers]
     log = directory / "locust.log"
     with ExitStack() as stack, log.open("w") as output:
-        processes = [
-            stack.enter_context(subprocess.Popen(command, cwd=directory, stdout=output, stderr=output))
-            for command in commands
-        ]
-        try:
-            yield log
-        finally:
-            for process in processes:
-                process.terminate()
+        for command in commands:
+            process = stack.enter_context(subprocess.Popen(command, cwd=directory, stdout=output, stderr=output))
+            stack.callback(process.terminate)
+        yield log
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_round_begins_for_all_users_at_once_when_the_last_has_arrived(tmp_path: Path, workers: int) -> None:
     """In one process and over two workers: all log in before the first clicks, and all click before anyone goes on."""
-    with serving(Site()) as site, locust(tmp_path, site, workers=workers) as log:
+    with Site().serving() as site, locust(tmp_path, site, workers=workers) as log:
         wait_until(lambda: len(site.log) >= 2 * USERS * ROUNDS, timeout=100)
     assert site.log[: 2 * USERS * ROUNDS] == (["/login"] * USERS + ["/buy"] * USERS) * ROUNDS, log.read_text()
 
 
 def test_a_round_that_stays_incomplete_begins_without_the_missing_user(tmp_path: Path) -> None:
     """After its patience; the log says how many came, and the next round goes the same way."""
-    with serving(Site(missing=1)) as site, locust(tmp_path, site, workers=2, patience_s=1) as log:
+    with Site(missing=1).serving() as site, locust(tmp_path, site, workers=2, patience_s=1) as log:
         wait_until(lambda: site.log.count("/buy") >= ROUNDS * (USERS - 1), timeout=100)
     assert re.search(rf"Round {ROUNDS} begins with \d of {USERS} users", log.read_text())

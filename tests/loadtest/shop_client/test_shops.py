@@ -14,11 +14,6 @@ from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import SaleError, Shops, find, hosts_of
 
 
-def test_hosts_are_separated_by_commas() -> None:
-    """Blanks and slashes at the end do not matter, and http is understood."""
-    assert hosts_of("http://a:1/, http://b:2,c:3") == ["http://a:1", "http://b:2", "http://c:3"]
-
-
 class Names:
     """A resolver: it knows the addresses of one name."""
 
@@ -34,8 +29,11 @@ class Names:
 
 
 def test_instances_are_found_by_the_name_of_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each address of the name is one instance, and is looked up again; one without an address is told in one line."""
-    hosts = hosts_of("dns+http://tasks.shop:8080,http://b:1")
+    """Each address of the name is one instance, and is looked up again; one without an address is told in one line.
+
+    Blanks and slashes at the end do not matter, and http is understood.
+    """
+    hosts = hosts_of("dns+http://tasks.shop:8080/, b:1")
     Names(monkeypatch, tasks_shop=["10.0.1.9", "10.0.1.4", "10.0.1.4", "fd00::4"])
     assert find(hosts) == ["http://10.0.1.4:8080", "http://10.0.1.9:8080", "http://[fd00::4]:8080", "http://b:1"]
     moment = time.monotonic()

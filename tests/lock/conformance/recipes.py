@@ -155,6 +155,19 @@ class Face:
             note(held)
             return self.token(held)
 
+    def enter(self, *, together: bool) -> tuple[Any, Any]:
+        """Enter and leave the lock itself; its hold, and another one that its body has acquired beside it."""
+        if self._loop is not None:
+            return self._loop.run(self._enter(together))  # type: ignore[no-any-return]
+        with self.lock as mine:
+            mine.ensure()
+            return mine, self.lock.acquire(timeout=WAIT_S) if together else None
+
+    async def _enter(self, together: bool) -> tuple[Any, Any]:
+        async with self.lock as mine:
+            mine.ensure()
+            return mine, await self.lock.acquire(timeout=WAIT_S) if together else None
+
     def cancellable(self) -> tuple[Future[Any], Callable[[], object]]:
         """A wait, and what cancels this one."""
         if self._loop is None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, EtcdUnavailable, LockTimeout, Mutex, NotHeld, Session, UpgradeRefused, aio, connect
+from lock import Client, EtcdUnavailable, LockTimeout, Mutex, Session, UpgradeRefused, aio, connect
 from lock.etcd import transport
 from tests.support.lock import WAIT_S, await_keys, delete, in_a_loop, keys, lock_threads
 from tests.support.waiting import Patch, wait_until
@@ -95,15 +95,6 @@ async def test_a_hold_that_its_task_has_left_behind_is_logged(
     await asyncio.to_thread(wait_until, lambda: gc.collect() is None or "without a release" in caplog.text)
     (dropped,) = (line for line in caplog.messages if "without a release" in line)
     assert "test_aio.py:" in dropped
-
-
-@in_a_loop
-async def test_an_acquisition_is_a_coroutine_for_a_task(session: Session, name: str) -> None:
-    """`create_task` takes it; the hold belongs to the task that called `acquire`."""
-    mutex = aio.Mutex(session, name)
-    hold = await asyncio.create_task(mutex.acquire(timeout=WAIT_S))
-    assert mutex.current().token == hold.token
-    await mutex.release()
 
 
 @in_a_loop
@@ -287,14 +278,12 @@ async def test_the_owner_is_the_task_that_called(client: Client, session: Sessio
 
 
 @in_a_loop
-async def test_a_mutex_is_used_as_an_asyncio_lock_is(client: Client, session: Session, name: str) -> None:
-    """`async with mutex`; what nothing awaits warns, and does nothing."""
+async def test_an_acquisition_is_awaited_once(client: Client, session: Session, name: str) -> None:
+    """By a task as well, for the one that has called `acquire`; what nothing awaits warns, and does nothing."""
     mutex = aio.Mutex(session, name)
-    async with mutex as hold, aio.MultiLock(session, [f"{name}-a", f"{name}-b"]) as holds:
-        hold.ensure()
-        holds.ensure()
-    with pytest.raises(NotHeld):
-        await mutex.release()
+    hold = await asyncio.create_task(mutex.acquire(timeout=WAIT_S))
+    assert mutex.current().token == hold.token
+    await mutex.release()
     with pytest.warns(RuntimeWarning, match="never awaited"):
         mutex.acquire()
     waiting = mutex.acquire()

@@ -121,14 +121,6 @@ def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(
     assert "without a release" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    "bounds", [{"batch": 0}, {"batch": 2.5}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}, {"linger": -1}]
-)
-def test_bounds_that_mean_nothing_are_refused(make: Make, bounds: dict[str, Any]) -> None:
-    """`batch` below one and a negative `slice` or `linger` are errors at once."""
-    assert_raises((TypeError, ValueError), make, **bounds, match=r"(batch|slice|linger) is .*(0|1) or more")
-
-
 # linger: a hold that nobody else wants is kept
 
 

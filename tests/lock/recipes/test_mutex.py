@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -12,8 +13,8 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, CohortMutex, Election, MultiLock, Mutex, ReentrantMutex, Semaphore, Session, connect
-from lock.errors import EtcdDenied, InvalidName, LockLost, LockTimeout, NotHeld
+from lock import Client, CohortMutex, Election, MultiLock, Mutex, ReentrantMutex, Session, connect
+from lock.errors import EtcdDenied, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
 from tests.support.lock import WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_raises, wait_until
@@ -26,24 +27,8 @@ def test_the_timeout_bounds_the_wait_and_not_the_request(far_session: Session, p
         Mutex(far_session, name).acquire(timeout=timeout).release()
 
 
-def test_a_mutex_is_used_as_a_threading_lock_is(client: Client, session: Session, name: str) -> None:
-    """`with mutex as hold:`, `acquire` and `release` of the mutex; the last hold of the thread is released first."""
-    mutex, several = Mutex(session, f"{name}/a"), MultiLock(session, [f"{name}/b", f"{name}/c"])
-    with mutex as hold, several as holds:
-        hold.ensure()
-        holds.ensure()
-        assert len(keys(client, name)) == 3
-    assert keys(client, name) == []
-    permits = Semaphore(session, f"{name}/s", 2)
-    first, second = permits.acquire(), permits.acquire()
-    permits.release()
-    assert (first.released, second.released) == (False, True)
-    permits.release()
-    assert_raises(NotHeld, permits.release, match="by no acquisition of this object")
-
-
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("call", "message"),
     [
         (lambda client, session: Mutex(client, "a"), "lock 'a' takes a Session"),
         (lambda client, session: Session(session), "takes the client that connect"),
@@ -53,25 +38,44 @@ def test_a_mutex_is_used_as_a_threading_lock_is(client: Client, session: Session
         (lambda client, session: Election(session, "a").campaign(cast("Any", b"x")), "proclaims is a text"),
         (lambda client, session: client.put("a", None), "a value is bytes, or a text"),
         (lambda client, session: client.put("a", "b", if_=5), "if_ takes conditions"),
+        (lambda client, session: client.put("a", "b", if_=[7]), "is_owner"),
+        *[
+            (lambda client, session, ttl=ttl: Session(client, ttl=ttl), "ttl is a whole number of seconds")
+            for ttl in (0, -1, 1.5, 10**12, "5", None, True)
+        ],
+        *[
+            (lambda client, session, most=most: Mutex(session, "a", max_hold=most), "max_hold is seconds, more than 0")
+            for most in (0, -1.0, math.nan, "3")
+        ],
+        *[
+            (
+                lambda client, session, given=given: CohortMutex(session, "a", **given),
+                r"(batch|slice|linger) is .*(0|1) or more",
+            )
+            for given in [
+                *({"batch": most} for most in (0, 2.5, "3")),
+                {"slice": -0.1},
+                {"slice": math.nan},
+                {"linger": -1},
+            ]
+        ],
+        *[
+            (lambda client, session, names=names: MultiLock(session, names), message)
+            for names, message in [
+                ([], "a name at least"),
+                (["multi/a", "multi/a/b"], "below 'multi/a'"),
+                (["multi/a/b/c", "multi/a"], "below 'multi/a'"),
+                (["multi/a", "multi//b"], "empty part"),
+                ("multi/a", "list of names"),
+            ]
+        ],
     ],
 )
-def test_a_wrong_type_is_told_where_it_is_given(
-    client: Client, session: Session, make: Callable[[Any, Any], object], message: str
+def test_what_makes_no_sense_is_told_where_it_is_given(
+    client: Client, session: Session, call: Callable[[Any, Any], object], message: str
 ) -> None:
-    """TypeError, with what to give."""
-    assert_raises(TypeError, make, client, session, match=message)
-
-
-@pytest.mark.parametrize("make", [Mutex, CohortMutex])
-def test_a_thread_that_waits_for_itself_is_logged(
-    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], caplog: pytest.LogCaptureFixture
-) -> None:
-    """With the line that acquired."""
-    mutex = make(session, name)
-    with mutex:
-        assert_raises(LockTimeout, mutex.acquire, timeout=0.2)
-    assert caplog.text.count("waits for itself") == 1
-    assert "test_mutex.py:" in caplog.text
+    """TypeError or ValueError, before etcd is asked, with what to give."""
+    assert_raises((TypeError, ValueError), call, client, session, match=message)
 
 
 def test_contenders_tell_session_time_and_ttl(
@@ -112,9 +116,6 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
         assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
         put(mutex.session.client, f"{name}/outside", lease_id=other.lease_id)
         assert client.call(client.requests.list_lease(other.lease_id)).keys == [inner.key]
-
-
-# Cancellation and interrupts
 
 
 # ReentrantMutex: a thread enters as often as it likes, with one key and one token; other threads stay out
@@ -230,18 +231,3 @@ def test_losing_one_is_losing_all(client: Client, several: MultiLock, name: str)
     for call in (hold.ensure, hold.release):
         assert_raises(LockLost, call)
     assert keys(client, name) == []
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ([], "a name at least"),
-        (["multi/a", "multi/a/b"], "below 'multi/a'"),
-        (["multi/a/b/c", "multi/a"], "below 'multi/a'"),
-        (["multi/a", "multi//b"], "empty part"),
-        ("multi/a", "list of names"),
-    ],
-)
-def test_names_that_make_no_sense_are_refused(session: Session, names: list[str], message: str) -> None:
-    """No name, nested names, an invalid one, and one text instead of a list are InvalidName."""
-    assert_raises(InvalidName, MultiLock, session, names, match=message)

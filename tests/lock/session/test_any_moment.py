@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -66,22 +65,14 @@ def test_a_signal_handler_ends_waits(client: Client, session: Session, theirs: M
     in_thread(session.ensure).result(WAIT_S)
 
 
-THREADS: dict[str, Callable[[Session, str], Any]] = {
-    "lock-callbacks": lambda session, name: session.on_lost(threading.Event().set),
-}
-
-
-@pytest.mark.parametrize("thread", THREADS)
-def test_a_thread_that_did_not_start_is_started_later(
-    client: Client, name: str, thread: str, monkeypatch: Patch
-) -> None:
+def test_a_thread_that_did_not_start_is_started_later(client: Client, monkeypatch: Patch) -> None:
     """A machine that is out of threads for a moment: the caller is told, and the next call finds everything right."""
     with Session(client) as session:
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", out_of_threads)
-            assert_raises(RuntimeError, THREADS[thread], session, name, match="new thread")
-        THREADS[thread](session, name)
-        assert thread in lock_threads()
+            assert_raises(RuntimeError, session.on_lost, print, match="new thread")
+        session.on_lost(print)
+        assert "lock-callbacks" in lock_threads()
 
 
 def test_an_error_inside_a_call_leaves_no_ticket(
@@ -265,13 +256,3 @@ def test_a_semaphore_is_locked_when_no_permit_is_free(session: Session, theirs: 
             assert permits.locked()
     with theirs.acquire(timeout=WAIT_S):
         assert permits.locked()
-
-
-@in_a_loop
-async def test_an_acquisition_is_a_coroutine_for_a_task(client: Client, session: Session, name: str) -> None:
-    """`create_task` takes it; the hold is its creator's."""
-    mutex = aio.Mutex(session, name)
-    hold = await asyncio.create_task(mutex.acquire(timeout=WAIT_S))
-    assert name in repr(hold._held)
-    await mutex.release()
-    assert hold.released

@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -18,13 +17,6 @@ from lock import Client, MultiLock, Mutex, Session
 from lock.errors import SessionLost
 from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
 from tests.support.waiting import assert_raises, in_thread, wait_until
-
-
-@pytest.mark.parametrize("ttl", [0, -1, 1.5, 10**12, "5", None, True])
-def test_a_ttl_is_a_positive_whole_number(client: Client, ttl: Any) -> None:
-    """Anything else is refused before etcd is asked."""
-    assert_raises((TypeError, ValueError), Session, client, ttl=ttl, match="ttl is a whole number of seconds")
-
 
 # Closing
 

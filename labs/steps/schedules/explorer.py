@@ -129,18 +129,21 @@ class Explorer:
         self._begin()  # nothing of another guard goes on
         world.begin_to_see_all()
         self._warm_up()
-        may_count = self._is_new
+        may_count, differs = self._is_new, None
         try:
             yield from self._try_all()
-        except Nondeterministic:
+        except Nondeterministic as error:
             if not may_count:
                 raise
+            differs = error
         else:
             may_count = may_count and self._loses_patience()
         if may_count:  # a purchase may count its attempts: they tell states apart
             self._forgets_attempts = world.forgets_attempts = False
             self._states, self.graph, self.schedules = {}, Graph(), {}
             yield from self._try_all()
+            if differs is not None and self.graph.cut and not self.graph.is_wrong:  # it seems not to count
+                raise differs
         self._make_shortest()
         if self._is_new and not (self._is_over_at_wrong or self.graph.cut or self.graph.is_wrong):
             self._check_clock()

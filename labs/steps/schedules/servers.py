@@ -30,7 +30,8 @@ FIRST_REVISION = 1000  # so that a token is no small number of another kind
 RUN = 500  # revisions of etcd that a run makes at most
 KEEP_ALIVE_S = 0.5
 ServerKeys = dict[str, tuple["str | frozenset[str]", int]]
-# Each key with its type, whether it expires, and its value. What expires soon lives as long as all others.
+# Each key with its type, whether it expires, and its value. What expires soon lives as long as all others. A small hash
+# or set is a list: it is read in the order in which it was filled.
 LOOK = """
 local read = {
   string = function(name) return redis.call('GET', name) end,
@@ -43,8 +44,10 @@ local read = {
 local found = {}
 for _, name in ipairs(redis.call('KEYS', '*')) do
   local kind, left = redis.call('TYPE', name).ok, redis.call('PTTL', name)
+  local value, encoding = read[kind](name), redis.call('OBJECT', 'ENCODING', name)
   if left > 0 and left < ARGV[1] / 2 then redis.call('PEXPIRE', name, ARGV[1]) end
-  table.insert(found, {name, kind, left > 0 and 1 or 0, read[kind](name)})
+  if kind ~= 'zset' and (encoding == 'listpack' or encoding == 'ziplist') then kind = 'list' end
+  table.insert(found, {name, kind, left > 0 and 1 or 0, value})
 end
 return found
 """
@@ -194,7 +197,7 @@ class Servers(Resource):
 
 
 def _comparable(kind: str, value: Any) -> str | frozenset[str]:
-    """A set for what Redis keeps in no order."""
+    """A set for what Redis keeps in no order, or in that of its values."""
     if kind == "hash":
         return frozenset(f"{name}: {each}" for name, each in zip(value[::2], value[1::2], strict=True))
     if kind == "zset":

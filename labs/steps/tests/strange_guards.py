@@ -687,6 +687,26 @@ class RareScript(Strange):
             super().pause()
 
 
+class FirstInHash(Strange):
+    """A queue in a hash: who is listed first has the lock."""
+
+    name = "first-in-hash"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        value = self.value()
+        self.redis.hset(self.key, value, purchase.buyer)
+        self.pause()
+        self.redis.exists(self.key)
+        self.pause()
+        while self.redis.hkeys(self.key)[0] != value:
+            self.pause()
+        try:
+            yield
+        finally:
+            self.redis.hdel(self.key, value)
+
+
 class Announced(Strange):
     """Waits for the message of a release, a moment at a time."""
 

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -137,8 +138,7 @@ def tls_in_front(port: int, certificates: Certificates) -> Iterator[int]:
     context.load_cert_chain(*certificates.sign("redis"))
     context.load_verify_locations(certificates.ca)
     context.verify_mode = ssl.CERT_REQUIRED
-    loop, end = asyncio.new_event_loop(), asyncio.Event()
-    started: Future[int] = Future()
+    started, end = Future[int](), threading.Event()
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -153,18 +153,13 @@ def tls_in_front(port: int, certificates: Certificates) -> Iterator[int]:
     async def serve() -> None:
         server = await asyncio.start_server(handle, LOOPBACK, 0, ssl=context)
         started.set_result(server.sockets[0].getsockname()[1])
-        await end.wait()
+        await asyncio.to_thread(end.wait)
         server.close()
-        connections = asyncio.all_tasks() - {asyncio.current_task()}
-        for connection in connections:
-            connection.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
 
     with ThreadPoolExecutor(1) as threads:
-        served = threads.submit(loop.run_until_complete, serve())
+        served = threads.submit(asyncio.run, serve())  # at the end it cancels what is still open
         try:
             yield started.result(10)
         finally:
-            loop.call_soon_threadsafe(end.set)
+            end.set()
             served.result(10)
-    loop.close()

@@ -68,19 +68,6 @@ def test_the_headline_tells_each_verdict(run: Run) -> None:
     assert all(word == each["verdict"] for word, each, is_untouched in told if not is_untouched)
 
 
-def test_a_message_of_a_record_is_filled_in(run: Run) -> None:
-    """Its values may be messages; what has no value is left open, and one of something is not many."""
-    script = """
-        import { messageText, setLabTexts } from "./texts.js";
-        const told = (messages) => messages.map(messageText);
-    """
-    frozen = {"text": "{shop} is frozen", "values": {"shop": "shop-a"}}
-    messages = [frozen, {"text": "{fault}, for {s} s", "values": {"fault": frozen, "s": 1.2}}, {"text": "plain"}]
-    buyers = [{"text": "{n} buyer|{n} buyers", "values": {"n": n}} for n in (1, 2000)]
-    expected = ["shop-a is frozen", "shop-a is frozen, for 1.2 s", "plain", "1 buyer", "2000 buyers"]
-    assert run([*messages, *buyers], script) == expected
-
-
 def test_each_text_is_there_in_both_languages(run: Run) -> None:
     """Both have the same keys and values, and every text that page and scripts ask for; none is left over."""
     texts = run(None, 'import { TEXTS } from "./texts.js"; const told = () => TEXTS;')

@@ -114,7 +114,7 @@ def test_a_lost_lock_writes_nothing(
     if loss.startswith("reset"):
         buy(app, "none")  # so that the process knows the sale
 
-    def lose() -> None:
+    def lose_before(*arguments: Any) -> Any:
         monkeypatch.undo()
         (holder,) = stranger.contenders()
         details.append("Nothing was written")
@@ -130,9 +130,6 @@ def test_a_lost_lock_writes_nothing(
         else:
             sale.client.set(sale.keys.fence, f"{holder.token + 1:020d}")
             details.append(f"{holder.token + 1} was here before")
-
-    def lose_before(*arguments: Any) -> Any:
-        lose()
         return original(*arguments)
 
     monkeypatch.setattr(kind, step, lose_before)
@@ -224,12 +221,7 @@ def test_a_redis_lock_that_cannot_be_released_was_still_held(
 ) -> None:
     """If Redis fails between the write and the release, the answer is sold: the lock is left to expire."""
     release = redis_lock._release
-
-    def fail_and_release(*held: Any) -> None:
-        fail(fresh_redis)
-        release(*held)
-
-    monkeypatch.setattr(redis_lock, "_release", fail_and_release)
+    monkeypatch.setattr(redis_lock, "_release", lambda *held: (fail(fresh_redis), release(*held)))
     answer = buy(make(redis_url=fresh_redis.url), "redis-lock")
     assert answer["outcome"] == "sold"
     assert "the Redis lock is left to expire: " in caplog.text

@@ -20,12 +20,8 @@ from tests.support.waiting import wait_until
 Lead = Callable[[QueuedPurchase], None]
 
 
-def sold(section: Section) -> Receipt:
-    return Receipt(Outcome.SOLD, section.purchase.guard, order=section.purchase.order)
-
-
 def sell_all(group: Sequence[Section]) -> list[Receipt]:
-    return [sold(section) for section in group]
+    return [Receipt(Outcome.SOLD, each.purchase.guard, order=each.purchase.order) for each in group]
 
 
 def queue_up(crowd: ThreadPoolExecutor, queue: CommitQueue, lead: Lead, number: int) -> list[Future[Receipt]]:
@@ -116,7 +112,7 @@ def test_a_purchase_whose_time_is_up_is_not_given_up_while_it_is_decided(
     def sell(group: Sequence[Section]) -> list[Receipt]:
         monkeypatch.setattr(QueuedPurchase, "wait", counted)
         decided.wait(WAIT_S)
-        return [sold(purchase) for purchase in group]
+        return sell_all(group)
 
     first = crowd.submit(queue.buy, Purchase("ada", "etcd-batch"), lambda _: WAIT_S, lead)
     wait_until(lambda: len(queue) == 1)

@@ -18,6 +18,7 @@ import pytest
 
 from app.config.settings import Settings
 from app.guards import guards as known_guards
+from loadtest.shop_client.shops import in_progress
 from loadtest.stack.apps import Instance
 from lock import Mutex
 from tests.support.waiting import wait_until
@@ -35,16 +36,6 @@ def buy(instance: Instance, query: str) -> Answer:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.load(error)
-
-
-def metric(instance: Instance, sample: str) -> float:
-    with urllib.request.urlopen(f"{instance.url}/metrics") as response:
-        values = [float(line.split()[-1]) for line in response if line.startswith(f"{sample} ".encode())]
-    return values[0] if values else 0.0
-
-
-def in_progress(instance: Instance) -> float:
-    return metric(instance, "flashsale_purchases_in_progress")
 
 
 def workers(instance: Instance) -> set[int]:
@@ -71,7 +62,7 @@ def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings,
         name, session = f"flash-sale/{settings.sale}:", stranger.session
         held = [contender for item in guards for contender in Mutex(session, name + item).contenders()]
         waiters = {item: [click(item) for _ in range(3)] for item in guards}
-        wait_until(lambda: in_progress(instance) == 4 * len(guards))
+        wait_until(lambda: in_progress(instance.url) == 4 * len(guards))
         os.kill(instance.pid, signal.SIGTERM)
         for item, guard in guards.items():
             answers = [waiter.result() for waiter in waiters[item]]
@@ -107,12 +98,14 @@ def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], s
         with stranger.acquire(timeout=20):
             clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
             wait_until(lambda: len(stranger.contenders()) == 7)
-            assert in_progress(instance) == 6
+            assert in_progress(instance.url) == 6
         assert [click.result()[0] for click in clicks] == [200] * 6
         wait_until(lambda: instance.log.read_text().count("/stock/reduce") == 6)
         assert all(f" {instance.name} [" in line for line in instance.log.read_text().splitlines() if "/stock" in line)
         assert not list(home.iterdir())
-        assert (metric(instance, SOLD), in_progress(instance)) == (6, 0)
+        with urllib.request.urlopen(f"{instance.url}/metrics") as metrics:
+            assert f"\n{SOLD} 6.0\n" in metrics.read().decode()
+        assert in_progress(instance.url) == 0
         before = workers(instance)
         os.kill(instance.pid, signal.SIGHUP)
         wait_until(lambda: len(workers(instance)) == 1 and not workers(instance) & before, timeout=30)

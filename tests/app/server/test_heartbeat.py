@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -16,10 +15,6 @@ from app.board.sources.heartbeats import HeartbeatReader
 from app.server.heartbeat import Heartbeat
 from app.server.threads import RequestCount, queued, start_all
 from tests.support.waiting import wait_until
-
-
-def load_of(pool: ThreadPoolExecutor, count: RequestCount) -> Callable[[], dict[str, int]]:
-    return lambda: {"threads": 2, "in_hand": count.in_hand, "queued": queued(pool)}
 
 
 def test_the_board_sees_what_workers_do(tmp_path: Path) -> None:
@@ -34,16 +29,18 @@ def test_the_board_sees_what_workers_do(tmp_path: Path) -> None:
         return []
 
     def seen() -> list[tuple[object, ...]]:
-        return [
-            (worker.instance, worker.pid, worker.threads, worker.in_hand, worker.queued) for worker in reader.read()
-        ]
+        return [(each.instance, each.pid, each.threads, each.in_hand, each.queued) for each in reader.read()]
 
     count = RequestCount(answer)
     with ExitStack() as started:
         pool = started.enter_context(ThreadPoolExecutor(2))
         start_all(pool, 2)
+
+        def load() -> dict[str, int]:
+            return {"threads": 2, "in_hand": count.in_hand, "queued": queued(pool)}
+
         for instance, outcomes in {"shop/a": lambda: {"sold": next(sold)}, "shop-b": lambda: {"sold_out": 200}}.items():
-            heartbeat = Heartbeat(directory, instance, load=load_of(pool, count), outcomes=outcomes)
+            heartbeat = Heartbeat(directory, instance, load=load, outcomes=outcomes)
             heartbeat.start()
             started.enter_context(closing(heartbeat))
         try:

@@ -28,19 +28,14 @@ REPOSITORY = Path(__file__).parents[3]
 IN_ONE_SCRIPT = {"redis-lua", "etcd-batch"}  # what they read does not leave Redis
 
 
-def bought(make: Callable[..., Flask], log: Path, way: str) -> LoggedSection:
-    """The section of one purchase."""
-    assert buy(make(section_log=log), way)["outcome"] == "sold"
-    return SectionTail(log).poll()[-1]
-
-
 @pytest.mark.parametrize("guard", guards())
 def test_every_guard_has_its_lines(make: Callable[..., Flask], sale: Sale, tmp_path: Path, guard: str) -> None:
     """The kept source is that of the file, each point is on one of its lines, and their times rise.
 
     The lines of the log fit their schema.
     """
-    section = bought(make, tmp_path, guard)
+    assert buy(make(section_log=tmp_path), guard)["outcome"] == "sold"
+    (section,) = SectionTail(tmp_path).poll()
     logged = [json.loads(line) for line in text_of(tmp_path).splitlines()]
     assert [line["event"] for line in logged] == ["enter", "leave"]
     for line in logged:
@@ -59,19 +54,6 @@ def test_every_guard_has_its_lines(make: Callable[..., Flask], sale: Sale, tmp_p
     times = [after for _, _, after in section.points]
     assert times == sorted(times)
     assert section.stock_read == (None if guard in IN_ONE_SCRIPT else 10)
-
-
-def test_the_lines_are_those_of_the_calls(make: Callable[..., Flask], sale: Sale, tmp_path: Path) -> None:
-    """Under etcd: the with statement, the read, the think time, the write, and the with statement again."""
-    section = bought(make, tmp_path, "etcd")
-    source = GuardSource.kept(tmp_path, "etcd")
-    assert source is not None
-    texts = source.text.splitlines()
-    at = {name: texts[(line or 0) - source.first_line].strip() for name, line, _ in section.points}
-    assert texts[(section.line or 0) - source.first_line].strip().startswith("with self.locked(")
-    starts = {"read": "reading = stock.read(", "think": "section.think()", "write": "return stock.write("}
-    assert {name: at[name].startswith(text) for name, text in starts.items()} == dict.fromkeys(starts, True)
-    assert at["left"].startswith("with self.locked(")
 
 
 # The file

@@ -47,21 +47,6 @@ def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
     assert stocks == [3, 3, 4, 10]
 
 
-def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
-    """GET /guards names each guard, what it promises, and a sentence for people."""
-    body = browser.get("/guards").get_json()
-    promises = {guard["name"]: guard["promise"] for guard in body["guards"]}
-    oversell = dict.fromkeys(("none", "thread"), "none") | dict.fromkeys(
-        ("etcd-checked", "etcd-unfenced", "redis-lock"), "exact_until_paused"
-    )
-    assert promises == dict.fromkeys(guards(), "exact") | oversell
-    assert all(guard["description"].endswith(".") for guard in body["guards"])
-    assert [guard["order"] for guard in body["guards"]] == sorted(guard["order"] for guard in body["guards"])
-    locked = {"etcd", "etcd-checked", "etcd-unfenced", "etcd-cohort", "etcd-batch", "redis-lock", "redis-fenced"}
-    assert {guard["name"] for guard in body["guards"] if guard["loses_lock"]} == locked
-    assert body["default"] == "etcd"
-
-
 def test_lock_shows_holder_and_waiters_in_order(
     app: Flask, browser: FlaskClient, crowd: ThreadPoolExecutor, settings: Settings
 ) -> None:

@@ -8,13 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
 from flask import Flask
 
-from app.board.sources import instances, ledger
+from app.board.sources import instances
 from app.board.sources.heartbeats import WorkerStatus
 from app.board.sources.instances import Instances, State
 from app.board.sources.ledger import LedgerReader
@@ -102,17 +101,6 @@ def reader(settings: Settings) -> Iterator[LedgerReader]:
         yield LedgerReader(client, settings.sale)
 
 
-def sell(sale: Sale, *instances: str) -> None:
-    for instance in instances:
-        Stock(sale).sell(Section(Purchase("ada", "redis-lua", instance=instance)))
-
-
-def read(reader: LedgerReader) -> ledger.LedgerReading:
-    reading = reader.read()
-    assert reading is not None
-    return reading
-
-
 def test_a_sale_that_was_never_opened(reader: LedgerReader, settings: Settings) -> None:
     """Looking on opens nothing."""
     assert reader.read() is None
@@ -122,29 +110,28 @@ def test_a_sale_that_was_never_opened(reader: LedgerReader, settings: Settings) 
 
 def test_a_run_that_was_missed_is_not_mistaken(reader: LedgerReader, sale: Sale) -> None:
     """After two resets with a run in between, the end of the one that was watched is not known, and is not made up."""
-    sell(sale, "a")
-    read(reader)
+    Stock(sale).sell(Section(Purchase("ada", "redis-lua")))
+    assert reader.read() is not None
     sale.reset(5)
-    sell(sale, "b")
+    Stock(sale).sell(Section(Purchase("bob", "redis-lua")))
     sale.reset(5)
-    assert read(reader).ended is None
-
-
-def enter(order: str, at: int = 1) -> dict[str, Any]:
-    purchase = {"order": order, "item": "1", "buyer": "ada", "guard": "etcd", "token": 7}
-    return {"at": at, "event": "enter", **purchase, "instance": "shop-a", "pid": 1, "thread": "t", "line": 1}
-
-
-def append(path: Path, *lines: str | dict[str, Any]) -> None:
-    with path.open("a") as file:
-        file.writelines((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    reading = reader.read()
+    assert reading is not None
+    assert reading.ended is None
 
 
 def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
     """A board that begins late does not read for minutes what happened hours ago."""
     path = tmp_path / "shop-a-1.jsonl"
-    append(path, *(enter(str(number)) for number in range(100)))
+    line = {"at": 1, "event": "enter", "item": "1", "buyer": "ada", "guard": "etcd", "token": 7}
+    line |= {"instance": "shop-a", "pid": 1, "thread": "t", "line": 1}
+
+    def append(*numbers: int) -> None:
+        with path.open("a") as file:
+            file.writelines(json.dumps({**line, "order": str(number)}) + "\n" for number in numbers)
+
+    append(*range(100))
     tail = SectionTail(tmp_path, most_bytes=400)  # a line has some 150
     assert [each.order for each in tail.poll()] == ["98", "99"]
-    append(path, enter("100"))
+    append(100)
     assert [each.order for each in tail.poll()] == ["100"]

@@ -22,7 +22,6 @@ from app.board import create_board
 from app.board.settings import BoardSettings
 from app.board.sources import locust as locust_page
 from app.board.sources.locust import RushClient
-from app.board.web.pages import STATIC
 from app.contract import labs
 from app.sales.sale import Sale
 from tests.support.serving import answering, serving
@@ -166,15 +165,6 @@ def test_every_answer_is_protected(board: FlaskClient, address: str) -> None:
     assert "unsafe" not in policy
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-
-
-def test_only_files_of_the_page_are_served_and_whole(board: FlaskClient) -> None:
-    """A condition or a range that does not fit is left out of account; no other file is there."""
-    for condition in ({"If-Match": '"other"'}, {"Range": "bytes=99999999-"}):
-        answer = board.get("/static/main.js", headers=condition)
-        assert (answer.status_code, answer.data) == (200, (STATIC / "main.js").read_bytes())
-    for name in ("../__init__.py", "..%2fsettings.py", "%2e%2e/__main__.py", "nothing.js"):
-        assert board.get(f"/static/{name}").status_code == 404, name
 
 
 LINK = {"path": "/tried", "text": {"en": "Try", "zh": "试"}}

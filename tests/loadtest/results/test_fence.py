@@ -56,13 +56,6 @@ def test_a_write_that_lands_after_a_read_under_a_higher_token_is_found(
     assert found(first, second) == expected
 
 
-def test_a_late_write_has_both_times() -> None:
-    """When it was sent, and when the stock was read under the higher token, also by one that wrote nothing."""
-    (each,) = past_fence([LATE, section("b", 2, read=5, write=None, outcome=None)])
-    assert each.sent_ms == 9
-    assert each.read_ms == 5
-
-
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 20), st.integers(0, 20)), max_size=10))
 def test_the_late_writes_are_those_of_all_pairs(made: list[tuple[int, int, int]]) -> None:
     """One pass finds each write with a higher token read before it."""

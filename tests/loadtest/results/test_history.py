@@ -73,13 +73,6 @@ def test_an_order_cannot_precede_one_that_was_acknowledged_before_its_buyer_came
     assert contradictions(answers, entries(ledger)) == found
 
 
-def test_a_contradiction_has_both_times() -> None:
-    """When the one was sent, and the other answered."""
-    (found,) = History([A, B], slack_ms=SLACK_MS).out_of_order(entries("ba"))
-    assert found.sent_ms == 20
-    assert found.answered_ms == 10
-
-
 SOLD_OUT = sold_out("x", 20, 30)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import threading
 import time
@@ -26,14 +25,12 @@ TOO_EARLY_S = 0.3  # in which a barrier that opens without the last user would b
 class Site:
     """Notes each request, lets the last user of a round log in late, and keeps clicks until all have come.
 
-    So a log with all clicks of a round shows that they were under way at once. Logins of `missing` users are answered
-    at the end alone.
+    So a log with all clicks of a round shows that they were under way at once.
     """
 
-    def __init__(self, missing: int = 0) -> None:
-        self.url, self.log, self._missing = "", list[str](), missing
-        self._ended, self._noting = threading.Event(), threading.Lock()
-        self._clicks = threading.Barrier(USERS - missing, timeout=100)
+    def __init__(self) -> None:
+        self.log, self._noting = list[str](), threading.Lock()
+        self.clicks = threading.Barrier(USERS, timeout=100)
 
     def __call__(self, request: BaseHTTPRequestHandler, _: bytes) -> bytes:
         with self._noting:
@@ -41,29 +38,17 @@ class Site:
             logins = self.log.count("/login")
         if request.path == "/buy":
             with suppress(threading.BrokenBarrierError):  # of the round in which Locust is ended
-                self._clicks.wait()
-        elif logins <= self._missing:
-            self._ended.wait()
+                self.clicks.wait()
         elif logins % USERS == 0:
             time.sleep(TOO_EARLY_S)
         return b""
 
-    @contextmanager
-    def serving(self) -> Iterator[Site]:
-        with answering(self) as self.url:
-            yield self
-            self._ended.set()
-            self._clicks.abort()
-
 
 @contextmanager
-def locust(directory: Path, site: Site, *, workers: int, patience_s: float = 30) -> Iterator[Path]:
+def locust(directory: Path, url: str, *, workers: int) -> Iterator[Path]:
     """The locustfile against the site; yields the log of the one process, or of the master."""
-    code = (REPOSITORY / "docs/examples/rendezvous.py").read_text(encoding="utf-8")
-    file = directory / "rendezvous.py"
-    file.write_text(code.replace("Rendezvous()", f"Rendezvous({patience_s})"), encoding="utf-8")
     port = str(free_port())
-    common = [*LOCUST, "--locustfile", str(file), "--host", site.url, "--headless"]
+    common = [*LOCUST, "--locustfile", str(REPOSITORY / "docs/examples/rendezvous.py"), "--host", url, "--headless"]
     users = ["--users", str(USERS), "--spawn-rate", str(USERS)]
     master = ["--master", "--master-bind-port", port, "--expect-workers", str(workers)] if workers else []
     commands = [[*common, *users, *master], *[[*common, "--worker", "--master-port", port]] * workers]
@@ -78,13 +63,8 @@ def locust(directory: Path, site: Site, *, workers: int, patience_s: float = 30)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_round_begins_for_all_users_at_once_when_the_last_has_arrived(tmp_path: Path, workers: int) -> None:
     """In one process and over two workers: all log in before the first clicks, and all click before anyone goes on."""
-    with Site().serving() as site, locust(tmp_path, site, workers=workers) as log:
+    site = Site()
+    with answering(site) as url, locust(tmp_path, url, workers=workers) as log:
         wait_until(lambda: len(site.log) >= 2 * USERS * ROUNDS, timeout=100)
+        site.clicks.abort()
     assert site.log[: 2 * USERS * ROUNDS] == (["/login"] * USERS + ["/buy"] * USERS) * ROUNDS, log.read_text()
-
-
-def test_a_round_that_stays_incomplete_begins_without_the_missing_user(tmp_path: Path) -> None:
-    """After its patience; the log says how many came, and the next round goes the same way."""
-    with Site(missing=1).serving() as site, locust(tmp_path, site, workers=2, patience_s=1) as log:
-        wait_until(lambda: site.log.count("/buy") >= ROUNDS * (USERS - 1), timeout=100)
-    assert re.search(rf"Round {ROUNDS} begins with \d of {USERS} users", log.read_text())

@@ -29,12 +29,11 @@ from tests.support.waiting import wait_until
 
 def test_default_ports_are_those_of_the_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without options, the stack is where docker compose puts it, a lease ends in time, and buyers know the sale."""
-    for name in ("FLASHSALE_LEASE_TTL", "FLASHSALE_SECTION_LOG"):
-        monkeypatch.delenv(name, raising=False)
-    chosen = {"FLASHSALE_SALE": "other"}
+    monkeypatch.delenv("FLASHSALE_LEASE_TTL", raising=False)
+    monkeypatch.delenv("FLASHSALE_SECTION_LOG", raising=False)
     monkeypatch.setenv("FLASHSALE_SALE", "other")
     usual = Stack.interactive(tmp_path)
-    told = {**chosen, "FLASHSALE_SECTION_LOG": f"{tmp_path}/section-log"}
+    told = {"FLASHSALE_SALE": "other", "FLASHSALE_SECTION_LOG": f"{tmp_path}/section-log"}
     assert told.items() <= usual.client_environment.items()
     assert [process.port for process in usual.processes] == [2379, 6379, 8080, 8090, 8070, 8089]
     leases = [float(instance.environment()["FLASHSALE_LEASE_TTL"]) for instance in usual.instances]

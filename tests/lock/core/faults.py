@@ -293,12 +293,7 @@ def restore(world: World) -> None:
 def meddle(world: World, number: int, key: str, what: str) -> None:
     """A method of the core, on a ticket in any stage."""
     process = world.process(number)
-    meddle_with(world, process, process.core.tickets[key], what)
-
-
-def meddle_with(world: World, process: Process, ticket: Ticket, what: str) -> None:
-    """As above, also on a ticket of long ago."""
-    core = process.core
+    core, ticket = process.core, process.core.tickets[key]
     arguments: dict[str, list[Any]] = {"cancel": [LockCancelled("cancelled")], "expire_in": [0.0, "max_hold"]}
     if what in ("release", "leave"):
         _over(process, ticket)

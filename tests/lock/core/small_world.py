@@ -103,9 +103,7 @@ class Want:
 
     Attributes:
         names: of the lock; several are taken in one step, or else one after the other.
-        timeout: seconds in the queue.
         tries: whether it only tries.
-        explains: whether it asks who holds the lock instead.
         turn: whether it is a turn of the session's cohort.
         fence: whether a transaction relies on the hold.
         max_hold: seconds after which the hold is given up, 0 for never.
@@ -114,12 +112,9 @@ class Want:
 
     names: tuple[str, ...] = ("m/",)
     terms: Terms = PLAIN
-    timeout: float = math.inf
     tries: bool = False
-    explains: bool = False
     turn: bool = False
     fence: bool = False
-    waits: bool = True
     max_hold: float = 0.0
     leaves: bool = False
 
@@ -351,18 +346,16 @@ class Process:
     def begin(self, actor: Actor) -> None:
         """The next thing that it wants."""
         want, now = actor.want, self.world.now
-        until = now + (0.0 if want.tries else want.timeout)
+        until = now if want.tries else math.inf
         try:
             if want.turn:
                 actor.current = CohortTurn(
-                    self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=id_of(actor),
-                    explains=want.explains,
-                )  # fmt: skip
+                    self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=id_of(actor)
+                )
             elif len(want.names) > 1:
                 self.begin_together(actor, now)
                 return
             else:
-                actor.names = want.names[1:]
                 actor.current = self.acquisition(actor, want.names[0], until)
         except LockError:
             self.next_want(actor)
@@ -375,7 +368,7 @@ class Process:
         actor.since = self.world.etcd.revision if self.was_restored else 0
         return Acquisition(
             self.core, Key(name), Key(name), want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
-            owner=id_of(actor), tries=tries or want.tries, explains=want.explains and not tries,
+            owner=id_of(actor), tries=tries or want.tries,
         )  # fmt: skip
 
     def begin_together(self, actor: Actor, now: float) -> None:
@@ -408,14 +401,13 @@ class Process:
             self.hold(actor, each)
 
     def one_by_one(self, actor: Actor) -> None:
-        first, *rest = sorted(actor.want.names)
-        self.queue_up(actor, first, rest)
+        self.queue_up(actor, *sorted(actor.want.names))
 
-    def queue_up(self, actor: Actor, first: str, rest: list[str]) -> None:
+    def queue_up(self, actor: Actor, first: str, *rest: str) -> None:
         """For one of several names."""
-        actor.names = tuple(rest)
+        actor.names = rest
         try:
-            actor.current = self.acquisition(actor, first, self.world.now + actor.want.timeout)
+            actor.current = self.acquisition(actor, first, math.inf)
         except LockError:
             self.release(actor)
             return
@@ -467,8 +459,7 @@ class Process:
         if want.max_hold and turn is None:
             self.expiry.expire_in(ticket, want.max_hold, "max_hold", world.now)
         if actor.names:
-            first, *rest = actor.names
-            self.queue_up(actor, first, rest)
+            self.queue_up(actor, *actor.names)
         else:
             actor.state = "held"
 
@@ -502,7 +493,7 @@ class Process:
         if not tickets:
             self.next_want(actor)
             return
-        groups, _, failures = release_together(self.core, tickets, self.world.now, waits=actor.want.waits)
+        groups, _, failures = release_together(self.core, tickets, self.world.now, waits=True)
         is_right = len(failures) == len(tickets) or self.core.remaining(self.world.now) > 0.0
         require(is_right, f"{actor} is not told that its lease was over before it released")
         for request in groups:

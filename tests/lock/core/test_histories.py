@@ -51,7 +51,7 @@ def test_two_explorations_find_the_same() -> None:
 def test_one_fault_of_every_kind_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
     """The command explores each kind by itself, and adds up what it has found."""
     functions = {each for each in vars(faults).values() if inspect.isfunction(each)}
-    names = {each.__name__ for each in functions if each.__module__ == faults.__name__} - {"faults_of", "meddle_with"}
+    names = {each.__name__ for each in functions if each.__module__ == faults.__name__} - {"faults_of"}
     assert {name for name in names if not name.startswith("_")} == {*faults.KINDS, "back_up"}
     assert main(["--world", "alone", "--faults", "1"]) == 0
     row = capsys.readouterr().out.splitlines()[-1].split()

@@ -10,12 +10,12 @@ import pytest
 
 from lock.core.acquisition import Send, Sleep
 from lock.core.cohort import OLDEST_S, Bounds, Cohort, CohortTurn
-from lock.core.messages import Create, Delete, Follow, TimeToLive
+from lock.core.messages import Create, TimeToLive
 from lock.core.queue import Stage
 from lock.errors import EtcdDenied, EtcdUnavailable, HoldExpired, LockCancelled, LockTimeout, NotHeld, SessionLost
 from lock.model import Event
 from tests.lock.core.sessions import Session
-from tests.lock.core.small_world import TTL_S, Etcd
+from tests.lock.core.small_world import Etcd
 
 LINGER_S = 0.2
 ENOUGH, CUT = LockCancelled("enough"), EtcdUnavailable("cut")
@@ -254,39 +254,6 @@ def test_a_new_cohort_of_a_queue_that_is_followed_lingers_at_once() -> None:
     assert not cohort.is_lingering
 
 
-def test_a_queue_is_followed_for_turns_alone() -> None:
-    """Not where nobody waits and nothing is to linger; and another key in it ends the lingering before it begins."""
-    turns = Turns()
-    turns.held().end(0.0)
-    assert not [command for command in turns.core.outbox.commands if isinstance(command, Follow)]
-    turns = Turns(linger=LINGER_S)
-    turn, waits = turns.held(), turns.waiting()
-    turn.end(0.0)
-    other_waits(turns.etcd)
-    turns.work(0.0)
-    assert waits.end(0.0) is waits.ticket
-    assert not turns.cohort.is_lingering
-
-
-def test_the_driver_looks_in_time_for_what_lingers() -> None:
-    """It is called where it would look too late, not for each turn."""
-    turns = Turns(linger=LINGER_S)
-    core, turn = turns.core, turns.lingering()
-    assert core.outbox.is_early
-    core.poll(0.0)
-    core.outbox.is_early = False
-    for now in (0.05, 0.06):
-        again = turns.cohort.take("me", "here", now)
-        assert again is not None
-        assert turns.cohort.poll(now) == now + LINGER_S
-        again.end(now)
-        assert not core.outbox.is_early
-    assert turn.number == 2
-    turns = Turns()
-    turns.held()
-    assert turns.cohort.poll(0.0) == math.inf
-
-
 def test_a_hold_that_nobody_has_yet_ends_with_the_last_in_line_or_the_draining_session(turns: Turns) -> None:
     """It was granted, and its first turn has not begun."""
     for end in (lambda turn: turn.leave(0.0), lambda turn: turns.core.refuse(ENOUGH, 0.0)):
@@ -327,21 +294,6 @@ def test_a_try_takes_what_is_free_and_nothing_else(turns: Turns) -> None:
     with pytest.raises(LockTimeout, match=r"held by .*m/2-1"):
         turns.go(turns.turn(tries=True, deadline=0.0, explains=True))
     assert list(turns.etcd.keys) == [*other.core.tickets]
-
-
-def test_a_try_that_leaves_takes_its_attempt_with_it(turns: Turns) -> None:
-    """Who waits behind it queues on its own, and does not end without a hold."""
-    tries = turns.turn(tries=True, deadline=0.0)
-    assert isinstance(tries.next(0.0), Send)
-    waits = turns.waiting()
-    attempt = turns.cohort.acquisition
-    assert attempt is not None
-    assert attempt.deadline == 0.0
-    tries.leave(0.0)
-    sent(waits)
-    assert (attempt.ticket.stage, turns.cohort.acquisition is attempt) == (Stage.RELEASING, False)
-    assert turns.cohort.acquisition is not None
-    assert (turns.cohort.acquisition.tries, turns.cohort.acquisition.deadline) == (False, math.inf)
 
 
 def test_a_wait_that_is_over_names_the_holder(turns: Turns) -> None:
@@ -428,54 +380,12 @@ def test_an_error_of_the_attempt_is_that_of_the_first_in_line(turns: Turns) -> N
     assert second.next(0.0) == Sleep(0.1)
 
 
-def test_what_each_call_says_of_a_turn_that_is_over(turns: Turns) -> None:
-    """It is not held: not to be ended, and no fence; nor is one that waits. A cancelled one has its own error."""
-    turn, waits = turns.held(), turns.waiting()
-    with pytest.raises(NotHeld, match="'m' was ended before"):
-        waits.fence(0.0)
-    turns.core.outbox.changes.clear()
-    turn.cancel(ENOUGH, 0.0)
-    assert (turn.failure, turns.core.outbox.changes) == (None, [])
-    turn.end(0.0)
-    for call in (turn.next, turn.end, turn.fence):
-        with pytest.raises(NotHeld):
-            call(0.0)
-    turn.leave(0.0)
-    assert turns.cohort.turn is waits
-    for cancelled in (turns.waiting(), turns.turn()):
-        turns.core.outbox.changes.clear()
-        cancelled.cancel(ENOUGH, 0.0)
-        cancelled.cancel(LockCancelled("again"), 0.0)
-        assert turns.core.outbox.changes == [cancelled]
-        with pytest.raises(LockCancelled, match="enough"):
-            cancelled.next(0.0)
-        assert cancelled not in turns.cohort.waits
-    over = turns.waiting()
-    over.leave(0.0)
-    over.cancel(ENOUGH, 0.0)
-    assert over.failure is None
-    waits.fence(0.0)
-    assert waits.ticket is not None
-    assert waits.ticket.is_fence
-    with pytest.raises(SessionLost):
-        waits.next(float(TTL_S))
-
-
 def test_a_thread_waits_for_itself_behind_its_own_turn(turns: Turns) -> None:
     """It is told where it has acquired; another thread is not, nor the one whose turn it is."""
     mine, other = turns.turn(owner="me"), turns.turn(owner="other")
     assert mine.waits_for_itself() is None
     turn = turns.held(owner="me", where="shop.py:12")
     assert (turn.waits_for_itself(), mine.waits_for_itself(), other.waits_for_itself()) == (None, "shop.py:12", None)
-
-
-def test_the_key_of_a_hold_that_is_given_up_is_deleted(turns: Turns) -> None:
-    """Also where the turn left, so that nobody else sends it."""
-    turn = turns.held(value=b"who")
-    assert [kv.value for kv in turns.etcd.keys.values()] == [b"who"]
-    turn.leave(0.0)
-    assert [type(command) for command in turns.work(0.0)] == [Delete]
-    assert (turns.etcd.keys, turns.core.tickets) == ({}, {})
 
 
 def test_a_session_that_refuses_or_is_lost_ends_the_waits(turns: Turns) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from lock.core.core import Core
-from lock.core.messages import Create, Delete, Deleted, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
+from lock.core.messages import Create, Delete, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
 from lock.core.queue import OVER, Observer, Queue, Stage, Ticket
 from lock.errors import EtcdDenied, LockCancelled, LockError, LockLost, NotHeld, SessionLost
-from lock.model import Event, KeyValue
+from lock.model import KeyValue
 from tests.lock.core.sessions import Session
-from tests.lock.core.small_world import TTL_S, Want
+from tests.lock.core.small_world import TTL_S
 from tests.lock.core.worlds import READ
 
 Sessions = tuple[Session, Session]
@@ -129,23 +129,6 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     assert not core.outbox.changes
     assert not core.outbox.commands
     assert not core.outbox.is_early
-
-
-def test_a_ticket_joins_the_queue_of_its_name(core: Core) -> None:
-    """With a key of its own; its rule is followed and observers look; what is known already is not its business."""
-    notes = Notes()
-    core.revisions.highest = 7
-    first = core.begin("m/", "", READ.terms.rule, 0.0, owner="me")
-    core.following.join(first.queue, 0.0)
-    first.queue.observers[notes] = None
-    again = core.begin("m/", "", Want().terms.rule, 0.0)
-    assert again.queue is first.queue
-    assert (first.key, again.key, first.owner, first.floor) == ("m/1-1", "m/1-2", "me", 7)
-    assert core.tickets == first.queue.tickets == {first.key: first, again.key: again}
-    assert notes.told == [first.queue]
-    view = first.queue.view
-    assert view is not None
-    assert not view.has_waiters(again.rule)
 
 
 @pytest.mark.parametrize(
@@ -319,19 +302,6 @@ def test_what_ends_a_ticket_ends_it_once(sessions: Sessions, stage: Stage, what:
     assert len(commanded(core, Delete)) == is_sent
 
 
-def test_an_endpoint_that_does_not_answer_may_have_deleted(sessions: Sessions) -> None:
-    """A deletion alone leaves a doubt."""
-    session, _ = sessions
-    ticket = ticket_at(session, Stage.RELEASING)
-    session.core.unanswered(ListLease({ticket.key: ticket}))
-    (deletion,) = commanded(session.core, Delete)
-    assert not ticket.deletion_in_doubt
-    session.core.unanswered(deletion)
-    assert ticket.deletion_in_doubt
-    session.core.answered(deletion, Deleted([False], 5), 0.0)
-    assert (ticket.stage, ticket.was_there) == (Stage.RELEASED, True)
-
-
 def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) -> None:
     """Then nothing that is known counts: tickets are read, queues listed. Else the highest one is kept."""
     session, _ = sessions
@@ -385,40 +355,3 @@ def test_the_first_refusal_stays(sessions: Sessions) -> None:
         session.core.ensure_open(0.0)
     assert session.core.lose("is gone")
     assert (waiting.failure, type(held.failure)) == (first, SessionLost)
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_who_waits_is_known_by_a_holder_alone(sessions: Sessions, stage: Stage) -> None:
-    """As far as the queue is listed, which is followed from then on."""
-    session, _ = sessions
-    ticket = ticket_at(session, stage)
-    core, queue = session.core, ticket.queue
-    if stage is not Stage.HELD:
-        was_followed = queue.view is not None
-        assert not core.contended(ticket, 0.0)
-        assert (queue.view is not None) is was_followed
-        return
-    assert not core.contended(ticket, 0.0)
-    assert core.outbox.commands == [Follow("m/")]
-    session.work(0.0)
-    assert not core.contended(ticket, 1.0)
-    assert queue.used_at == 1.0
-    other = put(ticket, 50)._replace(key="m/other")
-    core.following.handle_event("m/", [Event(False, other)], 1.0)
-    assert core.contended(ticket, 1.0)
-    queue.broken()
-    assert not core.contended(ticket, 1.0)
-
-
-def test_a_hold_that_nobody_waits_for_goes_by_itself(sessions: Sessions) -> None:
-    """Its deletion is sent at the next look; on the very end of its lease there is no hold to release."""
-    session, other = sessions
-    ticket = ticket_at(session, Stage.HELD)
-    assert session.core.release(ticket, 0.0, waits=False) is None
-    assert ticket.is_unattended
-    (deletion,) = commanded(session.core, Delete)
-    assert deletion.tickets == (ticket,)
-    late = other.acquisition(Want(("n/",)))
-    other.go(late)
-    with pytest.raises(SessionLost):
-        other.core.release(late.ticket, float(TTL_S))

@@ -67,47 +67,23 @@ def test_what_was_cut_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[-1].split()[-1] == "cut"
 
 
-MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {
-    "a deletion before one's own key grants nothing": (
-        "between",
-        0,
-        Predecessors,
-        "answered",
-        "before is None",
-        "True",
-    ),
+MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {  # a world, its faults, and a part of a line taken out
+    "a deletion before one's own key grants nothing":
+        ("between", 0, Predecessors, "answered", "before is None", "True"),
     "a renewal that comes too late does not count": ("again", 1, Core, "renewed", "now < self.deadline", "True"),
     "a turn that was ended is no hold": ("ended", 1, CohortTurn, "next", "self.check_turn()", "pass"),
     "a key of before a restore is not ours": ("restored", 0, Core, "written", "or not is_ours", ""),
     "a fence is not handed over": ("threads", 0, Core, "release", "not ticket.is_fence and ", ""),
-    "a hold does not linger beyond its lease": (
-        "late turn",
-        0,
-        Cohort,
-        "_take_lingering",
-        "or now >= self.core.deadline",
-        "",
-    ),
+    "a hold does not linger beyond its lease":
+        ("late turn", 0, Cohort, "_take_lingering", "or now >= self.core.deadline", ""),
     "nobody knows to be alone without a watch": ("lingers", 1, Queue, "is_alone", "or not self.is_listed", ""),
     "no key is deleted while it is being written": ("alone", 1, Endings, "leave", "not ticket.is_writing", "True"),
     "a wait that is over leaves no key": ("leaver", 0, Endings, "leave", "self._deletions.add(ticket, now)", "pass"),
-    "another key of its name is not a ticket's": (
-        "other key",
-        2,
-        Reconciler,
-        "_take",
-        "or kv.create_revision != ticket.created",
-        "",
-    ),
-    "a write that was not answered is in doubt": (
-        "other key",
-        2,
-        Acquisition,
-        "unanswered",
-        "isinstance(request, Create | CreateAll)",
-        "False",
-    ),
-}
+    "another key of its name is not a ticket's":
+        ("other key", 2, Reconciler, "_take", "or kv.create_revision != ticket.created", ""),
+    "a write that was not answered is in doubt":
+        ("other key", 2, Acquisition, "unanswered", "isinstance(request, Create | CreateAll)", "False"),
+}  # fmt: skip
 
 
 def without(owner: Any, name: str, line: str, instead: str) -> Any:

@@ -33,8 +33,8 @@ class Meter:
         self._redis = redis.Redis.from_url(stack.redis.url, decode_responses=True)
         self._redis.ping()
         self._processes = {
-            "instances": [_with_children(each) for each in (*stack.instances, bare) if each],
-            "etcd": [_with_children(stack.etcd)],
+            "instances": [process for each in (*stack.instances, bare) for process in processes_of(each)],
+            "etcd": processes_of(stack.etcd),
         }
 
     def close(self) -> None:
@@ -56,8 +56,8 @@ class Meter:
         calls, _, puts = etcd_served(self._stack.etcd)
         info: Any = self._redis.info()
         cpu_s = {
-            name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
-            for name, families in self._processes.items()
+            name: float(sum(sum(process.cpu_times()[:2]) for process in processes))
+            for name, processes in self._processes.items()
         }
         # By microseconds, where the system's own figures go by 10 ms: a click costs Redis less than 0.1 ms.
         cpu_s["redis"] = float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
@@ -104,6 +104,9 @@ def _busy_s() -> float:
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
 
 
-def _with_children(process: ManagedProcess) -> list[psutil.Process]:
-    parent = psutil.Process(process.pid)
+def processes_of(server: ManagedProcess | None) -> list[psutil.Process]:
+    """All processes of a server that runs; none without one."""
+    if server is None:
+        return []
+    parent = psutil.Process(server.pid)
     return [parent, *parent.children(recursive=True)]

@@ -177,10 +177,11 @@ class BenchResult:
     def part(self, name: str) -> list[Row]:
         return [row for row in self.rows if row.case.part == name]
 
-    def ratio(self, row: Row, guard: str, *, pinned: bool | None = None) -> float | None:
-        """The row's median wall time as a multiple of that of `guard` in the same setting, or pinned or not."""
+    def multiple(self, row: Row, guard: str, *, speed: bool = False, pinned: bool | None = None) -> str:
+        """The row's wall time, or speed, as a multiple of that of `guard` in the same setting, or pinned or not."""
         same = replace(row.case, guard=guard, pinned=row.case.pinned if pinned is None else pinned)
-        return next((row.wall_s / other.wall_s for other in self.rows if other.case == same), None)
+        ratios = [row.wall_s / other.wall_s for other in self.rows if other.case == same]
+        return f"{1 / ratios[0] if speed else ratios[0]:.2f}" if ratios else "-"
 
     @property
     def others_share(self) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +15,9 @@ import pytest
 from click.testing import CliRunner
 from click.testing import Result as ClickResult
 
+from labs.bench import clients as clients_module
 from labs.bench import commands, meters
+from labs.bench.clients import Click, ClientPool, Unanswered
 from labs.bench.commands import DOCUMENTS
 from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, Row
@@ -24,6 +28,8 @@ from labs.bench.tests.samples import benchmark, rush_of
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 from lock import connect
+from tests.support.serving import serving
+from tests.support.waiting import assert_raises
 
 T = TypeVar("T")
 
@@ -80,14 +86,6 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path, monkeypatch: 
     assert "\n| redis-lua | one CPU | 0.200 | 0.10-0.30 | 0.50 |" in copies[0].read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("seconds", ["-1", "0", "inf", "nan", "1e9", "soon"])
-def test_no_time_and_all_the_time_are_refused(seconds: str) -> None:
-    """What goes on for some seconds has to begin and to end."""
-    refused = CliRunner().invoke(commands.bench_lock, ["--seconds", seconds])
-    assert refused.exit_code == 2
-    assert "Invalid value for '--seconds': " in refused.output
-
-
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A small stack to measure."""
@@ -127,3 +125,30 @@ def test_the_time_of_a_hand_over_is_measured(etcd: Etcd, monkeypatch: pytest.Mon
     assert 0 < measure_handover_ms(etcd) < 1000
     with connect(etcd.endpoint) as client:
         assert client.get_prefix("bench/handover/").keys == []
+
+
+# Buyers: each clicks once and has an answer, however the server behaves
+
+SOLD = b'{"outcome":"sold","order":"o","instance":"a","waited_ms":1,"held_ms":2}'
+
+
+def test_silence_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is an error after the patience, and not a hang."""
+    monkeypatch.setattr(clients_module, "PATIENCE_S", 0.2)
+    with serving(lambda *_: None) as silent, ClientPool([f"http://{silent.endpoint}"]) as clients:
+        assert_raises(Unanswered, clients.connect, 3, match="3 buyers")
+
+
+def test_an_open_load_does_not_wait_for_answers() -> None:
+    """All clicks are made at their time while none is answered; each is measured from when it was due."""
+    all_here = threading.Barrier(20)
+
+    def late(connection: socket.socket, _: bytes) -> None:
+        all_here.wait(20)
+        connection.sendall(f"HTTP/1.1 200 OK\r\ncontent-length: {len(SOLD)}\r\n\r\n".encode() + SOLD)
+
+    with serving(late) as server, ClientPool([f"http://{server.endpoint}"]) as clients:
+        answers = clients.stream([Click(str(number), "/stock/reduce") for number in range(20)], rate=200)
+    assert len(answers) == 20
+    sent = sorted(answer.sent_ms for answer in answers)
+    assert [round((at - sent[0]) / 5) for at in sent] == list(range(20))

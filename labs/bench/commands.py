@@ -47,11 +47,8 @@ _KEPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--guard", "guards", multiple=True, type=click.Choice(tuple(known_guards())), help="Repeatable; default: all."
 )
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
-@click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report.")
 @click.option("--show", type=_KEPT, help="Measure nothing: print this result again.")
-def bench(
-    names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None, show: Path | None
-) -> None:
+def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, show: Path | None) -> None:
     """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
     if show:
@@ -61,13 +58,12 @@ def bench(
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
-    with nullcontext(output.parent) if output else report_under_way() as report:
-        file = output or report / RESULT
+    with report_under_way() as report:
+        file = report / RESULT
         for part in chosen:
             measure_part(part, result, console)
             result.write(file)
-            if not output:
-                point_latest(report)
+            point_latest(report)
     print_tables(all_tables(result), console)
     console.print(f"written to {file}", soft_wrap=True)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from labs.bench.clients import Click, ClientPool
 from labs.bench.meters import Meter, processes_of
-from labs.bench.result import Case, MeasuredRush, ResourceUsage
+from labs.bench.result import Case, MeasuredRush
 from labs.bench.suite import BARE, PINNED
 from loadtest import REPOSITORY
 from loadtest.ports import free_port
@@ -84,7 +84,7 @@ class Bench:
                 with suppress(ProcessLookupError):  # it has ended meanwhile
                     os.sched_setaffinity(thread, {usable[number % len(usable)]} if pinned else usable)
 
-    def _click(self, case: Case, path: str, urls: Sequence[str]) -> tuple[list[Answer], ResourceUsage]:
+    def _click(self, case: Case, path: str, urls: Sequence[str]) -> tuple[list[Answer], dict[str, float]]:
         """Let each buyer ask for the path; one that ends with ``buyer=`` tells who asks."""
         names = [f"buyer-{number}" for number in range(case.buyers)]
         clicks = [Click(name, path + name if path.endswith("=") else path) for name in names]

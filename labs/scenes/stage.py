@@ -103,7 +103,8 @@ class SceneStage:
         self._shop = settings.shop
         self._stack = StackClient(settings.stack)
         self.act = self._stack.act
-        self.instances = {str(self._ask(f"{url}/livez")["instance"]): url for url in settings.instances}
+        self.instances: dict[str, str] = {}
+        self.instances = {str(self.ask(url, "/livez")["instance"]): url for url in settings.instances}
         self._buyers = ThreadPoolExecutor(16, "buyer")
         self._etcd = connect_etcd(settings.shop)
 
@@ -116,9 +117,13 @@ class SceneStage:
         self._buyers.shutdown()
         self._etcd.close()
 
-    def ask(self, instance: str, path: str, method: str = "GET") -> dict[str, Any]:
-        """What an instance answers; raises OSError."""
-        return self._ask(self.instances[instance] + path, method)
+    def ask(self, instance: str, path: str, method: str = "GET", *, timeout: float | None = ASK_S) -> dict[str, Any]:
+        """What an instance answers, which is named or at this URL; raises OSError."""
+        url = self.instances.get(instance, instance) + path
+        asked = urllib.request.Request(url, method=method, headers=self._shop.authorization)
+        with DIRECT.open(asked, timeout=timeout) as response:
+            answer: dict[str, Any] = json.load(response)
+        return answer
 
     def buy(
         self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM, hold_ms: int = 0, held: bool = False
@@ -126,7 +131,7 @@ class SceneStage:
         """A click in its own thread; it never raises. A `held` one stands at the gate before its write."""
         path = "/scenes/reduce" if held else "/stock/reduce"
         query = urlencode({"guard": guard, "buyer": buyer, "item": item, "hold_ms": hold_ms})
-        return self._buyers.submit(self._click, f"{self.instances[at]}{path}?{query}")
+        return self._buyers.submit(self._click, at, f"{path}?{query}")
 
     def give_up(self) -> None:
         """End the purchases that stand before their write: those of a scene that was stopped, or whose board died."""
@@ -159,19 +164,13 @@ class SceneStage:
             time.sleep(POLL_S)
         return seen
 
-    def _click(self, url: str) -> Answer:
+    def _click(self, instance: str, path: str) -> Answer:
         sent = now_ns()
         try:
-            answer = self._ask(url, "POST", timeout=None)  # the instance may be frozen for as long as it takes
+            answer = self.ask(instance, path, "POST", timeout=None)  # it may be frozen for as long as it takes
         except urllib.error.HTTPError as error:
             with error:
                 answer = json.load(error)
         except (OSError, ValueError):
             return {}
         return answer | {"entered": sent + int(answer["waited_ms"] * 1_000_000)}
-
-    def _ask(self, url: str, method: str = "GET", *, timeout: float | None = ASK_S) -> dict[str, Any]:
-        request = urllib.request.Request(url, method=method, headers=self._shop.authorization)
-        with DIRECT.open(request, timeout=timeout) as response:
-            answer: dict[str, Any] = json.load(response)
-        return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.contract.outcomes import Outcome
-from labs.bench.result import BenchResult, Case, MeasuredRush, ResourceUsage, Row
+from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.suite import PARTS
 from loadtest.results.answer import Answer
 
@@ -17,7 +17,8 @@ def rush_of(wall_s: float, verdict: str = "EXACT") -> MeasuredRush:
         for n in range(4)
     ]
     cpu_s = {"instances": 0.004, "etcd": 0.002, "redis": 0.001, "buyers": 0.001}
-    return MeasuredRush(wall_s, answers, verdict, ResourceUsage(cpu_s, 8, 4, 2, others_cpus=1.0))
+    used = {**cpu_s, "etcd_calls": 8, "redis_trips": 4, "etcd_puts": 2, "others_cpus": 1.0}
+    return MeasuredRush(wall_s, answers, verdict, used)
 
 
 def benchmark() -> BenchResult:

@@ -110,11 +110,13 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     sold = min(case.buyers, case.stock)
     assert done.verdict == "EXACT"
     assert Counter(answer.outcome.value for answer in done.answers) == Counter(sold=sold, sold_out=case.buyers - sold)
-    assert done.usage.cpu_s.keys() == {"instances", "etcd", "redis", "buyers"}
-    assert 0 < done.usage.cpu_s["redis"] < done.usage.cpu_s["instances"]
-    assert 0 < done.usage.redis_trips <= (41 if case.guard == "redis-lua" else 400), "all know of the reset"
-    assert done.usage.etcd_calls >= 30 or case.guard != "etcd", "each holder has written its own key"
-    assert (done.usage.etcd_puts == 0) is (case.guard == "redis-lua")
+    used = done.used
+    assert used["etcd"] >= 0
+    assert used["buyers"] > 0
+    assert 0 < used["redis"] < used["instances"]
+    assert 0 < used["redis_trips"] <= (41 if case.guard == "redis-lua" else 400), "all know of the reset"
+    assert used["etcd_calls"] >= 30 or case.guard != "etcd", "each holder has written its own key"
+    assert (used["etcd_puts"] == 0) is (case.guard == "redis-lua")
     expected = {"etcd": 30, "etcd-cohort": 30, "redis-lua": 0}
     assert len(done.locked_ms()) >= expected.get(case.guard, 1), "each section under the lock has its time"
 

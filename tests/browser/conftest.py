@@ -56,10 +56,12 @@ def locust(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
 
 
 @pytest.fixture
-def sales(stack: Stack) -> Sales:
+def sales(stack: Stack) -> Iterator[Sales]:
     """Sends buyers, and knows what the ledger has; the sale is open, whatever the test before left."""
     open_sale(stack)
-    return Sales(stack)
+    sales = Sales(stack)
+    yield sales
+    sales.close()
 
 
 @pytest.fixture

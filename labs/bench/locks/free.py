@@ -6,11 +6,12 @@ ratios.
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
-from labs.bench.locks.bench import run_workers, say_count, told
 from labs.bench.tables import ResultTable
 from loadtest.stack.servers import Etcd, Redis
 
@@ -29,10 +30,12 @@ def measure_free_locks(
     for turn in range(_ROUNDS):
         for candidate, program in programs.items():
             words = [*program, candidate, etcd.endpoint, redis.url, f"free/{candidate}/{turn}", "1", str(seconds)]
-            with run_workers(words, words[-3], etcd, 1) as workers:
+            with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+                assert worker.stdout is not None
+                worker.stdout.readline()
                 time.sleep(0.2 if turn == 0 else 0.05)
-                say_count(workers)
-                [counted] = told(workers)
+                told, _ = worker.communicate("count\n", timeout=60)
+            counted = json.loads(told)
             found[candidate].append(counted["turns"] / counted["seconds"])
     return {candidate: statistics.median(values) for candidate, values in found.items()}
 

@@ -20,7 +20,13 @@ CLONE_NEWNET = 0x40000000
 
 
 class Network:
-    """One network namespace, in which a thread lives."""
+    """One network namespace, in which a thread lives.
+
+    Attributes:
+        address: of this computer in it.
+    """
+
+    address = ADDRESS
 
     def __init__(self, thread: ThreadPoolExecutor) -> None:
         self._thread = thread

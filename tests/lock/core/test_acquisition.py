@@ -25,6 +25,7 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
+from lock.model import KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
 from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
@@ -110,6 +111,19 @@ def test_a_write_that_is_refused_ends_the_wait(
         acquisition.next(0.0)
     assert (session.core.failure is not None) is is_over
     assert acquisition.ticket.stage is Stage.RELEASED
+
+
+def test_a_wait_sleeps_until_its_deadline_or_for_a_while(sessions: Sessions) -> None:
+    """The clock of waits may stand still with the machine. What the holder's lease has left is asked once."""
+    acquisition = waiting(sessions, deadline=40.0)
+    assert acquisition.next(0.0) == Sleep(30.0)
+    assert acquisition.next(9.0) == Sleep(39.0)
+    sessions[1].core.deadline = 100.0
+    assert acquisition.next(39.0) == Sleep(40.0)
+    assert request_of(acquisition, 40.0) == TimeToLive(1)
+    acquisition.failed(TimeToLive(1), AWAY, 40.0)
+    with pytest.raises(LockTimeout, match="held by"):
+        acquisition.next(40.0)
 
 
 def test_a_timeout_waits_for_the_list_that_tells_who_holds(sessions: Sessions) -> None:
@@ -391,6 +405,22 @@ def test_a_try_joins_those_that_it_may_hold_with(sessions: Sessions, is_overtake
     other.work(0.1)
     assert len(other.etcd.keys) == 2
     assert tries.ticket.queue.view is None
+
+
+def test_a_holder_is_its_own_key_for_those_behind_it(sessions: Sessions) -> None:
+    """While it waits, the one that the view shows first, if that is another one."""
+    session = sessions[1]
+    acquisition = waiting(sessions)
+    first, view = acquisition.holder(), acquisition.ticket.queue.view
+    assert first is not None
+    assert first.key == "m/1-1"
+    assert view is not None
+    view.discard(first.key, first.create_revision)
+    assert acquisition.holder() is None  # nothing tells of it that it holds
+    session.core.grants.grant(acquisition.ticket, acquisition.ticket.created)
+    created = acquisition.ticket.created
+    assert created is not None
+    assert acquisition.holder() == KeyValue("m/2-1", b"{}", created, created, 2)
 
 
 @pytest.mark.parametrize("is_followed", [False, True])

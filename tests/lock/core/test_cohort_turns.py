@@ -254,6 +254,25 @@ def test_a_new_cohort_of_a_queue_that_is_followed_lingers_at_once() -> None:
     assert not cohort.is_lingering
 
 
+def test_the_driver_looks_in_time_for_what_lingers() -> None:
+    """It is called where it would look too late, not for each turn."""
+    turns = Turns(linger=LINGER_S)
+    core, turn = turns.core, turns.lingering()
+    assert core.outbox.is_early
+    core.poll(0.0)
+    core.outbox.is_early = False
+    for now in (0.05, 0.06):
+        again = turns.cohort.take("me", "here", now)
+        assert again is not None
+        assert turns.cohort.poll(now) == now + LINGER_S
+        again.end(now)
+        assert not core.outbox.is_early
+    assert turn.number == 2
+    turns = Turns()
+    turns.held()
+    assert turns.cohort.poll(0.0) == math.inf
+
+
 def test_a_hold_that_nobody_has_yet_ends_with_the_last_in_line_or_the_draining_session(turns: Turns) -> None:
     """It was granted, and its first turn has not begun."""
     for end in (lambda turn: turn.leave(0.0), lambda turn: turns.core.refuse(ENOUGH, 0.0)):
@@ -294,6 +313,21 @@ def test_a_try_takes_what_is_free_and_nothing_else(turns: Turns) -> None:
     with pytest.raises(LockTimeout, match=r"held by .*m/2-1"):
         turns.go(turns.turn(tries=True, deadline=0.0, explains=True))
     assert list(turns.etcd.keys) == [*other.core.tickets]
+
+
+def test_a_try_that_leaves_takes_its_attempt_with_it(turns: Turns) -> None:
+    """Who waits behind it queues on its own, and does not end without a hold."""
+    tries = turns.turn(tries=True, deadline=0.0)
+    assert isinstance(tries.next(0.0), Send)
+    waits = turns.waiting()
+    attempt = turns.cohort.acquisition
+    assert attempt is not None
+    assert attempt.deadline == 0.0
+    tries.leave(0.0)
+    sent(waits)
+    assert (attempt.ticket.stage, turns.cohort.acquisition is attempt) == (Stage.RELEASING, False)
+    assert turns.cohort.acquisition is not None
+    assert (turns.cohort.acquisition.tries, turns.cohort.acquisition.deadline) == (False, math.inf)
 
 
 def test_a_wait_that_is_over_names_the_holder(turns: Turns) -> None:
@@ -378,6 +412,19 @@ def test_an_error_of_the_attempt_is_that_of_the_first_in_line(turns: Turns) -> N
     first.failed(step.request, EtcdDenied("late"), 0.0)
     first.answered(step.request, None, 0.0)
     assert second.next(0.0) == Sleep(0.1)
+
+
+def test_a_turn_that_is_over_is_not_held(turns: Turns) -> None:
+    """The hold goes on with the next one, whatever is called of it; nor is a turn cancelled before."""
+    turn, waits = turns.held(), turns.waiting()
+    turn.cancel(ENOUGH, 0.0)
+    assert turn.failure is None
+    turn.end(0.0)
+    for call in (turn.next, turn.end, turn.fence):
+        with pytest.raises(NotHeld, match="'m' was ended before"):
+            call(0.0)
+    turn.leave(0.0)
+    assert turns.cohort.turn is waits
 
 
 def test_a_thread_waits_for_itself_behind_its_own_turn(turns: Turns) -> None:

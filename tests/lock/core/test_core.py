@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lock.core.core import Core
-from lock.core.messages import Create, Delete, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
+from lock.core.messages import Create, Delete, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
 from lock.core.queue import OVER, Observer, Queue, Stage, Ticket
 from lock.errors import EtcdDenied, LockCancelled, LockError, LockLost, NotHeld, SessionLost
-from lock.model import KeyValue
+from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S
 from tests.lock.core.worlds import READ
@@ -81,8 +81,9 @@ def commanded(core: Core, kind: type, now: float = 0.0) -> list[Any]:
     return [each for each in core.outbox.commands if isinstance(each, kind)]
 
 
-def test_a_lease_is_ours_for_its_time_after_the_sending_of_a_renewal(core: Core) -> None:
-    """Renewals are told in any order; none counts from the deadline on."""
+def test_a_lease_is_ours_for_its_time_after_the_sending_of_a_renewal(sessions: Sessions) -> None:
+    """Renewals are told in any order; none counts from the deadline on, and then there is no hold to release."""
+    core, ticket = sessions[0].core, ticket_at(sessions[0], Stage.HELD)
     assert (core.remaining(4.0), core.remaining(11.0)) == (6.0, 0.0)
     core.renewed(3.0, TTL_S, 5.0)
     core.renewed(1.0, TTL_S, 6.0)
@@ -91,6 +92,8 @@ def test_a_lease_is_ours_for_its_time_after_the_sending_of_a_renewal(core: Core)
     core.renewed(12.0, TTL_S, 13.0)
     assert core.deadline == 13.0
     with pytest.raises(SessionLost, match="could not be kept alive for 10 s"):
+        core.release(ticket, 13.0)
+    with pytest.raises(SessionLost):
         core.ensure(13.0)
     assert core.remaining(5.0) == 0.0
     for now in (5.0, 14.0):
@@ -264,10 +267,28 @@ def test_a_fence_and_a_release_are_of_a_hold_alone(sessions: Sessions, stage: St
         assert request.keys == ((ticket.key, ticket.created),)
         assert (ticket.stage, ticket.is_unattended, core.outbox.changes) == (Stage.RELEASING, False, [])
         return
+    assert not core.contended(ticket, 0.0)
+    assert not core.outbox.commands
     for method in (core.fence, core.release):
         with pytest.raises(NotHeld, match="was given up before"):
             method(ticket, 0.0)
     assert (ticket.stage, ticket.is_fence) == (stage, False)
+
+
+def test_who_waits_is_known_where_the_queue_is_listed(sessions: Sessions) -> None:
+    """It is followed from the first question on, and for the rule of each ticket."""
+    session, _ = sessions
+    core, ticket = session.core, ticket_at(session, Stage.HELD)
+    assert not core.contended(ticket, 0.0)
+    assert core.outbox.commands == [Follow("m/")]
+    session.work(0.0)
+    other = core.begin("m/", "", READ.terms.rule, 0.0)
+    core.following.handle_event("m/", [Event(False, put(ticket, 50)._replace(key="m/other"))], 1.0)
+    assert core.contended(ticket, 1.0)
+    assert ticket.queue.view is not None
+    assert ticket.queue.view.has_waiters(other.rule)
+    ticket.queue.broken()
+    assert not core.contended(ticket, 1.0)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -9,12 +9,12 @@ import pytest
 from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
 from lock.core.following import IDLE_QUEUES
-from lock.core.messages import ListQueues, Unfollow
+from lock.core.messages import Follow, ListQueues, Unfollow
 from lock.core.positions import Positions
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
 from lock.model import KeyValue, Snapshot
-from tests.lock.core.tickets import commands_of, core_of, key, listed, written
+from tests.lock.core.tickets import commands_of, core_of, deleted, key, listed, written
 from tests.lock.core.worlds import PERMIT, THREE
 
 AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
@@ -169,6 +169,28 @@ def test_of_those_without_waiters_the_latest_are_followed() -> None:
     core.following.join(core.queues[names[1]], 1.0)
     core.following.due = 1.0
     assert commands_of(core, Unfollow, 1.0) == [Unfollow("03/"), Unfollow("02/")]
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_watch_that_has_left_out_a_deletion_is_made_anew(is_told: bool) -> None:
+    """Where an audit has found it, and the watch has not told it by the next look."""
+    core = core_of()
+    ticket, looks = waits(core), Looks()
+    follow, queue = core.following, ticket.queue
+    queue.observers[looks] = None
+    follow.due = Positions.audit_s
+    (audit,) = commands_of(core, ListQueues, Positions.audit_s)
+    core.answered(audit, {"m/": Snapshot(9, [key(ticket.key, 2)])}, Positions.audit_s)
+    assert ticket.stage is Stage.HELD
+    if is_told:
+        follow.handle_event("m/", [deleted("m/b-1", 5)], Positions.audit_s)
+    core.outbox.commands.clear()
+    follow.due = Positions.audit_s
+    for _ in range(2):
+        core.poll(Positions.audit_s)
+    broken = [each for each in core.outbox.commands if isinstance(each, Follow | Unfollow)]
+    assert broken == ([] if is_told else [Unfollow("m/"), Follow("m/")])
+    assert (queue.is_watched, looks.seen[-1]) == (is_told, (is_told, is_told))
 
 
 @pytest.mark.parametrize(

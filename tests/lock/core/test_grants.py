@@ -7,9 +7,9 @@ import pytest
 from lock.core.acquisition import Sleep
 from lock.core.messages import Delete, ListQueues, Written
 from lock.core.queue import Stage, Ticket
-from lock.errors import AdmissionConflict
-from lock.model import KeyValue
-from tests.lock.core.sessions import Session
+from lock.errors import AdmissionConflict, LockLost
+from lock.model import Event, KeyValue
+from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
 from tests.lock.core.worlds import LOCK, PERMIT, READ, THREE, WRITE
 
@@ -44,6 +44,23 @@ def test_the_list_of_a_write_says_who_holds(
     assert (acquisition.ticket.queue.view is not None) is (outcome == "waits" and not tries)
     session.work(0.0)
     assert len(other.etcd.keys) == len(ahead) + (outcome == "holds" or (outcome == "waits" and not tries))
+
+
+def test_a_wait_whose_key_is_gone_before_its_answer_is_lost(sessions: Sessions) -> None:
+    """The watch has told of it and of its end."""
+    holder, other = sessions
+    holder.go(holder.acquisition())
+    other.go(other.acquisition())
+    other.work(0.0)
+    acquisition = other.acquisition()
+    answer = other.etcd.create_key(request_of(acquisition))
+    assert answer.kv is not None
+    other.etcd.remove([acquisition.ticket.key])
+    gone = KeyValue(acquisition.ticket.key, b"", 0, other.etcd.revision, 0)
+    other.core.following.handle_event("m/", [Event(False, answer.kv), Event(True, gone)], 0.0)
+    assert acquisition.ticket.stage is Stage.WRITING
+    other.core.written(acquisition.ticket, answer, 0.0)
+    assert type(acquisition.ticket.failure) is LockLost
 
 
 def test_a_list_of_before_shows_another_key_of_the_same_name(sessions: Sessions) -> None:

@@ -110,17 +110,6 @@ def test_a_predecessor_that_leaves_in_the_middle_is_replaced() -> None:
     assert [each.position.before for each in asked(core)] == [FIRST]
 
 
-def test_another_key_of_the_same_name_is_another_predecessor() -> None:
-    """After a restore; it is told by its create revision."""
-    core = core_of()
-    waits(core)
-    first = place_of(core)
-    core.predecessors.handle_event(first, [], 0.0)
-    answer(core, key("m/c-1", 4, 0xC))
-    assert place_of(core) is not first
-    assert place_of(core).before == key("m/c-1", 4, 0xC)
-
-
 @pytest.mark.parametrize("own", [None, 15])
 @pytest.mark.parametrize("before", [None, SECOND])
 def test_a_ticket_whose_key_is_gone_or_another_one_does_not_hold(own: int | None, before: KeyValue | None) -> None:
@@ -320,19 +309,3 @@ def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:
     acquisition.answered(TimeToLive(1), 9, 0.5)
     with pytest.raises(LockTimeout, match="with 9 s of its TTL left"):
         acquisition.next(0.5)
-
-
-def test_a_timeout_without_an_answer_names_no_holder(sessions: Sessions) -> None:
-    """It says why; and a wait that is over otherwise meanwhile ends so."""
-    first, second = behind(sessions, 0.5), sessions[1].acquisition(Want(("n/",)), deadline=0.5, follows=False)
-    sessions[0].go(sessions[0].acquisition(Want(("n/",))))
-    sessions[1].go(second)
-    for acquisition in (first, second):
-        request = request_of(acquisition, 0.5)
-        acquisition.ticket.queue.trouble = "the watch is broken"
-        acquisition.failed(request, AWAY, 1.4)
-    with pytest.raises(LockTimeout, match="holder unknown: the watch is broken"):
-        first.next(1.4)
-    sessions[1].core.endings.cancel(second.ticket, LockCancelled("enough"), 1.4)
-    with pytest.raises(LockCancelled, match="enough"):
-        second.next(1.4)

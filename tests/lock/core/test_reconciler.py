@@ -28,29 +28,6 @@ def compare(core: Core, now: float, *keys: str, ttl: int = TTL_S) -> list[ReadKe
     return [command for command in core.outbox.commands if isinstance(command, ReadKeys)]
 
 
-@pytest.mark.parametrize(("ttl", "period"), [(60, PERIOD_S), (3, 1.0)])
-def test_the_keys_are_compared_now_and_then(ttl: int, period: float) -> None:
-    """One look at a time; sooner where something is in doubt, but not at once after the last one."""
-    core = Core(1, ttl, 0.0, owner="s")
-    core.begin("m/", "", EXCLUSIVE, 0.0)
-    poll, hurry = core.reconciler.poll, core.reconciler.hurry
-    assert (poll(0.0), poll(period - 0.1), core.outbox.commands) == (period, period, [])
-    assert (poll(period), len(core.outbox.commands)) == (2 * period, 1)
-    assert (poll(2.5 * period), len(core.outbox.commands)) == (math.inf, 1)
-    (request,) = commands_of(core, ListLease)
-    core.failed(request, AWAY, period)
-    core.outbox.is_early = False
-    hurry(period)
-    assert (core.outbox.is_early, poll(period), core.outbox.commands) == (True, period + HURRY_S, [])
-    hurry(period + 2 * HURRY_S)
-    assert poll(period) == period + HURRY_S  # what is due sooner stays due
-    hurry(3 * period)
-    assert (poll(3 * period), len(core.outbox.commands)) == (4 * period, 1)
-    fresh = Core(1, ttl, 0.0, owner="s").reconciler
-    fresh.hurry(0.0)
-    assert fresh.poll(0.0) == HURRY_S
-
-
 def test_an_idle_session_looks_once_a_minute() -> None:
     """Without a key, and without one in doubt; with a key as often as ever, and the worker is woken for that."""
     core = Core(1, TTL_S, 0.0, owner="s")

@@ -97,10 +97,3 @@ def test_of_several_all_are_released_before_the_first_loss_is_raised(session: Se
     with pytest.raises(NotHeld):
         release.next(0.0)
     assert session.etcd.keys == {}
-
-
-def test_a_release_that_does_not_wait_is_over_at_once(session: Session) -> None:
-    """Its key goes by itself, also where the client is closed."""
-    assert release_of(session, hold(session), waits=False).next(0.0) is None
-    session.work(0.0)
-    assert session.etcd.keys == {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from labs.bench.result import BenchResult, Row
 
@@ -71,8 +72,7 @@ class Demands:
         return max(self.instance / instances, *self.shared.values())
 
 
-@dataclass(frozen=True)
-class Forecast:
+class Forecast(NamedTuple):
     """Clicks per second of one measured row, and the ceiling that the demands of another run give for it."""
 
     guard: str
@@ -103,11 +103,10 @@ def forecasts(result: BenchResult) -> Iterator[Forecast]:
     """The other rows of the part "instances", against those demands and the CPUs that other programs left."""
     by_guard = {each.guard: each for each in demands(result)}
     for row in _as_run(result.part("instances")):
-        found = by_guard.get(row.case.guard)
-        if found and row.case.instances != MEASURED_WITH:
+        guard, instances = row.case.guard, row.case.instances
+        if guard in by_guard and instances != MEASURED_WITH:
             cpus = max(result.cpus - row.others_cpus, 0.1)
-            ceiling = found.ceiling_on_one_machine(row.case.instances, cpus)
-            yield Forecast(row.case.guard, row.case.instances, row.per_s, ceiling)
+            yield Forecast(guard, instances, row.per_s, by_guard[guard].ceiling_on_one_machine(instances, cpus))
 
 
 def _as_run(rows: Sequence[Row]) -> list[Row]:

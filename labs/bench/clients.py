@@ -12,8 +12,6 @@ import selectors
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -34,15 +32,26 @@ class Click(NamedTuple):
     path: str
     method: str = "POST"
 
-    def encode(self, host: str) -> bytes:
-        return f"{self.method} {self.path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode()
+
+class Reply(NamedTuple):
+    """What has come for a click, by the clock of the buyer; read once nobody waits any more."""
+
+    url: str
+    buyer: str
+    sent: float
+    received: float
+    data: bytes
+
+    def answer(self) -> Answer:
+        head, _, body = self.data.partition(b"\r\n\r\n")
+        status = int(head.split(b" ", 2)[1]) if head.startswith(b"HTTP/") else 0
+        return Answer.read(self.buyer, self.url, status, body or None, sent=self.sent, received=self.received)
 
 
 class Unanswered(ClickException):
     """Not every buyer got an answer in time."""
 
 
-@dataclass(eq=False)
 class BuyerConnection:
     """One buyer's connection; clicks one at a time.
 
@@ -51,48 +60,46 @@ class BuyerConnection:
         open: whether it can be used again.
     """
 
-    url: str
-    host: str
-    sock: socket.socket
-    waits: bool = False
-    open: bool = True
-    buyer: str = ""
-    sent: float = 0.0
-    received: bytes = b""
-    due: int = 0  # bytes of the answer, once its head is there
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._url, self._host = url, parts.netloc
+        self.sock = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=PATIENCE_S)
+        self.sock.setblocking(False)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.waits, self.open = False, True
 
-    def send(self, data: bytes, buyer: str, at: float) -> None:
-        """Send a request that was due at `at`; it is small enough never to block."""
-        self.buyer, self.sent, self.received, self.due, self.waits = buyer, at, b"", 0, True
-        self.sock.sendall(data)
+    def send(self, click: Click, due: float | None = None) -> None:
+        """Click, or make up for a click that was due before; it is small enough never to block."""
+        self._buyer, self._sent, self._data, self._length, self.waits = click.buyer, due or time.time(), b"", 0, True
+        head = f"{click.method} {click.path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Length: 0\r\n\r\n"
+        self.sock.sendall(head.encode())
 
-    def read(self) -> bool:
-        """Take what has come; whether that ends a wait: the answer is complete, or nothing more will come."""
+    def read(self) -> Reply | None:
+        """Take what has come; a reply if that ends a wait: it is complete, or nothing more will come."""
         try:
             data = self.sock.recv(_LARGEST_READ)
         except BlockingIOError:
-            return False
+            return None
         except OSError:
             data = b""
-        self.received += data
-        if not self.due and b"\r\n\r\n" in self.received:
-            head = self.received.partition(b"\r\n\r\n")[0].lower()
-            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-            self.due = len(head) + 4 + int(length or 0)
-            self.open = b"connection: close" not in head
         self.open = self.open and bool(data)
-        ends = self.waits and (not data or 0 < self.due <= len(self.received))
-        self.waits = self.waits and not ends
-        return ends
-
-    def answer(self, at: float) -> Answer:
-        head, _, body = self.received.partition(b"\r\n\r\n")
-        status = int(head.split(b" ", 2)[1]) if head.startswith(b"HTTP/") else 0
-        return Answer.read(self.buyer, self.url, status, body or None, sent=self.sent, received=at)
+        if not self.waits:
+            return None
+        self._data += data
+        if not self._length and b"\r\n\r\n" in self._data:
+            head = self._data.partition(b"\r\n\r\n")[0].lower()
+            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
+            self._length = len(head) + 4 + int(length or 0)
+            self.open = self.open and b"connection: close" not in head
+        self.waits = bool(data) and not 0 < self._length <= len(self._data)
+        return None if self.waits else Reply(self._url, self._buyer, self._sent, time.time(), self._data)
 
 
 class ClientPool:
-    """Buyers that take `urls` in turn. Use it as a context manager; one thread drives it."""
+    """Buyers that take `urls` in turn. Use it as a context manager, in which nothing stops to collect garbage.
+
+    One thread drives it.
+    """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
@@ -103,9 +110,12 @@ class ClientPool:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+        gc.collect()
+        gc.disable()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        gc.enable()
         for connection in self._connections:
             connection.sock.close()
         self._selector.close()
@@ -115,40 +125,29 @@ class ClientPool:
         while len(self._connections) < buyers:
             wave = [self._connect() for _ in range(min(_WAVE, buyers - len(self._connections)))]
             for connection in wave:
-                connection.send(Click("", "/livez", "GET").encode(connection.host), "", time.time())
+                connection.send(Click("", "/livez", "GET"))
             for _ in self._answered(len(wave)):
                 pass
 
     def _connect(self) -> BuyerConnection:
-        url = self._urls[len(self._connections) % len(self._urls)]
-        parts = urlsplit(url)
-        sock = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=PATIENCE_S)
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = BuyerConnection(url, parts.netloc, sock)
-        self._selector.register(sock, selectors.EVENT_READ, connection)
+        connection = BuyerConnection(self._urls[len(self._connections) % len(self._urls)])
+        self._selector.register(connection.sock, selectors.EVENT_READ, connection)
         self._connections.append(connection)
         return connection
 
-    def burst(self, clicks: Sequence[Click]) -> list[Answer]:
-        """All clicks at once, each on its own connection, which is open before; raises Unanswered."""
-        connections = self._connections[: len(clicks)]
-        requests = [click.encode(connection.host) for click, connection in zip(clicks, connections, strict=True)]
-        for click, connection, request in zip(clicks, connections, requests, strict=True):
-            connection.send(request, click.buyer, time.time())
-        ended = [(connection, time.time()) for connection in self._answered(len(clicks))]
-        return [connection.answer(at) for connection, at in ended]
-
     def loop(self, clicks: Sequence[Click]) -> list[Answer]:
-        """A closed loop: each connection clicks again once it is answered; raises Unanswered."""
-        waiting, answers = iter(clicks), []
+        """A closed loop: each connection clicks again once it is answered; raises Unanswered.
+
+        With as many connections as clicks it is a burst: all click at once.
+        """
+        waiting, replies = iter(clicks), []
         for connection, click in zip(self._connections, waiting, strict=False):
-            connection.send(click.encode(connection.host), click.buyer, time.time())
-        for connection in self._answered(len(clicks)):
-            answers.append(connection.answer(time.time()))
+            connection.send(click)
+        for connection, reply in self._answered(len(clicks)):
+            replies.append(reply)
             if following := next(waiting, None):
-                connection.send(following.encode(connection.host), following.buyer, time.time())
-        return answers
+                connection.send(following)
+        return [reply.answer() for reply in replies]
 
     def stream(self, clicks: Sequence[Click], *, rate: float) -> list[Answer]:
         """An open load: `rate` clicks per second whether or not the earlier ones are answered.
@@ -156,24 +155,21 @@ class ClientPool:
         A click that finds no free connection opens one. Times count from when the click was due, so a generator that
         falls behind shows as waiting. Raises Unanswered.
         """
-        answers: list[Answer] = []
+        replies: list[Reply] = []
         free = list(self._connections)
-        total = len(clicks)
-        began = time.time()
-        clicked = 0
-        while len(answers) < total:
+        total, clicked, began = len(clicks), 0, time.time()
+        while len(replies) < total:
             due = min(int((time.time() - began) * rate) + 1, total)
             for number in range(clicked, due):
-                connection = self._one_of(free)
-                click = clicks[number]
-                connection.send(click.encode(connection.host), click.buyer, began + number / rate)
+                self._one_of(free).send(clicks[number], began + number / rate)
             clicked = max(clicked, due)
             if time.time() > began + total / rate + PATIENCE_S:
-                raise Unanswered(f"{total - len(answers)} of {total} clicks had no answer {PATIENCE_S:g} s later")
-            for connection in self._ready(max(began + clicked / rate - time.time(), 0) if clicked < total else 1.0):
-                answers.append(connection.answer(time.time()))
+                raise Unanswered(f"{total - len(replies)} of {total} clicks had no answer {PATIENCE_S:g} s later")
+            wait_s = max(began + clicked / rate - time.time(), 0) if clicked < total else 1.0
+            for connection, reply in self._ready(wait_s):
+                replies.append(reply)
                 free.append(connection)
-        return answers
+        return [reply.answer() for reply in replies]
 
     def _one_of(self, free: list[BuyerConnection]) -> BuyerConnection:
         """Taken out of `free`, or a new one; those that the server has closed meanwhile are dropped."""
@@ -182,32 +178,21 @@ class ClientPool:
                 return connection
         return self._connect()
 
-    def _answered(self, count: int) -> Iterator[BuyerConnection]:
-        """Connections whose answer is complete, as they become so, until there are `count`."""
+    def _answered(self, count: int) -> Iterator[tuple[BuyerConnection, Reply]]:
+        """Connections with their replies, as they come, until there are `count`."""
         deadline = time.monotonic() + PATIENCE_S
         while count > 0:
             if time.monotonic() > deadline:
                 raise Unanswered(f"{count} buyers had no answer within {PATIENCE_S:g} s")
-            for connection in self._ready(1.0):
+            for each in self._ready(1.0):
                 count -= 1
-                yield connection
+                yield each
 
-    def _ready(self, timeout: float) -> Iterator[BuyerConnection]:
+    def _ready(self, timeout: float) -> Iterator[tuple[BuyerConnection, Reply]]:
         for key, _ in self._selector.select(timeout):
             connection: BuyerConnection = key.data
-            ends = connection.read()
+            reply = connection.read()
             if not connection.open and not connection.waits:
                 self._selector.unregister(connection.sock)
-            if ends:
-                yield connection
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Collect no garbage meanwhile: for code that makes many lasting objects, or must not be held up."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+            if reply:
+                yield connection, reply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -24,7 +24,7 @@ from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, BareApp, Bench
 from labs.bench.suite import PARTS, Part, parts
-from labs.bench.tables import ResultTable, all_tables, fill_blocks, full_setting
+from labs.bench.tables import ResultTable, all_tables, fill_blocks, full_name
 from loadtest.cli.options import SECONDS
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.json_files import write_text_file
@@ -47,50 +47,43 @@ _KEPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--guard", "guards", multiple=True, type=click.Choice(tuple(known_guards())), help="Repeatable; default: all."
 )
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
-@click.option("--output", type=_FILE, help=f"Default: {RESULT} in a new report.")
 @click.option("--show", type=_KEPT, help="Measure nothing: print this result again.")
-def bench(
-    names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None, show: Path | None
-) -> None:
+def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, show: Path | None) -> None:
     """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
     if show:
-        show_result(BenchResult.read(show), console)
+        print_tables(all_tables(BenchResult.read(show)), console)
         return
     chosen = parts(names or tuple(PARTS), guards or tuple(known_guards()), rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
-    with nullcontext(output.parent) if output else report_under_way() as report:
-        file = output or report / RESULT
+    with report_under_way() as report:
+        file = report / RESULT
         for part in chosen:
             measure_part(part, result, console)
             result.write(file)
-            if not output:
-                point_latest(report)
-    show_result(result, console)
+            point_latest(report)
+    print_tables(all_tables(result), console)
     console.print(f"written to {file}", soft_wrap=True)
-
-
-def show_result(result: BenchResult, console: Console) -> None:
-    """Print the tables of a result."""
-    for table in all_tables(result):
-        console.print(terminal_table(table))
 
 
 def measure_part(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
+    instances, env = max(case.instances for case in part.cases), dict(STACK_SETTINGS)
+    if part.observed:
+        del env["FLASHSALE_SECTION_LOG"]  # the stack's
     with (
         scratch_directory() as directory,
-        _stack_of(part, directory) as stack,
+        Stack(directory, ports="free", instances=instances, env=env, board=part.observed) as stack,
         BareApp(stack.instances[0]) if part.name == "click" else nullcontext() as bare,
         Bench(stack, bare=bare) as bench,
     ):
         result.versions = bench.sale.versions()
         with console.status(f"{part.name}: warming up") as status:
             for number, case in part.schedule():
-                status.update(f"{part.name}, round {number} of {part.rounds}: {_case_name(case)}")
+                status.update(f"{part.name}, round {number} of {part.rounds}: {full_name(case)}")
                 run = bench.run(case)
                 if number:
                     runs[case].append(run)
@@ -99,19 +92,7 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
                 result.handover_ms = round(measure_handover_ms(stack.etcd), 3)
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
-        console.print(f"[dim]{part.name:<10}[/] {_case_name(row.case)}: {row.wall_s:.3f} s")
-
-
-def _stack_of(part: Part, directory: Path) -> Stack:
-    instances = max(case.instances for case in part.cases)
-    env = {**STACK_SETTINGS}
-    if part.observed:
-        del env["FLASHSALE_SECTION_LOG"]  # the stack's
-    return Stack(directory, ports="free", instances=instances, env=env, board=part.observed)
-
-
-def _case_name(case: Case) -> str:
-    return ", ".join(filter(None, (case.guard, full_setting(case))))
+        console.print(f"[dim]{part.name:<10}[/] {full_name(row.case)}: {row.wall_s:.3f} s")
 
 
 def wide_console() -> Console:
@@ -120,24 +101,24 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=_NARROWEST)
 
 
-def terminal_table(table: ResultTable) -> Table:
-    """The table for the terminal."""
-    shown = Table(title=f"{table.name}: {table.about}", title_justify="left")
-    for heading in table.headings:
-        is_text = heading in ("guard", "setting", "runs on", "verdict", "lock", "bottleneck")
-        shown.add_column(heading, justify="left" if is_text else "right")
-    for row in table.rows:
-        shown.add_row(*row)
-    return shown
+def print_tables(tables: Iterable[ResultTable], console: Console) -> None:
+    """Print each with its name."""
+    for table in tables:
+        shown = Table(title=f"{table.name}: {table.about}", title_justify="left")
+        for heading in table.headings:
+            is_text = heading in ("guard", "setting", "runs on", "verdict", "lock", "bottleneck")
+            shown.add_column(heading, justify="left" if is_text else "right")
+        for row in table.rows:
+            shown.add_row(*row)
+        console.print(shown)
 
 
 @click.command("performance")
 @click.argument("results", nargs=-1, required=True, type=_KEPT)
-@click.option("--document", "documents", multiple=True, type=_FILE, default=DOCUMENTS, help="Default: the lab's pages.")
-def write_performance(results: tuple[Path, ...], documents: tuple[Path, ...]) -> None:
+def write_performance(results: tuple[Path, ...]) -> None:
     """Write the tables of results into the bench lab's pages."""
     result = BenchResult.read(*results)
-    filled = {document: fill_blocks(document.read_text(encoding="utf-8"), result) for document in documents}
+    filled = {document: fill_blocks(document.read_text(encoding="utf-8"), result) for document in DOCUMENTS}
     for document, text in filled.items():
         document.write_text(text, encoding="utf-8")
         click.echo(f"written to {document}")
@@ -166,8 +147,7 @@ def bench_lock(
         for count, candidate in product(counts, [each for each in programs if each in sessions.CANDIDATES]):
             with _attempt(f"{candidate}, {count} sessions", console):
                 hand_overs.append(sessions.measure(candidate, count, etcd, program=programs[candidate]))
-    for table in [lock_table(results)] * bool(results) + [sessions.table(hand_overs)] * bool(hand_overs):
-        console.print(terminal_table(table))
+    print_tables([lock_table(results)] * bool(results) + [sessions.table(hand_overs)] * bool(hand_overs), console)
     write_text_file(output, json.dumps([*map(asdict, results), *map(asdict, hand_overs)], indent=2) + "\n")
     console.print(f"written to {output}")
 
@@ -189,7 +169,7 @@ def bench_free(seconds: float) -> None:
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         programs = _programs([*free.OURS, *free.OF_GO], directory, console)
         found = free.measure_free_locks(etcd, redis, programs, seconds)
-        console.print(terminal_table(free.free_lock_table(found)))
+        print_tables([free.free_lock_table(found)], console)
 
 
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
@@ -197,8 +177,7 @@ def _programs(candidates: Sequence[str], directory: Path, console: Console) -> d
     programs: dict[str, Sequence[str]] = {candidate: PYTHON for candidate in candidates if candidate not in _OF_GO}
     if of_go := [candidate for candidate in candidates if candidate in _OF_GO]:
         try:
-            program = [str(compiled(directory))]
-            programs |= dict.fromkeys(of_go, program)
+            programs |= dict.fromkeys(of_go, (str(compiled(directory)),))
         except GoMissing as error:
             console.print(f"{', '.join(of_go)}: skipped, for {error}", soft_wrap=True)
     return programs

@@ -7,13 +7,12 @@ import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import psutil
 import redis
 
-from labs.bench.result import ResourceUsage
+from labs.bench.result import CPU
 from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
@@ -33,35 +32,36 @@ class Meter:
         self._redis = redis.Redis.from_url(stack.redis.url, decode_responses=True)
         self._redis.ping()
         self._processes = {
-            "instances": [_with_children(each) for each in (*stack.instances, bare) if each],
-            "etcd": [_with_children(stack.etcd)],
+            "instances": [process for each in (*stack.instances, bare) for process in processes_of(each)],
+            "etcd": processes_of(stack.etcd),
         }
 
     def close(self) -> None:
         self._redis.close()
 
-    def measure(self, work: Callable[[], T]) -> tuple[T, ResourceUsage]:
+    def measure(self, work: Callable[[], T]) -> tuple[T, dict[str, float]]:
         """The result of `work`, and what was used meanwhile; the buyers are this process, and only at work."""
         before = self._read()
         busy_s, buyers_s, began = _busy_s(), time.process_time(), time.monotonic()
         done = work()
         lasted_s = time.monotonic() - began
         busy_s, buyers_s = _busy_s() - busy_s, time.process_time() - buyers_s
-        used = self._read().since(before)
-        used.cpu_s["buyers"] = buyers_s
-        others_s = max(busy_s - sum(used.cpu_s.values()), 0.0)
-        return done, replace(used, others_cpus=others_s / lasted_s)
+        used = {name: total - before[name] for name, total in self._read().items()}
+        used |= {"redis_trips": used["redis_trips"] - 1, "buyers": buyers_s}  # to read the counter is a trip
+        others_s = max(busy_s - sum(used[name] for name in CPU), 0.0)
+        return done, used | {"others_cpus": others_s / lasted_s}
 
-    def _read(self) -> ResourceUsage:
+    def _read(self) -> dict[str, float]:
+        """Totals since the start of each process, as `MeasuredRush` has them."""
         calls, _, puts = etcd_served(self._stack.etcd)
         info: Any = self._redis.info()
-        cpu_s = {
-            name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
-            for name, families in self._processes.items()
+        totals = {
+            name: float(sum(sum(process.cpu_times()[:2]) for process in processes))
+            for name, processes in self._processes.items()
         }
         # By microseconds, where the system's own figures go by 10 ms: a click costs Redis less than 0.1 ms.
-        cpu_s["redis"] = float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
-        return ResourceUsage(cpu_s, calls, info["total_reads_processed"], puts)
+        totals["redis"] = float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+        return totals | {"etcd_calls": calls, "redis_trips": info["total_reads_processed"], "etcd_puts": puts}
 
 
 def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
@@ -104,6 +104,9 @@ def _busy_s() -> float:
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
 
 
-def _with_children(process: ManagedProcess) -> list[psutil.Process]:
-    parent = psutil.Process(process.pid)
+def processes_of(server: ManagedProcess | None) -> list[psutil.Process]:
+    """All processes of a server that runs; none without one."""
+    if server is None:
+        return []
+    parent = psutil.Process(server.pid)
     return [parent, *parent.children(recursive=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from loadtest.results.json_files import KeptError, read_object, restore, write_t
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
+CPU = ("instances", "etcd", "redis", "buyers")
 
 
 @dataclass(frozen=True)
@@ -46,41 +47,19 @@ class Case:
 
 
 @dataclass(frozen=True)
-class ResourceUsage:
-    """Totals since the start of each process.
+class MeasuredRush:
+    """One round of a case.
 
     Attributes:
-        cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers".
-        etcd_calls: RPCs that etcd was asked.
-        redis_trips: requests that Redis has read from connections; a pipeline is one.
-        etcd_puts: keys that were written; an acquisition of a lock is one.
-        others_cpus: in a difference, how many CPUs all other programs on the machine kept busy.
+        used: CPU seconds by `CPU`; `etcd_calls`, the RPCs that etcd was asked; `etcd_puts`, the keys that were written,
+            of which an acquisition of a lock is one; `redis_trips`, the requests that Redis has read from connections,
+            of which a pipeline is one; and `others_cpus`, how many CPUs all other programs on the machine kept busy.
     """
-
-    cpu_s: dict[str, float]
-    etcd_calls: float
-    redis_trips: float
-    etcd_puts: float = 0.0
-    others_cpus: float = 0.0
-
-    def since(self, before: ResourceUsage) -> ResourceUsage:
-        """What was used in between; reading Redis's counter costs one trip."""
-        return ResourceUsage(
-            {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
-            self.etcd_calls - before.etcd_calls,
-            self.redis_trips - before.redis_trips - 1,
-            self.etcd_puts - before.etcd_puts,
-        )
-
-
-@dataclass(frozen=True)
-class MeasuredRush:
-    """One round of a case."""
 
     wall_s: float
     answers: Sequence[Answer]
     verdict: str
-    usage: ResourceUsage
+    used: dict[str, float]
 
     def locked_ms(self) -> list[float]:
         """The length of each critical section under a fencing token; a group that shares a token is one section."""
@@ -93,7 +72,7 @@ class MeasuredRush:
 
 @dataclass(frozen=True)
 class Row:
-    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `ResourceUsage`.
+    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `MeasuredRush`.
 
     Attributes:
         walls_s: seconds from the first click to the last answer, for each round.
@@ -122,11 +101,10 @@ class Row:
     def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
         """The figures of at least one run."""
         answers = [answer for run in runs for answer in run.answers]
-        used = [run.usage for run in runs]
         sections = sorted(ms for run in runs for ms in run.locked_ms())
 
-        def per_click(numbers: Iterable[float]) -> float:
-            return round(sum(numbers) / len(answers), 3)
+        def per_click(name: str, factor: float = 1.0) -> float:
+            return round(factor * sum(run.used[name] for run in runs) / len(answers), 3)
 
         return cls(
             case,
@@ -134,12 +112,12 @@ class Row:
             dict(Counter(answer.outcome.value for answer in answers)),
             dict(Counter(run.verdict for run in runs)),
             Percentiles.of(answer.purchase_ms for answer in answers),
-            {name: per_click(1000 * each.cpu_s[name] for each in used) for name in used[0].cpu_s},
-            per_click(each.etcd_calls for each in used),
-            per_click(each.redis_trips for each in used),
-            per_click(each.etcd_puts for each in used),
-            per_click([len(sections) * sections[len(sections) // 10]] if sections else []),
-            round(statistics.fmean(each.others_cpus for each in used), 3),
+            {name: per_click(name, 1000) for name in CPU},
+            per_click("etcd_calls"),
+            per_click("redis_trips"),
+            per_click("etcd_puts"),
+            round(len(sections) * sections[len(sections) // 10] / len(answers), 3) if sections else 0.0,
+            round(statistics.fmean(run.used["others_cpus"] for run in runs), 3),
         )
 
     @property
@@ -177,10 +155,11 @@ class BenchResult:
     def part(self, name: str) -> list[Row]:
         return [row for row in self.rows if row.case.part == name]
 
-    def ratio(self, row: Row, guard: str, *, pinned: bool | None = None) -> float | None:
-        """The row's median wall time as a multiple of that of `guard` in the same setting, or pinned or not."""
+    def multiple(self, row: Row, guard: str, *, speed: bool = False, pinned: bool | None = None) -> str:
+        """The row's wall time, or speed, as a multiple of that of `guard` in the same setting, or pinned or not."""
         same = replace(row.case, guard=guard, pinned=row.case.pinned if pinned is None else pinned)
-        return next((row.wall_s / other.wall_s for other in self.rows if other.case == same), None)
+        ratios = [row.wall_s / other.wall_s for other in self.rows if other.case == same]
+        return f"{1 / ratios[0] if speed else ratios[0]:.2f}" if ratios else "-"
 
     @property
     def others_share(self) -> float:

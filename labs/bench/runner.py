@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from urllib.parse import urlencode
 
-import psutil
-
-from labs.bench.clients import Click, ClientPool, without_garbage_collection
-from labs.bench.meters import Meter
-from labs.bench.result import Case, MeasuredRush, ResourceUsage
+from labs.bench.clients import Click, ClientPool
+from labs.bench.meters import Meter, processes_of
+from labs.bench.result import Case, MeasuredRush
 from labs.bench.suite import BARE, PINNED
 from loadtest import REPOSITORY
 from loadtest.ports import free_port
@@ -21,7 +19,6 @@ from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.apps import App, Instance
-from loadtest.stack.process import ManagedProcess
 from loadtest.stack.stack import Stack
 
 _SALE = "demo"
@@ -65,12 +62,14 @@ class Bench:
         """One round; raises Unanswered and SaleError."""
         self.place(case.pinned)
         if case.guard in BARE:
-            return self._run_bare(case)
+            assert self.bare is not None, "the part has no bare apps"
+            answers, used = self._click(case, BARE[case.guard], [self.bare.url])
+            return MeasuredRush(wall_s(answers), answers, "", used)
         self.sale.reset(case.stock)
         for url in self.stack.urls:
             get_json(f"{url}/stock")  # as the board asks; an instance that does not know of the reset buys in two trips
-        clicks = [buyer_click(case, number) for number in range(case.buyers)]
-        answers, used = self._click(case, clicks, self.stack.urls[: case.instances])
+        path = f"/stock/reduce?{urlencode({'guard': case.guard, 'hold_ms': case.hold_ms})}&buyer="
+        answers, used = self._click(case, path, self.stack.urls[: case.instances])
         ledger, left = self.sale.ledger()
         verdict = judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
         return MeasuredRush(wall_s(answers), answers, verdict.sentence, used)
@@ -81,34 +80,16 @@ class Bench:
             return
         usable = sorted(os.sched_getaffinity(0))
         for number, instance in [*enumerate(self.stack.instances), (0, self.bare)]:
-            for thread in _threads_of(instance) if instance else ():
+            for thread in [thread.id for each in processes_of(instance) for thread in each.threads()]:
                 with suppress(ProcessLookupError):  # it has ended meanwhile
                     os.sched_setaffinity(thread, {usable[number % len(usable)]} if pinned else usable)
 
-    def _run_bare(self, case: Case) -> MeasuredRush:
-        assert self.bare is not None, "the part has no bare apps"
-        clicks = [Click(f"buyer-{number}", BARE[case.guard]) for number in range(case.buyers)]
-        answers, used = self._click(case, clicks, [self.bare.url])
-        return MeasuredRush(wall_s(answers), answers, "", used)
-
-    def _click(self, case: Case, clicks: Sequence[Click], urls: Sequence[str]) -> tuple[list[Answer], ResourceUsage]:
-        with without_garbage_collection(), ClientPool(urls) as clients:
+    def _click(self, case: Case, path: str, urls: Sequence[str]) -> tuple[list[Answer], dict[str, float]]:
+        """Let each buyer ask for the path; one that ends with ``buyer=`` tells who asks."""
+        names = [f"buyer-{number}" for number in range(case.buyers)]
+        clicks = [Click(name, path + name if path.endswith("=") else path) for name in names]
+        with ClientPool(urls) as clients:
             clients.connect(case.connections or (int(case.rate / 5) if case.rate else len(clicks)))
-            if case.connections:
-                return self.meter.measure(lambda: clients.loop(clicks))
             if case.rate:
                 return self.meter.measure(lambda: clients.stream(clicks, rate=case.rate))
-            return self.meter.measure(lambda: clients.burst(clicks))
-
-
-def _threads_of(process: ManagedProcess) -> Iterator[int]:
-    """The threads of all its processes."""
-    parent = psutil.Process(process.pid)
-    for each in (parent, *parent.children(recursive=True)):
-        yield from (thread.id for thread in each.threads())
-
-
-def buyer_click(case: Case, number: int) -> Click:
-    """What buyer `number` sends."""
-    asked = {"guard": case.guard, "hold_ms": case.hold_ms, "buyer": f"buyer-{number}"}
-    return Click(f"buyer-{number}", f"/stock/reduce?{urlencode(asked)}")
+            return self.meter.measure(lambda: clients.loop(clicks))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from labs.bench.result import Case
 
 # Bare Flask apps, by the name that stands where others have their guard: the route of labs.bench.bare.
-BARE = {"flask + DECR": "/decr", "flask alone": "/nothing"}
+BARE_DECR = "flask + DECR"
+BARE = {BARE_DECR: "/decr", "flask alone": "/nothing"}
 PINNED = hasattr(os, "sched_setaffinity")  # as the local stack runs its instances if that is possible
 BOTH_WAYS = (False, True) if PINNED else (False,)
 

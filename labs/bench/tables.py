@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from labs.bench.ceilings import MEASURED_WITH, TOLERANCE, Demands, demands, forecasts
 from labs.bench.result import BenchResult, Case, Row
-from labs.bench.suite import PARTS
+from labs.bench.suite import BARE_DECR, PARTS
 from loadtest.results.json_files import KeptError
 from loadtest.results.text import pluralize
 
@@ -36,17 +36,12 @@ class ResultTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def part_tables(result: BenchResult) -> Iterator[ResultTable]:
-    """One table for each part that was measured."""
+def all_tables(result: BenchResult) -> Iterator[ResultTable]:
+    """One table for each part that was measured, and the ceilings."""
     for name, headings in COLUMNS.items():
         if cells := [_cells(result, row) for row in result.part(name)]:
             rows = [[each[heading] for heading in headings] for each in cells]
             yield ResultTable(name, str(PARTS[name].__doc__), headings, rows)
-
-
-def all_tables(result: BenchResult) -> Iterator[ResultTable]:
-    """All there is to show."""
-    yield from part_tables(result)
     yield from ceiling_tables(result)
 
 
@@ -66,12 +61,11 @@ def ceiling_tables(result: BenchResult) -> Iterator[ResultTable]:
 
 
 def _ceiling_table(found: Sequence[Demands], handover_ms: float) -> ResultTable:
-    servers = list(found[0].shared)
-    headings = ["guard", "instance ms", *(f"{name} ms" for name in servers), "bottleneck", "from instances"]
+    headings = ["guard", "instance ms", *(f"{name} ms" for name in found[0].shared), "bottleneck", "from instances"]
     headings += [f"N*, Z = {THINK_S:g} s", *(f"{number:,}" for number in INSTANCES)]
     rows = []
     for each in found:
-        row = [each.guard, f"{each.instance:.2f}", *(f"{each.shared[name]:.3f}" for name in servers)]
+        row = [each.guard, f"{each.instance:.2f}", *(f"{ms:.3f}" for ms in each.shared.values())]
         row += [each.bottleneck, str(each.enough_instances), _two_digits(each.saturation(MEASURED_WITH, THINK_S))]
         rows.append([*row, *(_two_digits(each.ceiling(number)) for number in INSTANCES)])
     about = (
@@ -96,10 +90,10 @@ def setting(case: Case) -> str:
     return shown.get(case.part, "")
 
 
-def full_setting(case: Case) -> str:
-    """The setting, and where the instances run if that is compared in this part."""
+def full_name(case: Case) -> str:
+    """The guard, the setting, and where the instances run if that is compared in this part."""
     where = ("one CPU" if case.pinned else "all CPUs") if "runs on" in COLUMNS[case.part] else ""
-    return ", ".join(filter(None, (setting(case), where)))
+    return ", ".join(filter(None, (case.guard, setting(case), where)))
 
 
 def _cells(result: BenchResult, row: Row) -> dict[str, str]:
@@ -110,10 +104,10 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
         "setting": setting(row.case),
         "wall s": f"{row.wall_s:.3f}",
         "min-max": f"{low:.2f}-{high:.2f}" if len(row.walls_s) > 1 else "one round",
-        "x none": _multiple(result.ratio(row, "none")),
+        "x none": result.multiple(row, "none"),
         "runs on": "one CPU" if row.case.pinned else "all CPUs",
-        "x bare": _multiple(_speed(result, row, pinned=row.case.pinned)),
-        "x bare on all CPUs": _multiple(_speed(result, row, pinned=False)),
+        "x bare": result.multiple(row, BARE_DECR, speed=True),
+        "x bare on all CPUs": result.multiple(row, BARE_DECR, speed=True, pinned=False),
         "clicks/s": f"{row.per_s:.0f}",
         "p50 ms": f"{row.purchase_ms.p50:.0f}",
         "p99 ms": f"{row.purchase_ms.p99:.0f}",
@@ -125,24 +119,13 @@ def _cells(result: BenchResult, row: Row) -> dict[str, str]:
     }
 
 
-def _speed(result: BenchResult, row: Row, *, pinned: bool) -> float | None:
-    """Clicks a second as a multiple of those of bare Flask, which runs on one CPU or on all."""
-    ratio = result.ratio(row, "flask + DECR", pinned=pinned)
-    return 1 / ratio if ratio else None
-
-
-def _multiple(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}"
-
-
 def fill_blocks(text: str, result: BenchResult) -> str:
     """`text` with this result's tables in its marked blocks; raises KeptError for one that was not measured."""
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     machine = f"{result.cpus} CPUs ({result.machine['system']} {result.machine['machine']})"
     others = f"Other programs took {100 * result.others_share:.0f} % of the CPU time"
     made = {"machine": f"Measured {result.started} on {machine}; {versions}. {others}."}
-    for table in all_tables(result):
-        made[table.name] = _markdown(table)
+    made |= {table.name: _markdown(table) for table in all_tables(result)}
     made |= {table.name: f"{_markdown(table)}\n\n{table.about}" for table in ceiling_tables(result)}
 
     def block(found: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ from app.board.web.security import authorize
 from app.web.params import Parameters
 from app.web.responses import json_response
 from labs.scenes.scenes import SCENES
-from labs.scenes.stage import CannotPlay, Countdown, Phase, SceneStage, Step, TooSlow
+from labs.scenes.stage import CannotPlay, Countdown, Result, SceneStage, Step, TooSlow
 from lock import LockError
 
 STATIC = Path(__file__).parent / "static"
@@ -41,7 +41,7 @@ class Show:
 
     Attributes:
         state: what the page shows: the scene, what was said so far, the columns of code, what is left of the lease, the
-            results, and whether it waits or is over; `None` before the first scene.
+            results, and whether it waits or is over; empty before the first scene.
     """
 
     def __init__(self, settings: BoardSettings) -> None:
@@ -49,12 +49,12 @@ class Show:
         self._starting = threading.Lock()
         self._go_on = threading.Event()
         self._is_stopped = False
-        self.state: dict[str, Any] | None = None
+        self.state: dict[str, Any] = {}
 
     @property
     def playing(self) -> str | None:
         """The scene that is played now."""
-        return None if self.state is None or self.state["over"] else str(self.state["scene"])
+        return None if self.state.get("over", True) else str(self.state["scene"])
 
     def start(self, scene: str) -> None:
         """Play it, or let it go on if it is played already; raises Conflict."""
@@ -86,24 +86,20 @@ class Show:
             problem = {"text": "too_slow", "values": {}}
         except (CannotPlay, StackRefused, LockError, OSError, ValueError) as error:
             problem = {"text": "cannot", "values": {"why": str(error)}}
-        self._change(over=True, waits=False, problem=problem)
+        self.state |= {"over": True, "waits": False, "problem": problem}
 
     def _tell(self, step: Step) -> None:
-        assert self.state is not None
         if isinstance(step, Countdown):
-            self._change(lease=step._asdict())
-        elif isinstance(step, Phase):
+            self.state["lease"] = step._asdict()
+        elif isinstance(step, Result):
+            self.state["results"].append(step._asdict())
+        else:
             self._go_on.clear()
-            phases = [*self.state["phases"], {"text": step.text, "values": step.values}]
-            self._change(phases=phases, columns=step.columns or self.state["columns"], waits=step.waits)
+            self.state["phases"].append({"text": step.text, "values": step.values})
+            self.state |= {"columns": step.columns or self.state["columns"], "waits": step.waits}
             if step.waits and not self._is_stopped:
                 self._go_on.wait()  # for as long as the teacher speaks
-            self._change(waits=False)
-        else:
-            self._change(results=[*self.state["results"], step._asdict()])
-
-    def _change(self, **members: Any) -> None:
-        self.state = {**(self.state or {}), **members}
+            self.state["waits"] = False
 
 
 def the_show() -> Show:
@@ -121,7 +117,7 @@ def keep_the_stage() -> None:
 @scenes.get("/state")
 def state() -> Response:
     """The scene that is played, or was played last; and which there are."""
-    return json_response({"scenes": list(SCENES), "show": the_show().state})
+    return json_response({"scenes": list(SCENES), "show": the_show().state or None})
 
 
 @scenes.post("/start")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
@@ -12,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.cells import cell_len
 from rich.console import Console
 from rich.status import Status
-from rich.text import Text
 
 from app.board.settings import BoardSettings
 from app.contract.outcomes import Promise
 from app.contract.verdict import Kind
 from app.guards import guards
 from labs.scenes.scenes import SCENES
-from labs.scenes.stage import ITEMS, Countdown, Phase, Result, SceneStage, Step, TooSlow
+from labs.scenes.stage import ITEMS, Countdown, Phase, SceneStage, Step, TooSlow
 from loadtest.cli.options import no_pin
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
@@ -31,10 +28,6 @@ from loadtest.terminal import console
 TEXTS: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "static/texts.json").read_text(encoding="utf-8"))
 TOO_SLOW = 2  # exit code
 _GUARD = len("etcd-unfenced")
-_WIDE, _OPENS = r"\u2e80-\u9fff\uff00-\uffef", r"\u201c\u300a\uff08"
-_CLOSES = r"\u201d\u3001\u3002\u300b\uff01\uff09\uff0c\uff1a\uff1b\uff1f"
-# What stands on one line: a word or a wide character, with the marks around it.
-_UNBROKEN = re.compile(rf"[{_OPENS}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENS}]+)[{_CLOSES}]*\s*")
 
 
 @click.command()
@@ -81,38 +74,18 @@ class Narrator:
 
     def tell(self, step: Step) -> None:
         if isinstance(step, Phase):
-            self._print(self._filled(step.text, step.values))
+            self._screen.print(self._filled(step.text, step.values), markup=False)
             if step.waits:
                 click.pause(self._texts["enter"])  # if this is no terminal, it does nothing
         elif isinstance(step, Countdown):
             self._countdown.update(self._filled("lease", {"instance": step.instance, "left": step.left_s}))
             self._countdown.stop() if step.left_s is None else self._countdown.start()
-        elif isinstance(step, Result):
-            self._tell_result(step)
-
-    def _tell_result(self, step: Result) -> None:
-        is_exact = step.kind == Kind.EXACT
-        verdict, text = self._filled(f"kind.{step.kind}", step.values), self._filled(step.text, step.values)
-        sentence = f"{step.guard:<{_GUARD}} {verdict}{self._texts['colon']}{text}"
-        self._print(sentence, "bold green" if is_exact else "bold red")
-        self.as_promised &= is_exact or guards()[step.guard].promise is not Promise.EXACT
+        else:
+            is_exact = step.kind == Kind.EXACT
+            verdict, text = self._filled(f"kind.{step.kind}", step.values), self._filled(step.text, step.values)
+            sentence = f"{step.guard:<{_GUARD}} {verdict}{self._texts['colon']}{text}"
+            self._screen.print(sentence, style="bold green" if is_exact else "bold red", markup=False)
+            self.as_promised &= is_exact or guards()[step.guard].promise is not Promise.EXACT
 
     def _filled(self, key: str, values: dict[str, Any]) -> str:
         return self._texts[key].format(**{name: self._texts.get(str(value), value) for name, value in values.items()})
-
-    def _print(self, sentence: str, style: str = "") -> None:
-        self._screen.print(_wrapped(Text(sentence, style), self._screen.width))
-
-
-def _wrapped(text: Text, width: int) -> Text:
-    """The text in lines of at most `width` cells: broken at spaces and, as Chinese is, between wide characters."""
-    breaks, used = [], 0
-    for part in _UNBROKEN.finditer(text.plain):
-        if used and used + cell_len(part[0].rstrip()) > width:
-            breaks.append(part.start())
-            used = 0
-        used = 0 if "\n" in part[0] else used + cell_len(part[0])
-    lines = text.divide(breaks)
-    for line in lines:
-        line.rstrip()
-    return Text("\n").join(lines)

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
-from labs.scenes.stage import ITEMS, SLOW_S, Phase, Result, SceneStage, Step, TooSlow, seconds
+from labs.scenes.stage import ITEMS, SLOW_S, Phase, Result, SceneStage, Step, TooSlow, since
 
 THINK_MS = 30_000  # of the holder that is killed meanwhile
 GUARDS = ("etcd-unfenced", "etcd-checked", "etcd")
@@ -73,17 +73,17 @@ def pause_the_holder(stage: SceneStage) -> Iterator[Step]:
     yield Phase("pause.frozen", names, [act.column("marker.frozen", "marker.waits", tone="warn") for act in acts])
     yield from stage.lease_of(first)
     told = [bob.result(SLOW_S) for bob in bobs]
-    if any(answer.outcome is not Outcome.SOLD for answer in told):
+    if any(answer.get("outcome") != Outcome.SOLD for answer in told):
         raise TooSlow
     for act, answer in zip(acts, told, strict=True):
-        act.later = answer.token
+        act.later = answer["token"]
     columns = [act.column("marker.frozen", "marker.bought", tone="warn") for act in acts]
-    waited = max(answer.entered for answer in told) - frozen
-    yield Phase("pause.sold", {**names, "waited": seconds(waited)}, columns, waits=True)
+    waited = since(frozen, max(answer["entered"] for answer in told))
+    yield Phase("pause.sold", {**names, "waited": waited}, columns, waits=True)
     stage.act("thaw", first)
-    yield Phase("pause.awake", {**names, "slept": seconds(now_ns() - frozen)})
+    yield Phase("pause.awake", {**names, "slept": since(frozen)})
     stage.ask(first, "/scenes/open", "POST")
-    outcomes = [ada.result(SLOW_S).outcome for ada in adas]
+    outcomes = [ada.result(SLOW_S).get("outcome") for ada in adas]
     if not ENDINGS.keys() >= {*outcomes}:
         raise TooSlow
     ends = [(act, *ENDINGS[outcome]) for act, outcome in zip(acts, outcomes, strict=True) if outcome]
@@ -109,9 +109,9 @@ def kill_the_holder(stage: SceneStage) -> Iterator[Step]:
     yield Phase("kill.killed", {**names, "token": holder["token"]})
     yield from stage.lease_of(first)
     answer = bob.result(SLOW_S)
-    if answer.outcome is not Outcome.SOLD or ada.result(SLOW_S).outcome is not None:
+    if answer.get("outcome") != Outcome.SOLD or ada.result(SLOW_S):
         raise TooSlow
-    yield Phase("kill.start", {**names, "waited": seconds(answer.entered - killed)})
+    yield Phase("kill.start", {**names, "waited": since(killed, answer["entered"])})
     stage.act("start", first)
     yield Result.of("etcd", "kill.sold_once", {"second": second}, stage.ask(second, "/stock"))
 

@@ -23,7 +23,6 @@ from app.board.sources.stack_client import StackClient
 from app.config.etcd import connect_etcd
 from app.contract.clock import now_ns
 from app.contract.keys import DEFAULT_ITEM
-from app.contract.outcomes import Outcome
 
 ITEMS = 3  # that the stack has to sell
 SLOW_S = 10.0  # on a machine that is not too slow everything has happened by then
@@ -78,17 +77,12 @@ class CannotPlay(Exception):
     """The stack is not one on which scenes can be played; the message is the key of the text that says why."""
 
 
-class SceneAnswer(NamedTuple):
-    """What a buyer was told; `outcome` is `None` without an answer. Under the lock from `entered`, by `now_ns`."""
-
-    outcome: Outcome | None
-    token: Any = None
-    entered: int = 0
+Answer = dict[str, Any]  # what a buyer was told, and since when the purchase was `entered`; empty without an answer
 
 
-def seconds(nanoseconds: int) -> str:
-    """Seconds as a scene tells them."""
-    return f"{nanoseconds / 1e9:.1f}"
+def since(began_ns: int, until_ns: int | None = None) -> str:
+    """Seconds until now, or then, as a scene tells them."""
+    return f"{((until_ns or now_ns()) - began_ns) / 1e9:.1f}"
 
 
 class SceneStage:
@@ -109,7 +103,8 @@ class SceneStage:
         self._shop = settings.shop
         self._stack = StackClient(settings.stack)
         self.act = self._stack.act
-        self.instances = {str(self._ask(f"{url}/livez")["instance"]): url for url in settings.instances}
+        self.instances: dict[str, str] = {}
+        self.instances = {str(self.ask(url, "/livez")["instance"]): url for url in settings.instances}
         self._buyers = ThreadPoolExecutor(16, "buyer")
         self._etcd = connect_etcd(settings.shop)
 
@@ -122,17 +117,21 @@ class SceneStage:
         self._buyers.shutdown()
         self._etcd.close()
 
-    def ask(self, instance: str, path: str, method: str = "GET") -> dict[str, Any]:
-        """What an instance answers; raises OSError."""
-        return self._ask(self.instances[instance] + path, method)
+    def ask(self, instance: str, path: str, method: str = "GET", *, timeout: float | None = ASK_S) -> dict[str, Any]:
+        """What an instance answers, which is named or at this URL; raises OSError."""
+        url = self.instances.get(instance, instance) + path
+        asked = urllib.request.Request(url, method=method, headers=self._shop.authorization)
+        with DIRECT.open(asked, timeout=timeout) as response:
+            answer: dict[str, Any] = json.load(response)
+        return answer
 
     def buy(
         self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM, hold_ms: int = 0, held: bool = False
-    ) -> Future[SceneAnswer]:
+    ) -> Future[Answer]:
         """A click in its own thread; it never raises. A `held` one stands at the gate before its write."""
         path = "/scenes/reduce" if held else "/stock/reduce"
         query = urlencode({"guard": guard, "buyer": buyer, "item": item, "hold_ms": hold_ms})
-        return self._buyers.submit(self._click, f"{self.instances[at]}{path}?{query}")
+        return self._buyers.submit(self._click, at, f"{path}?{query}")
 
     def give_up(self) -> None:
         """End the purchases that stand before their write: those of a scene that was stopped, or whose board died."""
@@ -147,14 +146,12 @@ class SceneStage:
 
     def lease_of(self, instance: str) -> Iterator[Countdown]:
         """What etcd says is left of the lease, until this instance holds the lock no more; raises TooSlow."""
-        ttl_s, last = self._shop.lease_ttl, -1
+        ttl_s = self._shop.lease_ttl
         until = time.monotonic() + ttl_s + SLOW_S
         while holder := self.holder_at(instance):
             if time.monotonic() > until:
                 raise TooSlow
-            if (left := max(holder["ttl_s"] or 0, 0)) != last:
-                yield Countdown(instance, left, ttl_s)
-            last = left
+            yield Countdown(instance, max(holder["ttl_s"] or 0, 0), ttl_s)
             time.sleep(LEASE_POLL_S)
         yield Countdown(instance, None, ttl_s)
 
@@ -167,21 +164,13 @@ class SceneStage:
             time.sleep(POLL_S)
         return seen
 
-    def _click(self, url: str) -> SceneAnswer:
+    def _click(self, instance: str, path: str) -> Answer:
         sent = now_ns()
         try:
-            response = self._ask(url, "POST", timeout=None)  # the instance may be frozen for as long as it takes
+            answer = self.ask(instance, path, "POST", timeout=None)  # it may be frozen for as long as it takes
         except urllib.error.HTTPError as error:
             with error:
-                response = json.load(error)
+                answer = json.load(error)
         except (OSError, ValueError):
-            return SceneAnswer(None)
-        return SceneAnswer(
-            Outcome(response["outcome"]), response["token"], sent + int(response["waited_ms"] * 1_000_000)
-        )
-
-    def _ask(self, url: str, method: str = "GET", *, timeout: float | None = ASK_S) -> dict[str, Any]:
-        request = urllib.request.Request(url, method=method, headers=self._shop.authorization)
-        with DIRECT.open(request, timeout=timeout) as response:
-            answer: dict[str, Any] = json.load(response)
-        return answer
+            return {}
+        return answer | {"entered": sent + int(answer["waited_ms"] * 1_000_000)}

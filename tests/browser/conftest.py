@@ -56,12 +56,10 @@ def locust(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
 
 
 @pytest.fixture
-def sales(stack: Stack) -> Iterator[Sales]:
+def sales(stack: Stack) -> Sales:
     """Sends buyers, and knows what the ledger has; the sale is open, whatever the test before left."""
     open_sale(stack)
-    sales = Sales(stack)
-    yield sales
-    sales.close()
+    return Sales(stack)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tests.support.looking import Looker
 
 pytestmark = pytest.mark.slow
 
+SEEK = "(input, ms) => { input.value = ms; input.dispatchEvent(new Event('input')); }"
 MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
 
 
@@ -46,7 +47,7 @@ def test_a_record_is_scrubbed_in_time(look: Look) -> None:
     looker.wait_text("#rate-note", f"^{record.verdict['requests_per_s']:.0f} sold; mean of the run so far$")
     for share, word in ((0.3, "8 items for sale"), (0.55, "1 lost update"), (0.99, "OVERSOLD by [0-9]+")):
         now = end * share
-        slider.evaluate("(input, ms) => { input.value = ms; input.dispatchEvent(new Event('input')); }", now)
+        slider.evaluate(SEEK, now)
         looker.wait_text("#clock", f"^{now:.0f} ms of {end:.0f} ms$")
         looker.wait_text("#word", f"^{word}$")
         orders = [order for order in record.ledger if order.at_ms <= now]
@@ -76,8 +77,7 @@ def test_a_pause_is_shown_where_it_was(look: Look) -> None:
     open_record(looker, record)
     row = f"#instances tr[data-instance={holder}]"
     for share, lease, is_frozen in ((0.1, 4, False), (0.5, 1, True), (0.9, 3, False)):
-        seek = "(input, ms) => { input.value = ms; input.dispatchEvent(new Event('input')); }"
-        looker("#scrub").evaluate(seek, end * share)
+        looker("#scrub").evaluate(SEEK, end * share)
         looker.wait_text("#holder .ttl", f"^lease: {lease} s of 4 s left$")
         assert ("FROZEN" in looker.text(row)) == is_frozen
         assert ("FROZEN" in looker.text("#holder")) == is_frozen

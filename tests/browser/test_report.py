@@ -75,9 +75,13 @@ def opened(browser: Browser, address: str, **settings: Any) -> Iterator[tuple[Pa
     page.close()
 
 
-def assert_readable(browser: Browser, report: Path) -> None:
-    """On a projector and a phone: no text too small or too faint, nothing beside the window, nothing loaded."""
-    with opened(browser, report.as_uri()) as (page, noticed):
+@pytest.mark.parametrize("name", ["rush", "fault"])
+def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str) -> None:
+    """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window.
+
+    Nothing is loaded.
+    """
+    with opened(chromium, reports[name].as_uri()) as (page, noticed):
         for _ in on_every_screen(page):
             assert_legible(page)
             charts = page.evaluate(CHART_TEXTS)
@@ -86,12 +90,6 @@ def assert_readable(browser: Browser, report: Path) -> None:
             assert page.evaluate(OUTSIDE) == []
             assert page.evaluate(CUT_OFF) == []
         assert noticed == []
-
-
-@pytest.mark.parametrize("name", ["rush", "fault"])
-def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str) -> None:
-    """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
-    assert_readable(chromium, reports[name])
 
 
 def test_every_part_can_be_reached_by_keyboard(chromium: Browser, reports: dict[str, Path]) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException
-from itertools import cycle
-from threading import Barrier
+from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import Shops
 from loadtest.stack.stack import Stack
+from tests.support.shops import at_once
+from tests.support.waiting import in_thread
 
 STOCK = 300
 ANSWER_S = 60.0
@@ -35,33 +35,27 @@ class Sales:
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self._sale = SaleClient(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name="demo")
-        self._threads = ThreadPoolExecutor(1)
         self._rush: Future[None] | None = None
 
     def reset(self, stock: int) -> None:
         """Begin again."""
         self._sale.reset(stock)
 
-    def buy(self, guard: str = "etcd", *, buyers: int = 1, buyer: str = "", hold_ms: int = 0) -> None:
+    def buy(self, guard: str = "etcd", *, buyers: int = 1, hold_ms: int = 0) -> None:
         """Send buyers, all at once, and wait for their answers."""
-        together = Barrier(buyers)
 
-        def click(number: int, url: str) -> None:
-            query = urlencode({"guard": guard, "hold_ms": hold_ms, "buyer": buyer or f"buyer-{number}"})
-            connection = HTTPConnection(urlsplit(url).netloc, timeout=ANSWER_S)
-            together.wait()
+        def click(number: int) -> None:
+            query = urlencode({"guard": guard, "hold_ms": hold_ms, "buyer": f"buyer-{number}"})
+            url = self._stack.urls[number % len(self._stack.urls)]
             with suppress(OSError, HTTPException):  # of a shop that was killed
-                connection.request("POST", f"/stock/reduce?{query}")
-                connection.getresponse().read()
-            connection.close()
+                urlopen(f"{url}/stock/reduce?{query}", b"", timeout=ANSWER_S).close()
 
-        with ThreadPoolExecutor(buyers) as threads:
-            list(threads.map(click, range(buyers), cycle(self._stack.urls)))
+        at_once(buyers, click)
 
     def rush(self, guard: str = "etcd", *, stock: int, buyers: int, hold_ms: int) -> None:
         """Begin again, and send the buyers without waiting for them."""
         self.reset(stock)
-        self._rush = self._threads.submit(self.buy, guard, buyers=buyers, hold_ms=hold_ms)
+        self._rush = in_thread(self.buy, guard, buyers=buyers, hold_ms=hold_ms)
 
     def finish(self) -> None:
         """Wait until all buyers have their answers; raises what kept them from it."""
@@ -69,13 +63,9 @@ class Sales:
             self._rush.result()
             self._rush = None
 
-    def close(self) -> None:
-        """Leave no thread behind."""
-        self._threads.shutdown()
-
     def stock(self) -> Any:
         """What an instance answers to `GET /stock`."""
-        with urllib.request.urlopen(f"{self._stack.urls[0]}/stock", timeout=30) as response:
+        with urlopen(f"{self._stack.urls[0]}/stock", timeout=30) as response:
             return json.load(response)
 
     def ledger(self) -> Counter[str]:

@@ -74,16 +74,13 @@ def measure(
     before = serial_commits(etcd.endpoint)
     words = [*program, candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
     with run_workers(words, name, etcd, PROCESSES) as workers:
-        for worker in workers:
-            read_line(worker)
         if candidate in _QUEUE_IN_ETCD:
             _await_turns(name, waiters, etcd)
         elif candidate not in _BURSTS:
             time.sleep(_WARM_UP_S)
         calls, events, _ = etcd_served(etcd)
-        for worker in workers:
-            say_count(worker)
-        counted = [json.loads(read_line(worker)) for worker in workers]
+        say_count(workers)
+        counted = told(workers)
         calls_then, events_then, _ = etcd_served(etcd)
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
@@ -102,32 +99,41 @@ def measure(
 
 @contextmanager
 def run_workers(words: Sequence[str], name: str, etcd: Etcd, number: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Run some processes of a program; at the end kill them and delete their keys."""
+    """Run some processes of a program, until all say that they queue; at the end kill them and delete their keys."""
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     workers = [subprocess.Popen(words, **pipes) for _ in range(number)]
     try:
+        for worker in workers:
+            _line(worker)
         yield workers
     finally:
         for worker in workers:
             worker.kill()
             worker.communicate()
-        _forget(etcd, name)
+        with connect(etcd.endpoint, timeout=30) as client:
+            for lease in {kv.lease_id for kv in client.get_prefix(f"{name}/").keys}:
+                client.revoke(lease)
 
 
-def say_count(worker: subprocess.Popen[str]) -> None:
-    """Have a worker begin to count."""
-    assert worker.stdin is not None
-    worker.stdin.write("count\n")
-    worker.stdin.flush()
+def say_count(workers: Sequence[subprocess.Popen[str]]) -> None:
+    """Have the workers begin to count."""
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("count\n")
+        worker.stdin.flush()
 
 
-def read_line(worker: subprocess.Popen[str]) -> str:
+def told(workers: Sequence[subprocess.Popen[str]]) -> list[dict[str, float]]:
+    """What each worker has counted, once all have."""
+    return [json.loads(_line(worker)) for worker in workers]
+
+
+def _line(worker: subprocess.Popen[str]) -> str:
     """The next line that a worker prints."""
     assert worker.stdout is not None
-    line = worker.stdout.readline()
-    if not line:
-        raise TurnsMissing("a worker ended early")
-    return line
+    if line := worker.stdout.readline():
+        return line
+    raise TurnsMissing("a worker ended early")
 
 
 def _await_turns(name: str, waiters: int, etcd: Etcd) -> None:
@@ -145,12 +151,6 @@ def _await_turns(name: str, waiters: int, etcd: Etcd) -> None:
                     return
             time.sleep(0.2)
     raise TurnsMissing(f"they did not take turns within {_PATIENCE_S:g} s")
-
-
-def _forget(etcd: Etcd, name: str) -> None:
-    with connect(etcd.endpoint, timeout=30) as client:
-        for lease in {kv.lease_id for kv in client.get_prefix(f"{name}/").keys}:
-            client.revoke(lease)
 
 
 def table(results: Sequence[LockResult]) -> ResultTable:

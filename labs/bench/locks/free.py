@@ -6,12 +6,11 @@ ratios.
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
+from labs.bench.locks.bench import run_workers, say_count, told
 from labs.bench.tables import ResultTable
 from loadtest.stack.servers import Etcd, Redis
 
@@ -30,12 +29,10 @@ def measure_free_locks(
     for turn in range(_ROUNDS):
         for candidate, program in programs.items():
             words = [*program, candidate, etcd.endpoint, redis.url, f"free/{candidate}/{turn}", "1", str(seconds)]
-            with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
-                assert worker.stdout is not None
-                worker.stdout.readline()
+            with run_workers(words, words[-3], etcd, 1) as workers:
                 time.sleep(0.2 if turn == 0 else 0.05)
-                told, _ = worker.communicate("count\n", timeout=60)
-            counted = json.loads(told)
+                say_count(workers)
+                [counted] = told(workers)
             found[candidate].append(counted["turns"] / counted["seconds"])
     return {candidate: statistics.median(values) for candidate, values in found.items()}
 

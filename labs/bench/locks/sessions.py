@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from labs.bench.locks.bench import TurnsMissing, read_line, run_workers, say_count
+from labs.bench.locks.bench import TurnsMissing, run_workers, say_count, told
 from labs.bench.locks.worker import PATIENCE_S, SESSIONS
 from labs.bench.meters import etcd_served
 from labs.bench.tables import ResultTable
@@ -54,14 +54,11 @@ def measure(candidate: str, sessions: int, etcd: Etcd, *, program: Sequence[str]
         run_workers(words, name, etcd, PROCESSES) as workers,
     ):
         hold = Mutex(session, name).acquire(timeout=PATIENCE_S)
-        for worker in workers:
-            read_line(worker)
-            say_count(worker)
+        say_count(workers)
         _await_waiters(client, f"{name}/", waiters)
         (calls, events, _), cpu_s, began = etcd_served(etcd), _cpu_s(etcd), time.monotonic()
         hold.release()
-        for worker in workers:
-            read_line(worker)
+        told(workers)
         lasted_s, cpu_s = time.monotonic() - began, _cpu_s(etcd) - cpu_s
         calls_then, events_then, _ = etcd_served(etcd)
     costs = (1000 * lasted_s, 1000 * cpu_s, calls_then - calls, events_then - events)

@@ -61,21 +61,20 @@ def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, threads
     session = stack.enter_context(Session(etcd_client, ttl=30))
     if candidate == "two transactions":
         return _two_transactions(etcd_client, session, name)
+    numbers = itertools.count()
     if candidate == "new names":
-        numbers = itertools.count()
         return lambda: Mutex(session, f"{name}/{next(numbers)}").acquire(timeout=PATIENCE_S)
     if candidate == "read-write":  # nine of ten read
-        lock, number = ReadWriteLock(session, name), itertools.count()
-        return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=PATIENCE_S)
+        both = ReadWriteLock(session, name)
+        return lambda: (both.read if next(numbers) % 10 else both.write).acquire(timeout=PATIENCE_S)
+    lock: Any = Mutex(session, name)
     if candidate == "semaphore":
-        return partial(Semaphore(session, name, 5).acquire, timeout=PATIENCE_S)
-    if candidate == "ten names":
-        return partial(MultiLock(session, [f"{name}/{number}" for number in range(10)]).acquire, timeout=PATIENCE_S)
-    if candidate == "cohort":
-        return partial(CohortMutex(session, name).acquire, timeout=PATIENCE_S)
-    if candidate.startswith("linger"):
-        return partial(CohortMutex(session, name, linger=0.1).acquire, timeout=PATIENCE_S)
-    return partial(Mutex(session, name).acquire, timeout=PATIENCE_S)
+        lock = Semaphore(session, name, 5)
+    elif candidate == "ten names":
+        lock = MultiLock(session, [f"{name}/{number}" for number in range(10)])
+    elif candidate == "cohort" or candidate.startswith("linger"):
+        lock = CohortMutex(session, name, linger=0.0 if candidate == "cohort" else 0.1)
+    return partial(lock.acquire, timeout=PATIENCE_S)
 
 
 def _many_sessions(candidate: str, client: Client, name: str, number: int, stack: ExitStack) -> Enter:
@@ -119,42 +118,43 @@ def _lock_rpc(client: Client, server: LockRpc, name: str) -> Enter:
 
 
 class Contest:
-    """Threads that take turns, and how many turns there were while counting was on."""
+    """Those that take turns, and how many turns there were while counting was on."""
 
-    def __init__(self, enter: Enter) -> None:
-        self._enter = enter
+    def __init__(self) -> None:
         self._counting = threading.Event()
         self._over = threading.Event()
         self._turns = 0
         self._gate = threading.Lock()  # several may hold at once
         self._longest_s = 0.0
 
-    def compete(self) -> None:
+    def compete(self, enter: Enter) -> None:
         with suppress(LockError, redis.RedisError, ValueError):  # closed under its feet at the end
             while not self._over.is_set():
-                began = time.monotonic()
-                with self._enter():
-                    self._note(began)
+                self._take_one(enter)
 
-    def take_one(self) -> None:
+    def compete_once(self, enter: Enter) -> None:
         """Take one turn, when counting begins."""
         self._counting.wait()
+        self._take_one(enter)
+
+    def _take_one(self, enter: Enter) -> None:
         began = time.monotonic()
-        with self._enter():
+        with enter():
             self._note(began)
 
     async def compete_in_tasks(self, etcd: str, name: str, number: int) -> None:
         """Take turns in so many tasks until it is over."""
+
+        async def compete() -> None:
+            with suppress(LockError):
+                while not self._over.is_set():
+                    began = time.monotonic()
+                    async with mutex.acquire(timeout=PATIENCE_S):
+                        self._note(began)
+
         with connect(etcd) as client, Session(client, ttl=30) as session:
             mutex = aio.Mutex(session, name)
-            await asyncio.gather(*[self._compete_in_a_task(mutex) for _ in range(number)])
-
-    async def _compete_in_a_task(self, mutex: aio.Mutex) -> None:
-        with suppress(LockError):
-            while not self._over.is_set():
-                began = time.monotonic()
-                async with mutex.acquire(timeout=PATIENCE_S):
-                    self._note(began)
+            await asyncio.gather(*[compete() for _ in range(number)])
 
     def _note(self, began: float) -> None:
         if self._counting.is_set():
@@ -162,18 +162,25 @@ class Contest:
                 self._turns += 1
                 self._longest_s = max(self._longest_s, time.monotonic() - began)
 
-    def begin(self) -> None:
-        self._began, self._cpu = time.monotonic(), time.process_time()
+    def count(self, contestants: Sequence[threading.Thread], seconds: float | None) -> dict[str, float]:
+        """Start the threads, and count from the word on standard input for so long, or until each had its turn."""
+        for contestant in contestants:
+            contestant.start()
+        print("queued", flush=True)
+        sys.stdin.readline()
+        began, cpu = time.monotonic(), time.process_time()
         self._counting.set()
-
-    def end(self) -> dict[str, float]:
-        """It is over: turns and seconds since it began, and CPU seconds of this process."""
+        if seconds is not None:
+            time.sleep(seconds)
+        else:
+            for contestant in contestants:
+                contestant.join()
         self._counting.clear()
         self._over.set()
         return {
             "turns": self._turns,
-            "seconds": time.monotonic() - self._began,
-            "cpu_seconds": time.process_time() - self._cpu,
+            "seconds": time.monotonic() - began,
+            "cpu_seconds": time.process_time() - cpu,
             "longest_wait_s": self._longest_s,
         }
 
@@ -181,35 +188,21 @@ class Contest:
 def main() -> None:
     """Compete, count, and say what was counted."""
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
+    contest, number = Contest(), int(threads)
     with ExitStack() as stack:
-        contest = Contest(candidate_lock(candidate, etcd, redis_url, name, int(threads), stack))
+        enter = candidate_lock(candidate, etcd, redis_url, name, number, stack)
         if candidate == TASKS:
-            tasks = contest.compete_in_tasks(etcd, name, int(threads))
-            contestants = [threading.Thread(target=asyncio.run, args=(tasks,), daemon=True)]
+            targets = [partial(asyncio.run, contest.compete_in_tasks(etcd, name, number))]
+        elif candidate in BURSTS:
+            targets = [partial(contest.compete_once, enter)] * number
         else:
-            turns = contest.take_one if candidate in BURSTS else contest.compete
-            count = 0 if candidate in IN_MAIN else int(threads)
-            contestants = [threading.Thread(target=turns, daemon=True) for _ in range(count)]
+            targets = [partial(contest.compete, enter)] * (0 if candidate in IN_MAIN else number)
+        contestants = [threading.Thread(target=target, daemon=True) for target in targets]
         with ThreadPoolExecutor(1) as counter:
-            counted = counter.submit(_count, contest, contestants, None if candidate in BURSTS else float(seconds))
+            counted = counter.submit(contest.count, contestants, None if candidate in BURSTS else float(seconds))
             if candidate in IN_MAIN:
-                contest.compete()
+                contest.compete(enter)
             print(json.dumps(counted.result()), flush=True)
-
-
-def _count(contest: Contest, contestants: Sequence[threading.Thread], seconds: float | None) -> dict[str, float]:
-    """Start the threads, and count from the word on standard input for so long, or until each had its turn."""
-    for contestant in contestants:
-        contestant.start()
-    print("queued", flush=True)
-    sys.stdin.readline()
-    contest.begin()
-    if seconds is not None:
-        time.sleep(seconds)
-    else:
-        for contestant in contestants:
-            contestant.join()
-    return contest.end()
 
 
 if __name__ == "__main__":

@@ -33,9 +33,7 @@ def test_what_is_wrong_is_listed() -> None:
     done = judged(DATA / "rush-none.json")
     assert done.exit_code == 0  # it promised nothing
     assert " pairs of critical sections open at once:" in done.output
-    assert re.search(
-        r"^    \S+ of buyer-\S+ .* wrote 7 over \d: \d lost up.*, sold to buyer-", done.output, re.MULTILINE
-    )
+    assert re.search(r"^    \S+ of buyer-\S+ .* wrote 7 over \d: \d lost up.*, sold to buyer-", done.output, re.M)
     assert re.search(r"^    and \d+ more$", done.output, re.MULTILINE)
     assert "findings: sold + stock is 27 of 8; " in done.output
 
@@ -44,10 +42,7 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     """A record of an exact guard with an order missing fails, and names the order and its buyer."""
     record = Record.read(DATA / "rush-etcd.json")
     lost = record.ledger.pop()
-    record.answers = [
-        *record.answers,
-        replace(record.answers[0], buyer="ada", status=0, order=None, outcome=Outcome.ERROR),
-    ]
+    record.answers.append(replace(record.answers[0], buyer="ada", status=0, order=None, outcome=Outcome.ERROR))
     record.write(tmp_path / "record.json")
     done = judged(tmp_path / "record.json")
     assert done.exit_code == 1

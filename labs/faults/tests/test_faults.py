@@ -14,7 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from app.contract.verdict import FINDINGS, Verdict
+from app.contract.verdict import Verdict
 from labs.faults.buyers import Buyers
 from labs.faults.commands import exit_code, faults
 from labs.faults.context import VICTIM, ScenarioContext, TrialListener
@@ -118,19 +118,9 @@ class Late(Nothing):
             raise MistimedFault("too late")
 
 
-class Latecomer(Late):
-    """Sends its victim into the first sale when all is sold."""
-
-    def play(self, context: ScenarioContext) -> None:
-        self.plays += 1
-        if self.plays == 1:
-            context.wait_for("the end of the sale", lambda: context.monitor.orders == FEW, timeout=40)
-            context.start_holder(0, think_ms=1000)
-
-
 @pytest.mark.parametrize(
     ("scenario", "plays", "as_expected"),
-    [(Late(1), 2, True), (Late(MOST_PLAYS), MOST_PLAYS, None), (Latecomer(0), 2, True)],
+    [(Late(1), 2, True), (Late(MOST_PLAYS), MOST_PLAYS, None)],
 )
 def test_an_untimely_fault_is_played_again(
     testbed: Testbed, monkeypatch: pytest.MonkeyPatch, scenario: Late, plays: int, as_expected: bool | None
@@ -222,27 +212,6 @@ def test_unplayable_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert refused.exit_code == 2
     assert "Error: pause-holder, kill-holder: not for redis-lua\n" in refused.output
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("expected", "verdict", "found"),
-    [
-        (Expected.EXACT, EXACT, []),
-        (Expected.EXACT, replace(EXACT, oversold=2, lost_updates=2), [Message.of(FINDINGS["oversold"], n=2)]),
-        (Expected.EXACT, replace(EXACT, undersold=1), [Message.of(FINDINGS["undersold"], n=1)]),
-        (Expected.BREAKS, EXACT, [BREAKS_NOT]),
-        (Expected.BREAKS, replace(EXACT, undersold=3), [BREAKS_NOT]),
-        (Expected.BREAKS, replace(EXACT, lost_updates=1), []),
-        (Expected.BREAKS, replace(EXACT, missing=1), []),
-        (Expected.EITHER, EXACT, []),
-        (Expected.EITHER, replace(EXACT, oversold=2), []),
-    ],
-)
-def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Verdict, found: list[Message]) -> None:
-    """Exact means exact; broken means oversold or updates lost."""
-    assert judge_trial(expected, "exact", verdict, CLEAN) == Expectation(expected.value, not found, found)
-    without_fence = judge_trial(expected, "exact_until_paused", verdict, CLEAN)
-    assert without_fence == Expectation(expected.value, not found, found)
 
 
 OVERSOLD = replace(EXACT, oversold=2, lost_updates=2)

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from labs.libraries import runner
 from labs.libraries.cases import CASES, leases
-from labs.libraries.cases.case import CellAnswer, Finding, no, yes
+from labs.libraries.cases.case import no, yes
 from labs.libraries.catalogue import LIBRARIES, Library
-from labs.libraries.page import Words, answers, cell_text, markdown
+from labs.libraries.page import Words, cell_text, markdown
 from labs.libraries.result import CaseRun, Cell, LibraryRow, LibraryTable
 from labs.libraries.runner import LibraryRunner
 from labs.libraries.stores.redis import RedisStore
@@ -142,27 +142,6 @@ def test_a_lock_of_one_machine_offers_nothing_that_takes_a_server(
     assert observed(row) == {"exclusion": "yes", "token": "not offered", **blocks, **broken}
 
 
-def test_the_questions_are_answered_by_cells() -> None:
-    """A row is named if its cells answer the question; one that is used in two ways by its name if both do."""
-
-    def row(name: str, server: str, **findings: Finding) -> LibraryRow:
-        return LibraryRow(name, server=server, cells={key: Cell([CaseRun(each)]) for key, each in findings.items()})
-
-    blocks, without = Finding(CellAnswer.BLOCKS, "blocks"), Finding(CellAnswer.NOT_OFFERED, "not_offered")
-    alone = {"exclusion": yes("alone"), "body": without, "late_release": blocks, "restart_held": yes("stays_alone")}
-    table = LibraryTable(
-        {},
-        [
-            row("one (a)", "etcd 3.5.1", token=yes("rises"), woken=no("never_told"), deleted=yes("told")),
-            row("one (b)", "etcd 3.6.0", token=yes("rises"), woken=yes("told_before"), deleted=yes("told")),
-            row("two", "5 x Valkey 9.1.2", token=without, woken=blocks, **alone),
-        ],
-    )
-    found = answers(table, Words("en"))
-    assert (found["token"], found["told"], found["blocks"], found["alone"]) == ("one", "one (b)", "two", "two")
-    assert found["servers"] == "etcd: one; Redis: two"
-
-
 def test_a_cell_says_what_it_holds_for() -> None:
     """A Redis that writes to disk first, a kill that PostgreSQL sees at once, a TTL that is short enough."""
     free = yes("free", s=0.04, ttl=3)
@@ -173,13 +152,6 @@ def test_a_cell_says_what_it_holds_for() -> None:
     assert cell_text(words, postgresql, "killed") == "(yes, 0.0 s on one machine)"
     short = LibraryRow("python-redis-lock", cells=cells)
     assert cell_text(words, short, "killed") == "yes, 0.0 s with `expire` up to 5 s"
-
-
-def test_an_unknown_library_is_named() -> None:
-    """The error says which ones there are."""
-    done = CliRunner().invoke(cli, ["libraries", "--only", "nope"])
-    assert done.exit_code == 2
-    assert "'nope' is not one of 'ours', " in done.output
 
 
 def test_a_library_that_does_not_start_has_that_as_its_row(tmp_path: Path) -> None:

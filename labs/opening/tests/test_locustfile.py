@@ -23,10 +23,3 @@ def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) ->
     early, failures = rush.requests()["etcd", "not_open"]
     assert early >= BUYERS // 3
     assert failures <= early - BUYERS // 3, "an early click is told the truth; a click on time may find it opening"
-
-
-def test_a_time_that_cannot_be_is_one_line(stack: Stack, tmp_path: Path) -> None:
-    """The shop's refusal is shown, and there is no verdict."""
-    rush = Finished(environment(stack), tmp_path, *OPTIONS, "--opens-in=-1")
-    assert rush.code == 2
-    assert "/sale/schedule was refused: opens_in_s is " in rush.printed + rush.logged

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from random import Random
 from urllib.error import HTTPError
@@ -53,24 +52,13 @@ def test_each_fault_shows_what_it_has_to(stage: Stage, way: str, fault: str) -> 
     assert has_order is (way == "reserve-checked" or (way, fault) == ("reserve", "payment-pause"))
 
 
-def test_a_lost_answer_ends_as_an_order(stage: Stage) -> None:
-    """The provider is asked before the item goes back."""
-    result = play_under("reserve-checked", "payment-lost", stage, Random(1))
-    assert result.findings == {"exact": 0}
-    assert any(order.payment.endswith("/victim") for order in result.orders)
-
-
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_both_ledgers_agree_after_twenty_runs_of_kills(stage: Stage) -> None:
     """Whatever dies in whatever order, every payment ends as an order or as a refund."""
-    found = Counter(
-        name
-        for seed in range(20)
-        for name in play_under("reserve-checked", "payment-kills", stage, Random(seed)).findings
-    )
-    assert found == {"exact": 20}
+    for seed in range(20):
+        assert play_under("reserve-checked", "payment-kills", stage, Random(seed)).findings == {"exact": 0}, seed
 
 
 @pytest.mark.slow
@@ -107,10 +95,10 @@ def test_a_retry_pays_once_and_a_declined_card_leaves_the_item(stage: Stage, way
     """Two requests with one key are one order; a declined buyer is told, and the item goes to the next."""
     told = list[Outcome | None]()
 
-    def play(crowd: object) -> None:
+    def play(crowd: Crowd) -> None:
         for key, card in (("eve", "declined"), ("ada", "good"), ("ada", "good"), ("bob", "good")):
-            crowd.send(crowd.sale + key, card, stage.stack.urls).join()  # type: ignore[attr-defined]
-            told.append(crowd.outcomes[crowd.sale + key])  # type: ignore[attr-defined]
+            crowd.send(crowd.sale + key, card, stage.stack.urls).join()
+            told.append(crowd.outcomes[crowd.sale + key])
 
     result = stage.sell(way, 1, play)
     assert told == [Outcome.DECLINED, Outcome.PAID, Outcome.PAID, Outcome.SOLD_OUT]

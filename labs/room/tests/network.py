@@ -20,13 +20,7 @@ CLONE_NEWNET = 0x40000000
 
 
 class Network:
-    """One network namespace, in which a thread lives.
-
-    Attributes:
-        address: of this computer in it.
-    """
-
-    address = ADDRESS
+    """One network namespace, in which a thread lives."""
 
     def __init__(self, thread: ThreadPoolExecutor) -> None:
         self._thread = thread

@@ -8,7 +8,6 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from http.cookiejar import CookieJar
@@ -34,8 +33,7 @@ class Phone:
 
     def __init__(self, url: str, name: str, *, pin: str | None = None) -> None:
         self.url, self.key = url, f"key-{random.getrandbits(64):016x}"
-        self._cookies = CookieJar()
-        self._opener = urllib.request.build_opener(DIRECT, urllib.request.HTTPCookieProcessor(self._cookies))
+        self._opener = urllib.request.build_opener(DIRECT, urllib.request.HTTPCookieProcessor(CookieJar()))
         self.told: State = {}
         self.ask("/join", {"name": name, **({"pin": pin} if pin else {})})
         self.name = self.told["me"]["name"]
@@ -47,11 +45,6 @@ class Phone:
         with self._opener.open(asked, timeout=30) as response:
             self.told = json.load(response)
         return self.told
-
-    @property
-    def cookie(self) -> str:
-        """The cookies as a header."""
-        return "; ".join(f"{each.name}={each.value}" for each in self._cookies)
 
     def buy(self, sale: int) -> State:
         """Click until the answer is there, as the page does."""
@@ -74,13 +67,6 @@ def crowd_of(url: str, count: int, *, pin: str | None = None) -> list[Phone]:
     """A crowd of this many phones."""
     with ThreadPoolExecutor(16) as threads:
         return list(threads.map(lambda number: Phone(url, f"phone {number}", pin=pin), range(count)))
-
-
-def all_buy(phones: Iterable[Phone], sale: int) -> None:
-    """Every phone clicks at once, and gets its answer."""
-    phones = list(phones)
-    with ThreadPoolExecutor(len(phones)) as threads:
-        list(threads.map(lambda phone: phone.buy(sale), phones))
 
 
 def ask_board(stack: Stack, path: str, body: State | None = None) -> State:
@@ -115,8 +101,3 @@ class Judge:
         for buyer, number in self.orders().values():
             held[number].append(buyer)
         return {number: set(buyers) for number, buyers in held.items() if len(buyers) > 1}
-
-
-def clashes_on_board(told: State) -> dict[int, tuple[set[str], int]]:
-    """The board's list: the names at each number, and how many robots."""
-    return {each["number"]: (set(each["names"]), each["robots"]) for each in told["clashes"]}

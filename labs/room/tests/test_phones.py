@@ -13,7 +13,6 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from click.testing import CliRunner
 from flask.testing import FlaskClient
 from pydantic import SecretStr
 
@@ -26,7 +25,6 @@ from labs.room.phones import TEXTS, create_phones
 from labs.room.settings import RoomSettings
 from labs.room.tests.network import ADDRESS, own_network
 from labs.room.up import own_address
-from loadtest.cli.main import cli
 from loadtest.stack.stack import Stack
 from tests.support.serving import serving
 
@@ -290,31 +288,6 @@ def test_the_stage_begins_a_sale_with_the_token_alone(settings: Settings, monkey
     assert "does not answer" in silent.get_json()["detail"]
     assert board.get("/room/setup").get_json()["pin"] == "4711"
     assert board.get("/room/code.svg").data.startswith(b"<?xml")
-
-
-def test_a_board_without_a_room_says_how_to_start_one(settings: Settings) -> None:
-    """Its state is a 404 with the command, and there is no code."""
-    board = create_board(BoardSettings(shop=settings)).test_client()
-    told = board.get("/room/state")
-    assert told.status_code == 404
-    assert "make up ARGS=--room" in told.get_json()["detail"]
-    assert board.get("/room/code.svg").status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--address", "192.0.2.10"], "belong to --room"),
-        (["--room-pin"], "belong to --room"),
-        (["--room", "--address", "0.0.0.0"], "give the one address"),
-        (["--room", "--address", "my-laptop"], "give an IP address"),
-    ],
-)
-def test_an_option_that_makes_no_sense_is_refused(words: list[str], said: str) -> None:
-    """Before anything is started, with what to give instead."""
-    done = CliRunner().invoke(cli, ["up", "--free-ports", *words])
-    assert done.exit_code == 2, done.output
-    assert said in done.output, done.output
 
 
 def test_the_address_is_found_or_asked_for() -> None:

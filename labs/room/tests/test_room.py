@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labs.room.tests.network import ADDRESS, Network
-from labs.room.tests.rooms import Judge, Phone, ask_board, clashes_on_board, crowd_of
+from labs.room.tests.rooms import Judge, Phone, ask_board, crowd_of
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
@@ -150,18 +150,15 @@ def test_every_phone_is_told_the_truth(
 ) -> None:
     """The clashes are those of the ledger without a lock, none under etcd, and each page says what the ledger says."""
     judge = Judge(stack)
-    asked = {"guard": guard, "hold_ms": 5, "stock": STOCK, "opens_in_s": 2, "buyers": 0}
-    network.run(ask_board, stack, "/room/begin", asked)
-    sale = network.run(ask_board, stack, "/room/state")["sale"]["number"]
-    network.run(click_all, pages, phones, sale)
+    network.run(click_all, pages, phones, begin(network, stack, guard, hold_ms=5, opens_in_s=2))
 
     def shown() -> Any:
         return network.run(ask_board, stack, "/room/state")
 
     wait_until(lambda: shown()["clicks"] == PHONES + len(pages) and not shown()["pending"])
     clashes, orders = network.run(judge.clashes), network.run(judge.orders)
-    on_board = clashes_on_board(shown())
-    assert {number: {f"phone: {name}" for name in names} for number, (names, _) in on_board.items()} == clashes
+    on_board = {each["number"]: {f"phone: {name}" for name in each["names"]} for each in shown()["clashes"]}
+    assert on_board == clashes
     assert bool(clashes) == (guard == "none")
     assert (len(orders) == STOCK) or guard == "none"
     for phone in phones:

@@ -6,9 +6,9 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,43 +30,22 @@ SENTENCES = {  # of the page, by the worst way in which an order ends
     "unsold": r"An item is lost: the counter says \d+",
     "told_wrong": "A buyer was told something that is not true",
 }
-LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
-
-
-class Made(NamedTuple):
-    """The folder of a site, and that of what it plays."""
-
-    site: Path
-    recordings: Path
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """What `make site` makes."""
-    folder = tmp_path_factory.mktemp("made")
-    words = ["--output", str(folder / "site"), "--recordings", str(folder / "recordings")]
-    subprocess.run([sys.executable, "-m", "loadtest", "site", *words], cwd=ROOT, check=True)
-    return Made(folder / "site", folder / "recordings")
-
-
-@pytest.fixture(scope="module", params=["kept", pytest.param("made", marks=LONG)])
-def played(request: pytest.FixtureRequest) -> Iterator[Made]:
-    """A site of what came with the repository, and one that is recorded anew."""
-    if request.param == "made":
-        yield request.getfixturevalue("made")
-    else:
-        yield Made(request.getfixturevalue("site"), request.getfixturevalue("recordings"))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_whole_site_is_made(made: Made) -> None:
-    """Each page is below 1 MB, all are below 6 MB, and the documents stand beside them."""
-    sizes = {path.stem: path.stat().st_size for path in made.site.glob("*.html")}
+def test_the_whole_site_is_made(open_page: Open, tmp_path: Path) -> None:
+    """By `make site`: each page is below 1 MB, all are below 6 MB, and what was recorded anew can be played."""
+    made, recordings = tmp_path / "site", tmp_path / "recordings"
+    words = ["--output", str(made), "--recordings", str(recordings)]
+    subprocess.run([sys.executable, "-m", "loadtest", "site", *words], cwd=ROOT, check=True)
+    sizes = {path.stem: path.stat().st_size for path in made.glob("*.html")}
     assert {*sizes} == {"index", "watch", "scheduler", "holder", "schedules", "mistakes", "libraries"}
     assert max(sizes.values()) < MB
     assert sum(sizes.values()) < 6 * MB
-    assert (made.site / "docs/index.html").exists()
+    assert (made / "docs/index.html").exists()
+    for name in ("scheduler", "mistakes"):
+        win_all(open_page((made / f"{name}.html").as_uri()), recordings, "mouse")
 
 
 @pytest.mark.parametrize("name", ["scheduler", "mistakes"])
@@ -75,27 +54,34 @@ def test_the_whole_site_is_made(made: Made) -> None:
     [
         ("mouse", False, 1280, {"locale": "en", "color_scheme": "light"}),
         ("keys", True, 1024, {"locale": "zh", "color_scheme": "dark"}),
-        pytest.param("touch", False, 390, {"locale": "zh", "color_scheme": "light"}, marks=pytest.mark.long),
         ("touch", True, 390, {"locale": "en", "color_scheme": "dark"}),
     ],
-    ids=["mouse", "keys", "touch-from-a-disk", "touch"],
+    ids=["mouse", "keys", "touch"],
 )
 def test_every_level_is_won(
-    open_page: Open, played: Made, served: str, name: str, by: str, is_served: bool, width: int, look: dict[str, str]
+    open_page: Open,
+    site: Path,
+    recordings: Path,
+    served: str,
+    name: str,
+    by: str,
+    is_served: bool,
+    width: int,
+    look: dict[str, str],
 ) -> None:
     """By mouse, by keyboard and by touch, from a disk and from a server, on every kind of screen."""
-    address = f"{served}/{name}.html" if is_served else (played.site / f"{name}.html").as_uri()
+    address = f"{served}/{name}.html" if is_served else (site / f"{name}.html").as_uri()
     page = open_page(address, has_touch=by == "touch", viewport={"width": width, "height": 800}, **look)
-    win_all(page, played.recordings, by)
+    win_all(page, recordings, by)
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize("name", ["scheduler", "mistakes"])
-def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, played: Made, name: str) -> None:
+def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, site: Path, recordings: Path, name: str) -> None:
     """By clicks it comes to every state of every graph, whose moves, figures and lines are those of the recording."""
-    page = open_page((played.site / f"{name}.html").as_uri(), reduced_motion="reduce")
+    page = open_page((site / f"{name}.html").as_uri(), reduced_motion="reduce")
     for guard in levels_of(page):
-        recording = recorded(played.recordings, guard)
+        recording = recorded(recordings, guard)
         page.click(f".levels button[value={guard}]")
         page.wait_for_selector(f".levels button[value={guard}][aria-current=true]")
         seen, wrong = page.evaluate(ROBOT, recording)
@@ -103,15 +89,15 @@ def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, played: Ma
         assert seen == len(recording["graphs"][0]["states"]), guard
 
 
-def test_the_printed_order_of_each_mistake_ends_as_it_says(open_page: Open, played: Made) -> None:
+def test_the_printed_order_of_each_mistake_ends_as_it_says(open_page: Open, site: Path, recordings: Path) -> None:
     """Pressed move by move, the shortest order that breaks it shows the worst that the command tells of it."""
     from labs.steps.mistakes import mistakes
     from labs.steps.schedules.results import WRONG
     from labs.steps.schedules.schedule import WORST_FIRST
 
-    page = open_page((played.site / "mistakes.html").as_uri(), reduced_motion="reduce")
+    page = open_page((site / "mistakes.html").as_uri(), reduced_motion="reduce")
     for guard in mistakes():
-        recording = recorded(played.recordings, guard)
+        recording = recorded(recordings, guard)
         (count,), (graph,) = recording["counts"], recording["graphs"]
         page.evaluate("hash => (location.hash = hash)", f"guard={guard}&grain=commands&schedule={count['shortest']}")
         page.wait_for_selector(f".levels button[value={guard}][aria-current=true]")
@@ -125,7 +111,7 @@ def test_the_printed_order_of_each_mistake_ends_as_it_says(open_page: Open, play
         assert re.match(f"Aim reached. {SENTENCES[way]}", page.inner_text("#result[data-tone=good]")), guard
 
 
-def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:
+def test_what_is_shown_happens_again(recordings: Path, tmp_path: Path) -> None:
     """The moves to 50 of the states, made once more on real servers, lead to what the recording shows there."""
     from app.telemetry.guard_lines import GuardLines
     from labs.steps.mistakes import mistakes
@@ -133,12 +119,12 @@ def test_what_is_shown_happens_again(played: Made, tmp_path: Path) -> None:
     from labs.steps.schedules.schedule import moves_of
     from labs.steps.schedules.world import World
 
-    guards = sorted(path.stem.removeprefix("schedules-") for path in played.recordings.glob("graphs/*.json"))
-    recordings = {guard: recorded(played.recordings, guard) for guard in guards}
-    states = [(guard, each) for guard in guards for each in range(1, len(recordings[guard]["graphs"][0]["states"]))]
+    guards = sorted(path.stem.removeprefix("schedules-") for path in recordings.glob("graphs/*.json"))
+    kept = {guard: recorded(recordings, guard) for guard in guards}
+    states = [(guard, each) for guard in guards for each in range(1, len(kept[guard]["graphs"][0]["states"]))]
     with World(tmp_path) as world:
         for guard, state in sorted(random.Random(61).sample(states, SAMPLE)):
-            recording = recordings[guard]
+            recording = kept[guard]
             (graph,) = recording["graphs"]
             world.granularity, world.buyers, world.items = (recording[name] for name in ("grain", "buyers", "items"))
             path = ".".join(way_to(graph, state.__eq__))

@@ -868,11 +868,11 @@ class TakesOver(Strange):
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
         while True:
-            now, ends = time.time(), str(time.time() + LIFE_MS / 1000)
+            ends = str(time.time() + LIFE_MS / 1000)
             if self.redis.setnx(self.key, ends):
                 break
             old = self.redis.get(self.key)
-            if old and float(old) < now and self.redis.getset(self.key, ends) == old:
+            if old and float(old) < time.time() and self.redis.getset(self.key, ends) == old:
                 break
             self.pause()
         try:

@@ -5,24 +5,17 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from labs.steps.schedules.graph import Graph, State
-from labs.steps.schedules.schedule import Done, Ending
+from labs.steps.schedules.schedule import Done, Ending, hides_behind_lost_answer
+from labs.steps.schedules.screen import TEXTS, sentence_of
 from labs.steps.schedules.world import BUYERS
 from labs.steps.stepped import COMMANDS
 
 LINE = 1  # the column of `Shown.purchases` that has the line
-ENDINGS = {
-    "oversold": "sold {n} more than there were",
-    "lost_updates": "the counter misses {n} of the sales",
-    "told_wrong": "a buyer is told what is not true",
-    "unsold": "{n} not sold, and not there any more for others",
-    "deadlock": "{n} of the buyers wait for ever",
-    "errors": "{n} of the buyers get an error instead of an answer",
-}
 
 
 @dataclass(frozen=True)
@@ -56,17 +49,12 @@ class Story:
 
 def _lines(graph: Graph, moves: Sequence[Done], ending: Ending, name: str, path: Path, items: int) -> Iterator[str]:
     many = f"{items} items" if items > 1 else "1 item"
-    yield f"Two buyers, A and B, and {many}: {_in_words(ending)}. The shortest such order:"
+    yield f"Two buyers, A and B, and {many}: {sentence_of(ending, items)}. The shortest such order:"
     yield from _steps(graph, moves, str(path))
+    if hides_behind_lost_answer(moves):
+        yield f"  {TEXTS['en']['finally']}"
     schedule = ".".join(str(done.move) for done in moves)
     yield f"Step it: /steps#guard={quote(name)}&grain={COMMANDS}&schedule={schedule}"
-
-
-def _in_words(ending: Ending) -> str:
-    numbers = {name: number for name, number in asdict(ending).items() if number}
-    if "oversold" in numbers:  # lost updates are its cause, not a further end
-        numbers.pop("lost_updates", None)
-    return ", ".join(ENDINGS[name].format(n=number) for name, number in numbers.items())
 
 
 def _steps(graph: Graph, moves: Sequence[Done], path: str) -> Iterator[str]:

@@ -37,7 +37,10 @@ ENVIRONMENT = """STOCK = os.environ["FLASHSALE_STOCK"]
 
 
 class RedisLuaGuard("""
-IMPORTS = """import os, threading, time
+FILE_LOCK = """file = open(f"{tempfile.gettempdir()}/stock.lock", "w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with file, purchase.critical_section() as section:"""
+IMPORTS = """import fcntl, os, tempfile, threading, time
 from app.sales.refusals import InDoubt
 from app.sales.stock import Reading
 from app.guards.base import Guard,"""
@@ -54,7 +57,7 @@ STUDENTS: dict[str, tuple[str, dict[str, str], str]] = {  # a file, what is repl
     "jon-sleeps": (ATOMIC, {THINK: "time.sleep(1e6)"}, ALL),
     "kim-ends": (ATOMIC, {THINK: "os._exit(0)"}, ALL),
     "lea-thread": (ATOMIC, {THINK: "threading.Thread(target=print).start()"}, "contract"),
-    "lou-file": ("docs/your-guard.md", {}, ""),
+    "lou-file": ("docs/examples/mine.py", {"with purchase.critical_section() as section:": FILE_LOCK}, ""),
     "mia-environment": (ATOMIC, {"class RedisLuaGuard(": ENVIRONMENT}, "orders death lost pause"),
 }  # fmt: skip
 

@@ -74,6 +74,17 @@ class Done:
         return f"{self.move.buyer} {does}{', waits' if self.waits and self.command else ''}{ends}"
 
 
+def hides_behind_lost_answer(moves: Sequence[Done]) -> bool:
+    """Whether a purchase that had left its section was told of an error, as the answer to its release was lost."""
+    left: set[str] = set()
+    for done in moves:
+        if done.move.fault is Fault.LOST and done.move.buyer in left and done.answer not in ("sold", ""):
+            return True
+        if done.point == "left":
+            left.add(done.move.buyer)
+    return False
+
+
 def brief(command: str) -> str:
     """The beginning of a command, with the last part of its key: "SET lock"."""
     name, *arguments = command.partition(";")[0].split()

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labs.steps.schedules.results import Count, Exploration
-from labs.steps.schedules.schedule import Ending, Fault, Schedule
+from labs.steps.schedules.schedule import Ending, Schedule, hides_behind_lost_answer
 from loadtest.terminal import DASHES
 
 TEXTS: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ class Screen:
             said = self.say("ends_so", guard=found.guard, items=self.say("items", n=items), ends=ends)
             self.console.print(f"{said} ({', '.join(faults)})", style="bold", markup=False)
             self._moves(schedule.words)
-            if hides_behind_lost_answer(schedule):
+            if hides_behind_lost_answer(schedule.moves):
                 self.console.print(f"  {self.say('finally')}", style="yellow", markup=False)
             link = LINK.format(guard=found.guard, grain=found.grain, path=path)
             self.console.print(f"  {link}", style="dim", markup=False, soft_wrap=True)
@@ -156,17 +156,6 @@ def in_lines(moves: Sequence[str], width: int) -> list[str]:
             lines.append(INDENT)
         lines[-1] += following if lines[-1] == INDENT else f" {following}"
     return lines
-
-
-def hides_behind_lost_answer(schedule: Schedule) -> bool:
-    """Whether a purchase that had left its section was told of an error, as the answer to its release was lost."""
-    left: set[str] = set()
-    for done in schedule.moves:
-        if done.move.fault is Fault.LOST and done.move.buyer in left and done.answer not in ("sold", ""):
-            return True
-        if done.point == "left":
-            left.add(done.move.buyer)
-    return False
 
 
 def short(number: int) -> str:

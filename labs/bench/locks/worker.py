@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from functools import partial
 from typing import Any
 
+import grpc
 import redis
 
 from labs.bench.locks.rpc import LockRpc
@@ -128,7 +129,7 @@ class Contest:
         self._longest_s = 0.0
 
     def compete(self, enter: Enter) -> None:
-        with suppress(LockError, redis.RedisError, ValueError):  # closed under its feet at the end
+        with suppress(LockError, redis.RedisError, grpc.RpcError, ValueError):  # closed under its feet at the end
             while not self._over.is_set():
                 self._take_one(enter)
 

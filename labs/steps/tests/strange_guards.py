@@ -14,7 +14,6 @@ import os
 import random
 import secrets
 import socket
-import string
 import subprocess
 import sys
 import tempfile
@@ -39,6 +38,7 @@ from app.sales.purchase import Purchase, Receipt, Section
 from lock import Created, LockLost, LockTimeout
 
 RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+GATEWAY = base64.b64encode(b"gateway").decode()
 LIFE_MS = 60_000
 
 
@@ -57,23 +57,30 @@ class Strange(Guard):
         """What the lock holds."""
         return uuid.uuid4().hex
 
+    def takes(self, value: str) -> Any:
+        """Try to take the lock; whether it is held then."""
+        return self.redis.set(self.key, value, nx=True, px=LIFE_MS)
+
     def pause(self) -> None:
         time.sleep(0.02)
 
-    def buy(self, purchase: Purchase) -> Receipt:
-        with self.held(purchase):
-            return self.sell(purchase)
+    def gives_back(self, value: str) -> None:
+        self.redis.eval(RELEASE, 1, self.key, value)
 
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
         """Hold the lock."""
         value = self.value()
-        while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
+        while not self.takes(value):
             self.pause()
         try:
             yield
         finally:
-            self.redis.eval(RELEASE, 1, self.key, value)
+            self.gives_back(value)
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with self.held(purchase):
+            return self.sell(purchase)
 
     def sell(self, purchase: Purchase) -> Receipt:
         """Read, then write what was read less one."""
@@ -194,14 +201,17 @@ class OwnSocketLocked(OwnSocket):
 
     name = "own-socket-locked"
 
+    value = staticmethod(lambda: secrets.token_urlsafe(12))
+
+    def takes(self, value: str) -> Any:
+        return self.ask("SET", self.key, value, "NX", "PX", str(LIFE_MS))
+
+    def gives_back(self, value: str) -> None:
+        self.ask("EVAL", RELEASE, "1", self.key, value)
+
     def buy(self, purchase: Purchase) -> Receipt:
-        value = secrets.token_urlsafe(12)
-        while self.ask("SET", self.key, value, "NX", "PX", str(LIFE_MS)) is None:
-            time.sleep(0.01)
-        try:
+        with self.held(purchase):
             return super().buy(purchase)
-        finally:
-            self.ask("EVAL", RELEASE, "1", self.key, value)
 
 
 class Gateway(Strange):
@@ -214,21 +224,11 @@ class Gateway(Strange):
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as response:
             return json.load(response)
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        key, value = (base64.b64encode(text.encode()).decode() for text in ("gateway", purchase.order))
-        while not self.takes(key, value):
-            time.sleep(0.01)
-        try:
-            yield
-        finally:
-            self.post("kv/deleterange", key=key)
+    def takes(self, value: str) -> Any:
+        return "kvs" not in self.post("kv/range", key=GATEWAY) and self.post("kv/put", key=GATEWAY)
 
-    def takes(self, key: str, value: str) -> bool:
-        if self.post("kv/range", key=key).get("kvs"):
-            return False
-        self.post("kv/put", key=key, value=value)
-        return True
+    def gives_back(self, value: str) -> None:
+        self.post("kv/deleterange", key=GATEWAY)
 
 
 class GatewayLocked(Gateway):
@@ -236,10 +236,9 @@ class GatewayLocked(Gateway):
 
     name = "gateway-locked"
 
-    def takes(self, key: str, value: str) -> bool:
-        is_new = {"key": key, "target": "CREATE", "createRevision": "0"}
-        put = {"requestPut": {"key": key, "value": value}}
-        return bool(self.post("kv/txn", compare=[is_new], success=[put]).get("succeeded"))
+    def takes(self, value: str) -> Any:
+        is_new, put = {"key": GATEWAY, "target": "CREATE", "createRevision": "0"}, {"requestPut": {"key": GATEWAY}}
+        return self.post("kv/txn", compare=[is_new], success=[put]).get("succeeded")
 
 
 class AnotherProgram(Strange):
@@ -247,15 +246,11 @@ class AnotherProgram(Strange):
 
     name = "another-program"
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        while self.run("GET", self.key) != "None":
-            time.sleep(0.01)
-        self.run("SET", self.key, "1")
-        try:
-            yield
-        finally:
-            self.run("DEL", self.key)
+    def takes(self, value: str) -> Any:
+        return self.run("GET", self.key) == "None" and self.run("SET", self.key, "1")
+
+    def gives_back(self, value: str) -> None:
+        self.run("DEL", self.key)
 
     def run(self, *words: str) -> str:
         code = (
@@ -295,10 +290,10 @@ class ReleasesLater(Strange):
 
     def buy(self, purchase: Purchase) -> Receipt:
         value = self.value()
-        while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
+        while not self.takes(value):
             self.pause()
         receipt = self.sell(purchase)
-        threading.Thread(target=self.redis.eval, args=(RELEASE, 1, self.key, value)).start()
+        threading.Thread(target=self.gives_back, args=(value,)).start()
         return receipt
 
 
@@ -333,31 +328,7 @@ class TokenBefore(Strange):
             return self.read_and_write(section)
 
 
-class TokenInside(Strange):
-    """Right: the token is taken under the lock."""
-
-    name = "token-inside"
-
-    def buy(self, purchase: Purchase) -> Receipt:
-        with self.held(purchase), purchase.critical_section() as section:
-            token = self.redis.incr(f"{self.key}:tokens")
-            if token < int(self.redis.get(f"{self.key}:highest") or 0):
-                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
-            self.redis.set(f"{self.key}:highest", token)
-            return self.read_and_write(section)
-
-
 # What is no answer
-
-
-class SaysNothing(Strange):
-    """Sells, and returns nothing."""
-
-    name = "says-nothing"
-
-    def buy(self, purchase: Purchase) -> Receipt:
-        self.sell(purchase)
-        return None  # type: ignore[return-value]
 
 
 class SaysText(Strange):
@@ -433,52 +404,12 @@ class TwoKeysCrossed(Strange):
         return receipt
 
 
-class ReadsOutside(Strange):
-    """Reads before it has the lock."""
-
-    name = "reads-outside"
-
-    def buy(self, purchase: Purchase) -> Receipt:
-        stock = self.stock(purchase.item)
-        with purchase.critical_section() as section:
-            reading = stock.read(section)
-            if reading.receipt:
-                return reading.receipt
-            with self.held(purchase):
-                return stock.write(section, reading)
-
-
 # What chance and time make, and right it is
-
-
-class UrlSafe(Strange):
-    name = "urlsafe"
-    value = staticmethod(lambda: secrets.token_urlsafe(16))
-
-
-class FourBytes(Strange):
-    name = "four-bytes"
-    value = staticmethod(lambda: secrets.token_hex(4))
-
-
-class Number(Strange):
-    name = "number"
-    value = staticmethod(lambda: str(random.randint(1, 10**12)))
 
 
 class SmallNumber(Strange):
     name = "small-number"
     value = staticmethod(lambda: str(random.randrange(1000, 2000)))
-
-
-class Fraction(Strange):
-    name = "fraction"
-    value = staticmethod(lambda: str(random.random()))
-
-
-class Letters(Strange):
-    name = "letters"
-    value = staticmethod(lambda: "".join(random.choices(string.ascii_letters, k=8)))
 
 
 class Uuid1(Strange):
@@ -507,7 +438,7 @@ class OwnGenerator(Strange):
 
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
-        while not self.redis.set(self.key, value := f"{self.random.random()}{secrets.token_urlsafe(4)}", nx=True, px=9):
+        while not self.redis.set(self.key, value := f"{self.random.random()}{random.random()}", nx=True, px=9):
             time.sleep(self.random.uniform(0.001, 0.01))
         try:
             yield
@@ -588,60 +519,49 @@ class LockfCounted(Strange):
 
 
 class FolderLock(Strange):
-    """A folder in the working folder."""
+    """A folder in the working folder, and pauses by an event that is never set."""
 
     name = "folder"
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        while True:
-            try:
-                Path("strange-guard").mkdir()
-                break
-            except FileExistsError:
-                threading.Event().wait(0.01)
-        try:
-            yield
-        finally:
-            Path("strange-guard").rmdir()
+    def takes(self, value: str) -> bool:
+        with suppress(FileExistsError):
+            Path("strange-guard").mkdir()
+            return True
+        return False
+
+    def pause(self) -> None:
+        threading.Event().wait(0.01)
+
+    def gives_back(self, value: str) -> None:
+        Path("strange-guard").rmdir()
 
 
 class FileLooked(Strange):
     """Wrong: a file, after a look."""
 
     name = "file-looked"
+    path = Path("/tmp/strange-guard.pid")
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        path = Path("/tmp/strange-guard.pid")
-        while path.exists():
-            time.sleep(0.01)
-        path.write_text(purchase.order)
-        try:
-            yield
-        finally:
-            path.unlink()
+    def takes(self, value: str) -> bool:
+        return not self.path.exists() and bool(self.path.write_text(value))
+
+    def gives_back(self, value: str) -> None:
+        self.path.unlink()
 
 
 class FileReadAndWritten(Strange):
     """Wrong: a file that is open once, read, and written if it is empty."""
 
     name = "file-read-and-written"
+    path = Path("/tmp/strange-guard.owner")
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        path = Path("/tmp/strange-guard.owner")
-        while not self.takes(path, purchase):
-            time.sleep(0.01)
-        try:
-            yield
-        finally:
-            path.write_text("")
-
-    def takes(self, path: Path, purchase: Purchase) -> bool:
-        with path.open("a+") as file:
+    def takes(self, value: str) -> bool:
+        with self.path.open("a+") as file:
             file.seek(0)
-            return not file.read() and bool(file.write(purchase.order))
+            return not file.read() and bool(file.write(value))
+
+    def gives_back(self, value: str) -> None:
+        self.path.write_text("")
 
 
 class DescriptorReadAndWritten(FileReadAndWritten):
@@ -649,8 +569,8 @@ class DescriptorReadAndWritten(FileReadAndWritten):
 
     name = "descriptor-read-and-written"
 
-    def takes(self, path: Path, purchase: Purchase) -> bool:
-        number = os.open(path, os.O_RDWR | os.O_CREAT)
+    def takes(self, value: str) -> bool:
+        number = os.open(self.path, os.O_RDWR | os.O_CREAT)
         try:
             return not os.read(number, 1) and bool(os.write(number, b"x"))
         finally:
@@ -819,15 +739,6 @@ class NeverSleeps(Strange):
         pass
 
 
-class Waits(Strange):
-    """Polls by an event that is never set."""
-
-    name = "waits"
-
-    def pause(self) -> None:
-        threading.Event().wait(0.05)
-
-
 class EtcdLock(Strange):
     """A key with a lease of its own."""
 
@@ -865,20 +776,15 @@ class TakesOver(Strange):
 
     name = "takes-over"
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        while True:
-            ends = str(time.time() + LIFE_MS / 1000)
-            if self.redis.setnx(self.key, ends):
-                break
-            old = self.redis.get(self.key)
-            if old and float(old) < time.time() and self.redis.getset(self.key, ends) == old:
-                break
-            self.pause()
-        try:
-            yield
-        finally:
-            self.redis.delete(self.key)
+    def takes(self, value: str) -> Any:
+        ends = str(time.time() + LIFE_MS / 1000)
+        if self.redis.setnx(self.key, ends):
+            return True
+        old = self.redis.get(self.key)
+        return old and float(old) < time.time() and self.redis.getset(self.key, ends) == old
+
+    def gives_back(self, value: str) -> None:
+        self.redis.delete(self.key)
 
 
 class GivesUp(Strange):
@@ -923,14 +829,11 @@ class RedisClock(Strange):
 
     name = "redis-clock"
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        while not self.redis.eval(HOLD_UNTIL, 1, self.key, LIFE_MS // 1000):
-            self.pause()
-        try:
-            yield
-        finally:
-            self.redis.delete(self.key)
+    def takes(self, value: str) -> Any:
+        return self.redis.eval(HOLD_UNTIL, 1, self.key, LIFE_MS // 1000)
+
+    def gives_back(self, value: str) -> None:
+        self.redis.delete(self.key)
 
 
 HOLD_UNTIL = """
@@ -941,8 +844,8 @@ WRONG_WITH = {TakesOver: "pause", GivesUp: "kill", LooksAtItsWatch: "pause", Flo
 MEMORY: list[str] = []
 GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(each, type) and issubclass(each, Strange)]
 _WRONG = (
-    Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, EndsItsProcess, WritesLater, Halves, TokenBefore, SaysNothing,
-    SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, ReadsOutside, FileLooked,
+    Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, EndsItsProcess, WritesLater, Halves, TokenBefore, SaysText,
+    RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, FileLooked,
     WatchesLate, BreaksIn, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut, RedisClock,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}

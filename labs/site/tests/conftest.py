@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import shutil
-import threading
 from collections.abc import Callable, Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,6 +15,7 @@ from labs.site.pages import Site
 from labs.site.recordings import scene
 from tests.support.browser_fixtures import chromium, chromium_path
 from tests.support.looking import PATIENCE_MS
+from tests.support.serving import answering
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -47,25 +47,15 @@ def site(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    """A static server that writes no log."""
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="session")
-def served(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def served(site: Path) -> Iterator[str]:
     """The site's address on a static server, in a folder below its root."""
-    root = tmp_path_factory.mktemp("server")
-    (root / "below").mkdir()
-    (root / "below/site").symlink_to(site)
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(root))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/below/site"
-        server.shutdown()
-        thread.join()
+
+    def read(request: BaseHTTPRequestHandler, _: bytes) -> bytes:
+        return (site / urlsplit(request.path).path.removeprefix("/below/site/")).read_bytes()
+
+    with answering(read) as url:
+        yield f"{url}/below/site"
 
 
 @pytest.fixture

@@ -36,6 +36,15 @@ def buy(shop: Flask, guard: str = "etcd", *, key: str | None = None, **query: An
     return {**answer.get_json(), **told, "status": answer.status_code}
 
 
+def refused(answer: Answer, *, in_doubt: bool = False) -> str:
+    """What a purchase is told that is answered 503, with Retry-After."""
+    assert answer["status"] == 503, answer
+    assert answer["outcome"] == "unavailable", answer
+    assert answer["in_doubt"] is in_doubt, answer
+    assert answer["retry_after"] == "1"
+    return str(answer["detail"])
+
+
 def environment(etcd: Etcd, redis: Redis, sale: str) -> dict[str, str]:
     """The environment of instances that sell this sale: ten items, and patience for what a test makes them wait for."""
     return {

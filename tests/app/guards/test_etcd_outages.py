@@ -12,7 +12,7 @@ from flask import Flask
 from app import services
 from loadtest.stack.servers import Etcd
 from lock.etcd.transport import rpc
-from tests.support.shops import WAYS, at_once, buy
+from tests.support.shops import WAYS, at_once, buy, refused
 from tests.support.waiting import wait_until
 
 
@@ -22,14 +22,6 @@ def shop(make: Callable[..., Flask], fresh_etcd: Etcd) -> Flask:
     shop = make(etcd_endpoints=fresh_etcd.endpoint, lease_ttl=2, lock_timeout=1.0, stock=20)
     wait_until(lambda: sells(shop, "etcd"))
     return shop
-
-
-def refused(app: Flask, guard: str) -> str:
-    """What a purchase is told that is answered 503, not in doubt, with Retry-After."""
-    answer = buy(app, guard)
-    told = answer["status"], answer["outcome"], answer["in_doubt"], answer["retry_after"]
-    assert told == (503, "unavailable", False, "1"), guard
-    return str(answer["detail"])
 
 
 def sells(app: Flask, guard: str) -> bool:
@@ -66,7 +58,7 @@ def test_an_etcd_that_takes_no_writes(make: Callable[..., Flask], fresh_etcd: Et
     wait_until(lambda: sells(app, "etcd"))
     with out_of_space(fresh_etcd):
         for way in ways:
-            detail = refused(app, way)
+            detail = refused(buy(app, way))
             assert "database space exceeded" in detail
             assert detail.endswith("Nothing was written; try again when etcd takes writes.")
         assert browser.post("/stock/reset").get_json()["orders"] == 0
@@ -95,10 +87,10 @@ def test_etcd_unavailable_longer_than_the_lease(shop: Flask, fresh_etcd: Etcd, o
     browser = shop.test_client()
     session = services.of(shop).sessions.session()
     getattr(fresh_etcd, outage)()
-    refused(shop, "etcd")
+    refused(buy(shop))
     wait_until(session.lost.is_set)
-    refused(shop, "etcd")
-    refused(shop, "etcd-unfenced")
+    refused(buy(shop))
+    refused(buy(shop, "etcd-unfenced"))
     assert browser.get("/stock").get_json()["orders"] == 1
     fresh_etcd.start() if outage == "stop" else fresh_etcd.resume()
     wait_until(lambda: sells(shop, "etcd"), timeout=20)

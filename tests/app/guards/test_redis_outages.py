@@ -13,7 +13,7 @@ from app.sales.redis_client import Script
 from app.sales.stock import READ, WRITE
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost
-from tests.support.shops import WAYS, Answer, buy
+from tests.support.shops import WAYS, buy, refused
 from tests.support.waiting import wait_until
 
 
@@ -47,15 +47,6 @@ def app(make: Callable[..., Flask], fresh_redis: Redis) -> Flask:
     app = make(redis_url=fresh_redis.url, stock=20)
     assert buy(app, "none")["status"] == 200
     return app
-
-
-def refused(answer: Answer, *, in_doubt: bool = False) -> str:
-    """What a purchase is told that is answered 503."""
-    assert answer["status"] == 503, answer
-    assert answer["outcome"] == "unavailable", answer
-    assert answer["in_doubt"] is in_doubt, answer
-    assert answer["retry_after"] == "1"
-    return str(answer["detail"])
 
 
 @pytest.mark.parametrize(

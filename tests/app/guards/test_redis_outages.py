@@ -9,6 +9,8 @@ import pytest
 import redis
 from flask import Flask
 
+from app.config.settings import Settings
+from app.contract.keys import Keys
 from app.sales.redis_client import Script
 from app.sales.stock import READ, WRITE
 from loadtest.stack.servers import Redis
@@ -140,3 +142,17 @@ def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:
     wait_until(lambda: buy(app, "etcd")["status"] == 200)
     assert orders(app) == 4
     assert app.test_client().get("/stock").get_json()["verdict"] == "EXACT"
+
+
+def test_a_stock_that_is_no_number_is_named(app: Flask, fresh_redis: Redis, settings: Settings) -> None:
+    """Every way to buy, and a look, is a 503 that names the key that was changed by hand; a reset mends it."""
+    browser, key = app.test_client(), Keys(settings.sale).stock
+    with redis.Redis(port=fresh_redis.port) as admin:
+        admin.set(key, "3 items")
+    for way in WAYS:
+        assert key in refused(buy(app, way)), way
+    for looked, member in ((browser.get("/stock"), "detail"), (browser.get("/readyz"), "sale")):
+        assert looked.status_code == 503
+        assert key in looked.get_json()[member]
+    assert browser.post("/stock/reset?stock=20").status_code == 200
+    assert [buy(app, way)["status"] for way in WAYS] == [200] * len(WAYS)

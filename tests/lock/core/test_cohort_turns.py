@@ -415,7 +415,7 @@ def test_an_error_of_the_attempt_is_that_of_the_first_in_line(turns: Turns) -> N
 
 
 def test_a_turn_that_is_over_is_not_held(turns: Turns) -> None:
-    """The hold goes on with the next one, whatever is called of it; nor is a turn cancelled before."""
+    """The hold goes on with the next one, whatever is called of it; a wait alone is cancelled, while it lasts."""
     turn, waits = turns.held(), turns.waiting()
     turn.cancel(ENOUGH, 0.0)
     assert turn.failure is None
@@ -425,6 +425,14 @@ def test_a_turn_that_is_over_is_not_held(turns: Turns) -> None:
             call(0.0)
     turn.leave(0.0)
     assert turns.cohort.turn is waits
+    left, cancelled = turns.waiting(), turns.waiting()
+    left.leave(0.0)
+    turns.core.outbox.changes.clear()
+    for each in (left, cancelled):
+        each.cancel(ENOUGH, 0.0)
+    assert left.failure is None
+    assert cancelled.failure is ENOUGH
+    assert turns.core.outbox.changes == [cancelled]
 
 
 def test_a_thread_waits_for_itself_behind_its_own_turn(turns: Turns) -> None:

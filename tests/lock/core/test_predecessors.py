@@ -295,12 +295,19 @@ def test_a_read_that_fails_ends_no_wait(sessions: Sessions) -> None:
     assert request_of(acquisition, 0.05) == FindPosition(place_of(core), 3)
 
 
-def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:
-    """The first key alone; and what its lease has left."""
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_timeout_asks_once_who_holds(sessions: Sessions, is_answered: bool) -> None:
+    """The first key alone, and what its lease has left; without an answer it says why it names no holder."""
     acquisition = behind(sessions, 0.5)
     step = acquisition.next(0.5)
     listing = ListQueues(("m/",), (0,), acquisition.ticket.floor, heads=True)
     assert step == Send(listing, 1.0)
+    if not is_answered:
+        acquisition.ticket.queue.trouble = "the watch is broken"
+        acquisition.failed(listing, AWAY, 1.4)
+        with pytest.raises(LockTimeout, match="holder unknown: the watch is broken"):
+            acquisition.next(1.4)
+        return
     sessions[0].etcd.put("m/0-go", b"", 0)
     answer = sessions[0].etcd.list_queues(listing)
     assert [kv.key for kv in answer["m/"].keys] == ["m/1-1"]

@@ -6,16 +6,8 @@ import pytest
 
 from lock.core.admission import EXCLUSIVE
 from lock.core.queue import KeyNames, Queue, Stage, Ticket
-from lock.core.view import QueueView
-from lock.model import Event, KeyValue, Snapshot
-
-
-def key(name: str, created: int) -> KeyValue:
-    return KeyValue(name, b"", created, created, 1)
-
-
-def event(name: str, created: int, *, deleted: bool = False) -> Event:
-    return Event(deleted, key(name, created))
+from lock.model import Snapshot
+from tests.lock.core.tickets import deleted, key
 
 
 def ticket_in(queue: Queue, name: str, created: int | None, stage: Stage = Stage.HELD, slot: int = 1) -> Ticket:
@@ -33,15 +25,6 @@ def queue() -> Queue:
     queue.catch_up()
     assert queue.is_listed
     return queue
-
-
-def view_of(queue: Queue) -> QueueView:
-    assert queue.view is not None
-    return queue.view
-
-
-def order(queue: Queue) -> str:
-    return "".join(kv.key for kv in view_of(queue).in_order())
 
 
 def test_the_lowest_free_number_names_the_next_key() -> None:
@@ -91,7 +74,7 @@ def test_an_audit_tells_a_deletion_that_the_watch_does_not(queue: Queue, what: s
     assert queue.trouble is None
     assert (queue.failures, queue.audited_at) == (0, 8.0)
     if what == "told":
-        queue.apply([event("a", 12, deleted=True)])
+        queue.apply([deleted("a", 12)])
     assert queue.has_missed() is has_missed
     assert not queue.has_missed()
     queue.take(Snapshot(21, []), 0, 9.0)
@@ -136,7 +119,7 @@ def test_a_hold_is_alone_where_none_can_come_untold(queue: Queue, change: str, i
     """While the view is watched and listed, no other key is there, and no ticket of this session is about to write."""
     ticket = ticket_in(queue, "a", 4, Stage.QUEUED if change == "queued" else Stage.HELD)
     gone = {"other key": "", "its key is not shown yet": "ab"}.get(change, "b")
-    queue.apply([event(name, 11 + place, deleted=True) for place, name in enumerate(gone)])
+    queue.apply([deleted(name, 11 + place) for place, name in enumerate(gone)])
     if change == "broken":
         queue.broken()
     if change == "unfollowed":

@@ -30,7 +30,7 @@ MOST_MOVES = 200  # of one order
 MOST_S = 600.0  # of one guard with one kind of fault
 SHORTER_S = 90.0  # for which a shorter order than the first wrong one is looked for, where that is enough
 HOURS_S = 10_000.0  # more than any purchase waits
-TRIES = 120  # in vain, behind which it is believed that a purchase goes on so
+ROUNDS, TRIES = 6, 20  # of tries in vain, behind which it is believed that a purchase goes on so
 CHECK_S = 5.0  # how often it is looked up whether all that was sent was seen
 
 
@@ -176,7 +176,7 @@ class Explorer:
         if (state := next(self._in_vain(place), None)) is None:
             return False
         self._go_to(state)
-        return not self._world.tries_in_vain(buyer, TRIES)
+        return not all(self._world.tries_in_vain(buyer, TRIES) for _ in range(ROUNDS))
 
     def _in_vain(self, place: int) -> Iterator[State]:
         """The states in which a purchase tries in vain."""

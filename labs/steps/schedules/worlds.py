@@ -98,7 +98,7 @@ def _receive(connection: Connection) -> tuple[bool, Any]:
 def _serve(connection: Connection, others: list[Connection], directory: Path, options: dict[str, Any]) -> None:
     """Be a world until the connection ends, or this process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one at the other end
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler of the command would raise here
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for each in others:
         each.close()

@@ -15,9 +15,11 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdUnavailable, LockTimeout, Mutex, Session, UpgradeRefused, aio, connect
+from lock.aio.driver import Drive
+from lock.core.acquisition import Sleep
 from lock.etcd import transport
 from tests.support.lock import WAIT_S, await_keys, delete, in_a_loop, keys, lock_threads
-from tests.support.waiting import Patch, wait_until
+from tests.support.waiting import Patch, in_thread, wait_until
 
 
 async def queued(client: Client, name: str, number: int) -> None:
@@ -35,6 +37,30 @@ async def test_a_slow_answer_about_the_holder_cancels_no_task(
         waits = [asyncio.create_task(mutex.acquire(timeout=1 + late).__aenter__()) for late in (0.0, 0.03, 0.04)]
         ended = await asyncio.gather(*waits, return_exceptions=True)
     assert [type(each) for each in ended] == [LockTimeout] * 3
+
+
+@in_a_loop
+async def test_a_turn_that_comes_before_its_wait_begins_is_seen(
+    session: Session, name: str, monkeypatch: Patch
+) -> None:
+    """The answer to its write came, its wait has not begun yet, and the lock is free meanwhile: it holds at once."""
+    begin, hold = Drive._begin, Mutex(session, name).acquire(timeout=WAIT_S)
+    before = [in_thread(lambda: Mutex(session, name).acquire(timeout=WAIT_S).release()) for _ in range(2)]
+    await queued(session.client, name, 3)
+    [queue] = session._engine.core.queues.values()  # which is followed for them
+    await asyncio.to_thread(wait_until, lambda: queue.is_listed and queue.is_watched)
+
+    def begin_late(drive: Drive[Any], step: Any) -> None:
+        if isinstance(step, Sleep) and drive._is_sending and not hold.released:
+            hold.release()
+            [each.result(WAIT_S) for each in before]
+        begin(drive, step)
+
+    monkeypatch.setattr(Drive, "_begin", begin_late)
+    acquired = asyncio.create_task(aio.Mutex(session, name).acquire(timeout=WAIT_S * 3))
+    await asyncio.wait({acquired}, timeout=WAIT_S)
+    assert hold.released
+    await acquired.result().release()
 
 
 def test_hundreds_of_tasks_wait_without_a_thread(client: Client, session: Session, name: str) -> None:

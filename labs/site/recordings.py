@@ -116,12 +116,13 @@ def _ask(url: str, body: dict[str, Any] | None = None) -> Any:
 
 def _run(scratch: Path, *words: str) -> None:
     """Run `python -m loadtest` in the scratch folder, where it leaves its reports."""
-    command = [sys.executable, "-m", "loadtest", *words]
-    with subprocess.Popen(command, cwd=scratch, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+    command, env = [sys.executable, "-m", "loadtest", *words], {**os.environ, "PYTHONPATH": str(ROOT)}
+    # In a session of its own it is interrupted once, by us, and not by the terminal in the middle of that.
+    with subprocess.Popen(command, cwd=scratch, env=env, start_new_session=True) as process:
         try:
             process.wait()
-        except KeyboardInterrupt:  # Ctrl-C is for both, and the command says so
-            process.terminate()
+        except KeyboardInterrupt:
+            process.terminate()  # the command says that it was interrupted
             process.wait()
             sys.exit(INTERRUPTED)
     if process.returncode:

@@ -15,7 +15,7 @@ from labs.bench.suite import BARE, PINNED
 from loadtest import REPOSITORY
 from loadtest.ports import free_port
 from loadtest.results.answer import Answer, wall_s
-from loadtest.results.verdict import judge_rush
+from loadtest.results.audit import Audit
 from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.apps import App, Instance
@@ -71,7 +71,7 @@ class Bench:
         path = f"/stock/reduce?{urlencode({'guard': case.guard, 'hold_ms': case.hold_ms})}&buyer="
         answers, used = self._click(case, path, self.stack.urls[: case.instances])
         ledger, left = self.sale.ledger()
-        verdict = judge_rush(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
+        verdict = Audit(case.stock, left, ledger, answers).verdict()
         return MeasuredRush(wall_s(answers), answers, verdict.sentence, used)
 
     def place(self, pinned: bool) -> None:

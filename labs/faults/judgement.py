@@ -13,7 +13,7 @@ from app.contract.outcomes import Promise
 from app.contract.verdict import FINDINGS, Verdict
 from labs.faults.scenario import Expected
 from loadtest.language import Message
-from loadtest.results.audit import UNANSWERED, Audit
+from loadtest.results.audit import Audit
 from loadtest.results.record import Expectation
 
 BREAKS_NOT = Message("it did not break: the scenario proves nothing")
@@ -52,7 +52,8 @@ def judge_trial(
     if verdict.too_few_answered:
         delays = [*delays, *(Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items())]
     if audit.unanswered:
-        delays = [*delays, Message.of(UNANSWERED, n=len(audit.unanswered))]
+        unanswered = "{n} buyer without an answer|{n} buyers without an answer"
+        delays = [*delays, Message.of(unanswered, n=len(audit.unanswered))]
     if flaws:
         return Expectation(expected.value, False, [*failures, *flaws])
     if delays:

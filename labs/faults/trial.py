@@ -18,11 +18,10 @@ from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
 from loadtest.language import Message
 from loadtest.results.answer import last_answers
-from loadtest.results.audit import audit
+from loadtest.results.audit import Audit, audit
 from loadtest.results.comparison import GuardRun
 from loadtest.results.history import SLACK_MS
 from loadtest.results.record import Expectation, Record
-from loadtest.results.verdict import judge_rush
 from loadtest.shop_client.sale import COMPOSE_TOKEN, SaleClient
 from loadtest.shop_client.shops import SaleError
 
@@ -100,13 +99,7 @@ class Trial:
         ledger, stock_left = sale.ledger()
         answers, sections = list(context.buyers.answers), context.section_log.poll()
         last, slack_ms = last_answers(answers), SLACK_MS + context.start.drift_ms()
-        verdict = judge_rush(
-            stock=self.stock,
-            stock_left=stock_left,
-            ledger=ledger,
-            answers=answers,
-            slack_ms=slack_ms,
-        )
+        verdict = Audit(self.stock, stock_left, ledger, answers, slack_ms=slack_ms).verdict()
         run = GuardRun.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)
         record = Record(
             kind="fault",

@@ -9,7 +9,7 @@ from pathlib import Path
 from app.contract.outcomes import Outcome
 from labs.grade.sale import GradedSale, Servers
 from labs.grade.stages import CONTRACT, ONE, RUSH, CannotSell, Lost
-from loadtest.results.verdict import judge_rush
+from loadtest.results.audit import Audit
 
 PIECES, BUYERS = 40, 60
 THINK_S = 0.01  # between a read and its write, so that a rush surely shows a guard without a lock
@@ -64,7 +64,7 @@ def rush(servers: Servers, guard: Path) -> None:
 
 def _require_exact(sale: GradedSale, *, buyers: int) -> None:
     entries, left = sale.ledger()
-    verdict = judge_rush(stock=sale.stock, stock_left=left, ledger=entries, answers=sale.answers)
+    verdict = Audit(sale.stock, left, entries, sale.answers).verdict()
     unserved = [each for each in sale.answers if not each.outcome.is_served]
     if verdict.exact and not unserved:
         return

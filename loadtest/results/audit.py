@@ -1,4 +1,4 @@
-"""The audit of a sale: answers, ledger and critical sections, held against each other.
+"""The audit of a sale: answers, ledger and critical sections, held against each other, and the verdict by its lists.
 
 A kept record has all that it needs, so it can be judged again.
 """
@@ -12,16 +12,14 @@ from itertools import pairwise
 
 from app.contract.orders import Order
 from app.contract.outcomes import Outcome
-from app.contract.verdict import FINDINGS
+from app.contract.verdict import FINDINGS, Verdict, judge
 from loadtest.language import Message
 from loadtest.results.answer import Answer, last_answers
-from loadtest.results.fence import PastFence, past_fence, rank
-from loadtest.results.history import SLACK_MS, History, OutOfOrder, Premature, by_item
+from loadtest.results.fence import PastFence, past_fence, token_regressions
+from loadtest.results.history import SLACK_MS, History, OutOfOrder, Premature
 from loadtest.results.losses import Losses
 from loadtest.results.overlaps import Overlaps
 from loadtest.results.record import CriticalSection, Record
-
-UNANSWERED = "{n} buyer without an answer|{n} buyers without an answer"
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Audit:
         stock_left: what the counter says at the end.
         ledger: the orders, in the order in which they were written.
         answers: one for each click; a buyer who retries has several.
-        sections: empty if they were not recorded.
+        sections: empty if they were not recorded. For a verdict, those in which no write may come past the fence.
         slack_ms: by how much the buyers' clocks may differ.
     """
 
@@ -106,7 +104,7 @@ class Audit:
     @cached_property
     def token_regressions(self) -> list[tuple[Order, Order]]:
         """Orders with a lower token than one before it in the ledger, and that order."""
-        return [pair for orders in by_item(self.ledger).values() for pair in _token_regressions(orders)]
+        return token_regressions(self.ledger)
 
     @cached_property
     def past_fence(self) -> list[PastFence]:
@@ -151,6 +149,30 @@ class Audit:
         }
         return sums + [Message.of(text, n=len(listed)) for text, listed in flaws.items() if listed]
 
+    def verdict(self, went: int = 0) -> Verdict:
+        """These lists, counted and judged; `went` counts the instances that ended, or were replaced, meanwhile."""
+        last = self.last_answers.values()
+        return judge(
+            stock=self.stock,
+            stock_left=self.stock_left,
+            sold=self.sold,
+            wanted=len(last),
+            served=sum(answer.outcome.is_served for answer in last),
+            gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in last),
+            refused=sum(answer.is_refused for answer in last),
+            unanswered=sum(answer.is_missing for answer in last),
+            errors=sum(answer.is_error for answer in self.answers),
+            duplicates=len(self.duplicates),
+            missing=len(self.missing),
+            contradicted=len(self.denied),
+            out_of_order=len(self.out_of_order),
+            premature=len(self.premature),
+            past_fence=len(self.past_fence),
+            went=went,
+            in_doubt=sum(order.buyer in self.last_answers for order in self.unacknowledged),
+            foreign=len(self.foreign),
+        )
+
     @cached_property
     def _history(self) -> History:
         return History(self.answers, slack_ms=self.slack_ms)
@@ -176,17 +198,6 @@ def audit(record: Record) -> Audit:
     """The audit of a record."""
     rows = record.ledger, record.answers, record.sections
     return Audit(record.stock, record.verdict["stock_left"], *rows, record.slack_ms)
-
-
-def _token_regressions(ledger: Sequence[Order]) -> Iterator[tuple[Order, Order]]:
-    highest: Order | None = None
-    for row in ledger:
-        if row.token is None:
-            continue
-        if highest is not None and rank(row.token) < rank(highest.token):
-            yield row, highest
-        else:
-            highest = row
 
 
 def _repeated(orders: Iterable[Order], key: Callable[[Order], str]) -> Iterator[Order]:

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.contract.orders import Token
+from app.contract.orders import Order, Token
+from loadtest.results.history import by_item
 from loadtest.results.record import CriticalSection
 
 
@@ -49,6 +50,22 @@ def _past_fence(sections: Sequence[CriticalSection]) -> Iterator[PastFence]:
                 highest = read
         if highest and rank(highest[1].token) > rank(write.token):
             yield PastFence(write, sent_ms, highest[1], highest[0])
+
+
+def token_regressions(ledger: Iterable[Order]) -> list[tuple[Order, Order]]:
+    """The orders with a lower token than one before it in the ledger of their item, and that order."""
+    return [pair for orders in by_item(ledger).values() for pair in _token_regressions(orders)]
+
+
+def _token_regressions(orders: Iterable[Order]) -> Iterator[tuple[Order, Order]]:
+    highest: Order | None = None
+    for order in orders:
+        if order.token is None:
+            continue
+        if highest is not None and rank(order.token) < rank(highest.token):
+            yield order, highest
+        else:
+            highest = order
 
 
 def _timed(

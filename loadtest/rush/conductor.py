@@ -18,12 +18,12 @@ from gevent.event import Event
 from app.contract.clock import Start, utc_now
 from app.contract.outcomes import Outcome, Promise
 from loadtest.results.answer import Answer
+from loadtest.results.audit import Audit
 from loadtest.results.comparison import Comparison, GuardRun
 from loadtest.results.history import SEVERAL_MACHINES_MS, SLACK_MS
 from loadtest.results.machine import about_machine
 from loadtest.results.record import Record, Sample, SectionReader
 from loadtest.results.text import pluralize
-from loadtest.results.verdict import judge_rush
 from loadtest.rush.progress import Terminal
 from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import SaleError
@@ -123,15 +123,9 @@ class Conductor:
             monitor.kill()
         ledger, stock_left = sale.ledger()
         sections, slack_ms = section_log.poll(), self._slack_ms() + start.drift_ms()
-        verdict = judge_rush(
-            stock=plan.stock,
-            stock_left=stock_left,
-            ledger=ledger,
-            answers=answers,
-            slack_ms=slack_ms,
-            sections=sections if promise == Promise.EXACT else (),
-            went=len(instances.items() - sale.shops.instances().items()),
-        )
+        fenced = sections if promise == Promise.EXACT else ()
+        audit = Audit(plan.stock, stock_left, ledger, answers, fenced, slack_ms)
+        verdict = audit.verdict(went=len(instances.items() - sale.shops.instances().items()))
         run = GuardRun.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
         record.take(start, answers=answers, ledger=ledger, sections=sections)

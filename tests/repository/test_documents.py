@@ -20,8 +20,8 @@ from app.contract.outcomes import Outcome, Promise
 from app.guards import guards
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer
+from loadtest.results.audit import Audit
 from loadtest.results.comparison import DEMO_GUARDS, Comparison, GuardRun
-from loadtest.results.verdict import judge_rush
 from loadtest.terminal import comparison_table
 from scripts import readme
 from tests.support.terminal import printed
@@ -43,7 +43,7 @@ def words(line: str) -> str:
 
 def a_run(guard: str) -> GuardRun:
     answer = Answer("buyer", Outcome.SOLD_OUT, "shop", waited_ms=1.0)
-    verdict = judge_rush(stock=0, stock_left=0, ledger=[], answers=[answer])
+    verdict = Audit(0, 0, [], [answer]).verdict()
     run = GuardRun.of(guard, guards()[guard].promise, verdict, stock_left=0, answers=[answer])
     return run if run.promise != Promise.NONE else replace(run, findings={"oversold": 200})
 

@@ -24,7 +24,7 @@ from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.schedule import Done, Ending, Fault, Move, Schedule
 from labs.steps.schedules.world import PASSES_S, World
 from labs.steps.stepped import COMMANDS
-from loadtest.results.verdict import judge_rush
+from loadtest.results.audit import Audit
 
 MOST_MOVES = 200  # of one order
 MOST_S = 600.0  # of one guard with one kind of fault
@@ -386,7 +386,7 @@ class Explorer:
         world = self._world
         ledger, left = world.servers.ledger()
         answers = world.answers()
-        verdict = judge_rush(stock=world.items, stock_left=left, ledger=ledger, answers=answers, slack_ms=0.0)
+        verdict = Audit(world.items, left, ledger, answers, slack_ms=0.0).verdict()
         # Who is in doubt and in no ledger has bought nothing here: an item that is not sold is there for others.
         is_left = len(ledger) < world.items
         has_fault = self._faults > 0

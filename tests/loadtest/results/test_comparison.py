@@ -7,8 +7,8 @@ import pytest
 from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
+from loadtest.results.audit import Audit
 from loadtest.results.comparison import Comparison, GuardRun, Percentiles
-from loadtest.results.verdict import judge_rush
 from loadtest.terminal import cells
 
 
@@ -26,7 +26,7 @@ def a_run(
     ledger = [Order(f"order-{n}", f"buyer-{n}") for n in range(orders)]
     ledger += [Order(f"order-{n}", "anonymous") for n in range(orders, orders + foreign)]
     left = max(0, 2 - len(ledger))
-    verdict = judge_rush(stock=2, stock_left=left, ledger=ledger, answers=answers)
+    verdict = Audit(2, left, ledger, answers).verdict()
     return GuardRun.of(guard, promise, verdict, stock_left=left, answers=answers)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from app.contract.orders import Order
 from app.contract.outcomes import Outcome
 from app.contract.verdict import Kind, Verdict
 from loadtest.results.answer import Answer
+from loadtest.results.audit import Audit
 from loadtest.results.comparison import Comparison, GuardRun
-from loadtest.results.verdict import judge_rush
 from tests.loadtest.results.test_fence import section
 
 MISSING = "1 acknowledged but missing"
@@ -42,7 +41,7 @@ def rush(*, stock: int, left: int, orders: int, **others: int) -> Verdict:
     answers = [sold(number) for number in range(orders)]
     for outcome, count in others.items():
         answers += [refused(len(answers) + number, Outcome(outcome)) for number in range(count)]
-    return judge_rush(stock=stock, stock_left=left, ledger=[entry(n) for n in range(orders)], answers=answers)
+    return Audit(stock, left, [entry(n) for n in range(orders)], answers).verdict()
 
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_text(encoding="utf-8"))
@@ -113,7 +112,7 @@ FIRST, LATER = replace(sold(0), sent_ms=1.0), replace(refused(0), sent_ms=2.0)
 )  # fmt: skip
 def test_ledger_and_answers_are_compared(ledger: list[Order], answers: list[Answer], found: str, sentence: str) -> None:
     """What one tells and the other does not breaks every promise, and is named; a lost answer is told and forgiven."""
-    verdict = judge_rush(stock=len(ledger), stock_left=0, ledger=ledger, answers=answers)
+    verdict = Audit(len(ledger), 0, ledger, answers).verdict()
     assert getattr(verdict, found) == 1
     assert sentence in verdict.sentence
     assert verdict.exact is (found == "in_doubt")
@@ -122,16 +121,15 @@ def test_ledger_and_answers_are_compared(ledger: list[Order], answers: list[Answ
 def test_each_rule_of_real_time_condemns_alone() -> None:
     """The counts add up: an order that precedes one answered before, or an answer "sold out" before its time, is it."""
     first, second = (replace(sold(n), sent_ms=20.0 * n, answered_ms=20.0 * n + 9) for n in range(2))
-    rush = partial(judge_rush, stock=2, stock_left=0)
-    assert rush(ledger=[entry(0), entry(1)], answers=[first, second]).exact
-    assert rush(ledger=[entry(1), entry(0)], answers=[first, second]).sentence == "1 out of order"
+    assert Audit(2, 0, [entry(0), entry(1)], [first, second]).verdict().exact
+    assert Audit(2, 0, [entry(1), entry(0)], [first, second]).verdict().sentence == "1 out of order"
     early = replace(refused(2), answered_ms=5.0)
-    verdict = rush(ledger=[entry(0), entry(1)], answers=[first, second, early])
+    verdict = Audit(2, 0, [entry(0), entry(1)], [first, second, early]).verdict()
     assert verdict.sentence == "1 told sold out too early"
     assert verdict.kind is Kind.FLAWED
-    assert rush(ledger=[entry(0), entry(1)], answers=[first, second, early], slack_ms=100.0).exact
+    assert Audit(2, 0, [entry(0), entry(1)], [first, second, early], slack_ms=100.0).verdict().exact
     late = section("a", 1, read=1, write=9), section("b", 2, read=5, write=None)
-    fenced = rush(ledger=[entry(0)], answers=[first], stock=1, sections=late)
+    fenced = Audit(1, 0, [entry(0)], [first], late).verdict()
     assert fenced.sentence == "1 written past the fence"
 
 
@@ -139,7 +137,7 @@ def test_each_rule_of_real_time_condemns_alone() -> None:
 def test_foreign_orders_leave_nothing_to_judge(stock: int, left: int) -> None:
     """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
     ledger = [entry(0), Order("a", "anonymous"), Order("b", "another")]
-    verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
+    verdict = Audit(stock, left, ledger, [sold(0), refused(1)]).verdict()
     assert verdict.foreign == 2
     assert verdict.in_doubt == verdict.contradicted == 0
     assert verdict.sentence == "disturbed by other purchases: no verdict"
@@ -159,13 +157,13 @@ ledgers = st.lists(st.builds(Order, st.sampled_from("abcdef"), st.integers(0, 8)
 def test_every_order_is_accounted_for(stock: int, left: int, ledger: list[Order], answers: list[Answer]) -> None:
     """No count is negative, only a sale that adds up is EXACT, order does not matter, the findings tell the kind."""
     answers = [replace(answer, sent_ms=number / 100) for number, answer in enumerate(answers)]
-    verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=answers)
+    verdict = Audit(stock, left, ledger, answers).verdict()
     assert min(vars(verdict).values()) >= 0
     assert verdict.exact == (verdict.findings.keys() <= {"exact", "in_doubt"})
     if verdict.exact:
         assert len(ledger) + left == stock
         assert len({each.order for each in ledger}) == len(ledger) <= stock
-    shuffled = judge_rush(stock=stock, stock_left=left, ledger=ledger[::-1], answers=answers[::-1])
+    shuffled = Audit(stock, left, ledger[::-1], answers[::-1]).verdict()
     assert shuffled == verdict
 
 
@@ -208,7 +206,7 @@ def run_of(stock: int, orders: int, *more: Answer, promise: str = "exact", went:
     """A rush in which so many were sold an item, and others got these answers."""
     answers = [*(sold(n) for n in range(orders)), *more]
     left, ledger = stock - orders, [entry(n) for n in range(orders)]
-    verdict = judge_rush(stock=stock, stock_left=left, ledger=ledger, answers=answers, went=went)
+    verdict = Audit(stock, left, ledger, answers).verdict(went)
     return GuardRun.of("etcd", promise, verdict, stock_left=left, answers=answers)
 
 
@@ -255,4 +253,4 @@ def test_no_verdict_says_why_and_hides_no_flaw() -> None:
 
 def test_a_receipt_counts_although_the_answer_to_a_later_click_differs() -> None:
     """Sold, then sold out to the same buyer: with its order in the ledger all is well."""
-    assert judge_rush(stock=1, stock_left=0, ledger=[entry(0)], answers=[FIRST, LATER]).exact
+    assert Audit(1, 0, [entry(0)], [FIRST, LATER]).verdict().exact

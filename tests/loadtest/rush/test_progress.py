@@ -16,8 +16,8 @@ from app.contract.verdict import Kind
 from app.guards import guards
 from loadtest.language import CHINESE, ENGLISH
 from loadtest.results.answer import Answer
+from loadtest.results.audit import Audit
 from loadtest.results.comparison import Comparison, GuardRun, Percentiles
-from loadtest.results.verdict import judge_rush
 from loadtest.terminal import comparison_table
 from tests.support.terminal import Terminal, printed
 
@@ -50,7 +50,7 @@ SLOW = Percentiles(1234.5, 9876.5, 9999.0)
 def a_run(guard: str, outcome: Outcome = Outcome.SOLD_OUT) -> GuardRun:
     """A rush of one buyer for nothing, with figures as wide as they get."""
     answer = Answer("buyer", outcome, "shop")
-    verdict = judge_rush(stock=0, stock_left=0, ledger=[], answers=[answer])
+    verdict = Audit(0, 0, [], [answer]).verdict()
     run = GuardRun.of(guard, "none" if guard == "none" else "exact", verdict, stock_left=0, answers=[answer])
     return replace(run, purchase_ms=SLOW, waited_ms=SLOW, orders=500, lost_updates=499, wall_s=12.34)
 

@@ -70,10 +70,9 @@ class Guard(ABC):
 
     def serve(self, purchase: Purchase) -> Receipt:
         """`buy`, unless the item is known to be sold out: before the lock, and when a wait ends early."""
-        stock = self.stock(purchase.item)
         with answered_until(purchase.began + self.lock_timeout + purchase.think_s):
             while True:
-                if self.checks_sold_out and (receipt := stock.known_sold_out(purchase)):
+                if self.checks_sold_out and (receipt := self.stock(purchase.item).known_sold_out(purchase)):
                     return receipt
                 try:
                     return self.buy(purchase)
@@ -100,10 +99,9 @@ class Guard(ABC):
     @contextmanager
     def in_line(self, line: threading.Lock, purchase: Purchase) -> Iterator[None]:
         """Hold a lock of this process; a shutdown ends the wait."""
-        while True:
+        self.sessions.check_open()
+        while not line.acquire(timeout=min(self.time_left(purchase), SLICE_S)):
             self.sessions.check_open()
-            if line.acquire(timeout=min(self.time_left(purchase), SLICE_S)):
-                break
             if not self.time_left(purchase):
                 raise LockTimeout(f"the thread lock was not free within {self.lock_timeout:g} s")
         try:

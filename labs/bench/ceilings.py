@@ -8,14 +8,11 @@ If buyers wait Z between two clicks, some queue from N* = (sum(D) + Z) / max(D) 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from labs.bench.result import BenchResult, Row
 
 MEASURED_WITH = 2  # instances
-TOLERANCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -27,13 +24,11 @@ class Demands:
         instance: one Python process, which does one thing at a time; several instances divide it.
         shared: of the servers that all instances share: etcd, which uses all CPUs of its machine; Redis, which
             uses one; the lock, which is held or handed over.
-        cpu: of all processes together, the buyers included, if they share the CPUs of one machine.
     """
 
     guard: str
     instance: float
     shared: dict[str, float]
-    cpu: float
 
     @classmethod
     def of(cls, row: Row, *, handover_ms: float, cpus: int) -> Demands:
@@ -43,7 +38,7 @@ class Demands:
             "Redis": row.cpu_ms["redis"],
             "the lock": row.locked_ms + row.etcd_puts * handover_ms,
         }
-        return cls(row.case.guard, row.cpu_ms["instances"], shared, sum(row.cpu_ms.values()))
+        return cls(row.case.guard, row.cpu_ms["instances"], shared)
 
     @property
     def bottleneck(self) -> str:
@@ -60,10 +55,6 @@ class Demands:
         """Clicks per second at most, if each server has its own machine."""
         return 1000 / self._largest(instances)
 
-    def ceiling_on_one_machine(self, instances: int, cpus: float) -> float:
-        """Clicks per second at most, if all of them share so many CPUs."""
-        return 1000 / max(self._largest(instances), self.cpu / cpus)
-
     def saturation(self, instances: int, think_s: float) -> float:
         """N*: the number of buyers from which on some queue, if each waits so many seconds between two clicks."""
         return (self.instance + sum(self.shared.values()) + 1000 * think_s) / self._largest(instances)
@@ -72,43 +63,10 @@ class Demands:
         return max(self.instance / instances, *self.shared.values())
 
 
-class Forecast(NamedTuple):
-    """Clicks per second of one measured row, and the ceiling that the demands of another run give for it."""
-
-    guard: str
-    instances: int
-    measured: float
-    ceiling: float
-
-    @property
-    def close(self) -> bool:
-        """Whether the measured one is within `TOLERANCE` of the ceiling."""
-        return abs(self.measured / self.ceiling - 1) <= TOLERANCE
-
-
 def demands(result: BenchResult) -> list[Demands]:
-    """The demands of each guard, at two instances on a CPU each; none if that or the hand-over was not measured.
-
-    The part "instances" comes before the rush: its other rows were measured in the same minutes.
-    """
+    """The demands of each guard in the rush, at two instances on a CPU each; none if it was not measured."""
     if not result.handover_ms:
         return []
-    for part in ("instances", "rush"):
-        if rows := [row for row in _as_run(result.part(part)) if row.case.instances == MEASURED_WITH]:
-            return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]
-    return []
-
-
-def forecasts(result: BenchResult) -> Iterator[Forecast]:
-    """The other rows of the part "instances", against those demands and the CPUs that other programs left."""
-    by_guard = {each.guard: each for each in demands(result)}
-    for row in _as_run(result.part("instances")):
-        guard, instances = row.case.guard, row.case.instances
-        if guard in by_guard and instances != MEASURED_WITH:
-            cpus = max(result.cpus - row.others_cpus, 0.1)
-            yield Forecast(guard, instances, row.per_s, by_guard[guard].ceiling_on_one_machine(instances, cpus))
-
-
-def _as_run(rows: Sequence[Row]) -> list[Row]:
-    """The rows of instances as the local stack runs them: on one CPU each, if that was measured."""
-    return [row for row in rows if row.case.pinned] or list(rows)
+    rows = result.part("rush")
+    rows = [row for row in rows if row.case.pinned] or rows  # as the local stack runs its instances
+    return [Demands.of(row, handover_ms=result.handover_ms, cpus=result.cpus) for row in rows]

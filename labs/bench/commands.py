@@ -1,11 +1,10 @@
-"""`bench`, `bench-lock`, `bench-free` and `performance`: guards and locks side by side, in one run."""
+"""`bench`, `bench-lock` and `performance`: guards and locks side by side, in one run."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.guards import guards as known_guards
-from labs.bench.locks import free, sessions
+from labs.bench.locks import sessions
 from labs.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from labs.bench.locks.bench import measure as measure_lock
 from labs.bench.locks.bench import table as lock_table
@@ -23,11 +22,10 @@ from labs.bench.locks.go import GoMissing, compiled
 from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import STACK_SETTINGS, BareApp, Bench
-from labs.bench.suite import PARTS, Part, parts
+from labs.bench.suite import PARTS, Part
 from labs.bench.tables import ResultTable, all_tables, fill_blocks, full_name
 from loadtest.cli.options import SECONDS
 from loadtest.results.folders import point_latest, report_under_way
-from loadtest.results.json_files import write_text_file
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
@@ -36,8 +34,7 @@ RESULT = "bench.json"
 DOCUMENTS = [Path(__file__).with_name(name) for name in ("performance.md", "ceilings.md")]
 _NARROWEST = 150
 _LOCKS = (*CANDIDATES, *sessions.CANDIDATES)
-_OF_GO = (*OF_GO, *free.OF_GO, sessions.GO)
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_OF_GO = (*OF_GO, sessions.GO)
 _KEPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -54,14 +51,12 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, s
     if show:
         print_tables(all_tables(BenchResult.read(show)), console)
         return
-    chosen = parts(names or tuple(PARTS), guards or tuple(known_guards()), rounds)
-    if not chosen:
-        raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
+    chosen = [PARTS[name](guards or tuple(known_guards())) for name in names or PARTS]
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
     with report_under_way() as report:
         file = report / RESULT
         for part in chosen:
-            measure_part(part, result, console)
+            measure_part(part if rounds is None else replace(part, rounds=rounds), result, console)
             result.write(file)
             point_latest(report)
     print_tables(all_tables(result), console)
@@ -72,12 +67,12 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     instances, env = max(case.instances for case in part.cases), dict(STACK_SETTINGS)
-    if part.observed:
+    if is_click := part.name == "click":
         del env["FLASHSALE_SECTION_LOG"]  # the stack's
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=instances, env=env, board=part.observed) as stack,
-        BareApp(stack.instances[0]) if part.name == "click" else nullcontext() as bare,
+        Stack(directory, ports="free", instances=instances, env=env, board=is_click) as stack,
+        BareApp(stack.instances[0]) if is_click else nullcontext() as bare,
         Bench(stack, bare=bare) as bench,
     ):
         result.versions = bench.sale.versions()
@@ -87,7 +82,7 @@ def measure_part(part: Part, result: BenchResult, console: Console) -> None:
                 run = bench.run(case)
                 if number:
                     runs[case].append(run)
-            if part.name in ("rush", "instances"):
+            if part.name == "rush":
                 status.update("hand-overs of the lock")
                 result.handover_ms = round(measure_handover_ms(stack.etcd), 3)
     result.rows += [Row.of(case, done) for case, done in runs.items()]
@@ -114,10 +109,10 @@ def print_tables(tables: Iterable[ResultTable], console: Console) -> None:
 
 
 @click.command("performance")
-@click.argument("results", nargs=-1, required=True, type=_KEPT)
-def write_performance(results: tuple[Path, ...]) -> None:
-    """Write the tables of results into the bench lab's pages."""
-    result = BenchResult.read(*results)
+@click.argument("file", type=_KEPT)
+def write_performance(file: Path) -> None:
+    """Write the tables of a result into the bench lab's pages."""
+    result = BenchResult.read(file)
     filled = {document: fill_blocks(document.read_text(encoding="utf-8"), result) for document in DOCUMENTS}
     for document, text in filled.items():
         document.write_text(text, encoding="utf-8")
@@ -131,10 +126,7 @@ def write_performance(results: tuple[Path, ...]) -> None:
 )
 @click.option("--candidate", "candidates", multiple=True, type=click.Choice(_LOCKS), default=_LOCKS)
 @click.option("--seconds", default=4.0, type=SECONDS, show_default=True, help="To count, for each line.")
-@click.option("--output", type=_FILE, default=Path("reports/bench-lock.json"))
-def bench_lock(
-    waiters: tuple[int, ...], counts: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path
-) -> None:
+def bench_lock(waiters: tuple[int, ...], counts: tuple[int, ...], candidates: tuple[str, ...], seconds: float) -> None:
     """Measure the locks: hand-overs per second, bursts, RPCs, CPU, many sessions. Takes about five minutes."""
     console = wide_console()
     results: list[LockResult] = []
@@ -148,8 +140,6 @@ def bench_lock(
             with _attempt(f"{candidate}, {count} sessions", console):
                 hand_overs.append(sessions.measure(candidate, count, etcd, program=programs[candidate]))
     print_tables([lock_table(results)] * bool(results) + [sessions.table(hand_overs)] * bool(hand_overs), console)
-    write_text_file(output, json.dumps([*map(asdict, results), *map(asdict, hand_overs)], indent=2) + "\n")
-    console.print(f"written to {output}")
 
 
 @contextmanager
@@ -159,17 +149,6 @@ def _attempt(what: str, console: Console) -> Iterator[None]:
         yield
     except TurnsMissing as error:
         console.print(f"{what}: left out: {error}")
-
-
-@click.command("bench-free")
-@click.option("--seconds", default=1.0, type=SECONDS, show_default=True, help="Of each of the five rounds.")
-def bench_free(seconds: float) -> None:
-    """Measure a free lock: ours, two bare transactions, Go's, redis-py's. Takes a minute."""
-    console = wide_console()
-    with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
-        programs = _programs([*free.OURS, *free.OF_GO], directory, console)
-        found = free.measure_free_locks(etcd, redis, programs, seconds)
-        print_tables([free.free_lock_table(found)], console)
 
 
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:

@@ -30,7 +30,6 @@ class Case:
         instances: at which they click; the stack may have more.
         rate: clicks per second of an open load; 0 for one burst.
         connections: of a closed loop, in which each connection clicks again once it is answered; 0 for a burst.
-        observed: with section log and board, as users run it.
         pinned: each instance on a CPU of its own, as the local stack has them; else on all of them.
     """
 
@@ -42,7 +41,6 @@ class Case:
     hold_ms: int = 0
     rate: float = 0.0
     connections: int = 0
-    observed: bool = False
     pinned: bool = False
 
 
@@ -176,16 +174,8 @@ class BenchResult:
         write_text_file(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
 
     @classmethod
-    def read(cls, *paths: Path) -> BenchResult:
-        """What `write` wrote, with the parts of several runs on one machine joined; raises KeptError."""
-        first, *others = map(cls._read, paths)
-        for other in others:
-            first.rows += other.rows
-            first.handover_ms = first.handover_ms or other.handover_ms
-        return first
-
-    @classmethod
-    def _read(cls, path: Path) -> BenchResult:
+    def read(cls, path: Path) -> BenchResult:
+        """What `write` wrote; raises KeptError."""
         data = read_object(path)
         if (data.get("format"), data.get("version")) != (FORMAT, 1):
             raise KeptError(f"{path} is not a {FORMAT} of version 1")

@@ -21,17 +21,10 @@ class Part:
 
     Attributes:
         rounds: of each case.
-        warm_up: whether there is one more round before them, which is not counted.
     """
 
     cases: Sequence[Case]
     rounds: int
-    warm_up: bool = True
-
-    @property
-    def observed(self) -> bool:
-        """Whether section log and board run."""
-        return self.cases[0].observed
 
     @property
     def name(self) -> str:
@@ -40,58 +33,45 @@ class Part:
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
         """Every round of every case, round by round; number 0 warms up."""
-        for number in range(0 if self.warm_up else 1, self.rounds + 1):
+        for number in range(self.rounds + 1):
             for case in self.cases:
                 yield number, case
 
 
-def _rush(guards: Sequence[str]) -> Iterator[Part]:
+def _rush(guards: Sequence[str]) -> Part:
     """500 buyers at once for 300 items; each instance on one CPU, and on all."""
-    yield Part([Case("rush", guard, 500, 300, pinned=pinned) for pinned in BOTH_WAYS for guard in guards], rounds=7)
+    return Part([Case("rush", guard, 500, 300, pinned=pinned) for pinned in BOTH_WAYS for guard in guards], rounds=7)
 
 
-def _open(guards: Sequence[str]) -> Iterator[Part]:
+def _open(guards: Sequence[str]) -> Part:
     """100 clicks per second for 20 seconds, whether or not the earlier ones are answered; stock for all."""
-    yield Part(
-        [Case("open", guard, 2000, 2000, rate=100.0, pinned=PINNED) for guard in guards], rounds=1, warm_up=False
-    )
+    return Part([Case("open", guard, 2000, 2000, rate=100.0, pinned=PINNED) for guard in guards], rounds=1)
 
 
-def _instances(guards: Sequence[str]) -> Iterator[Part]:
-    """The rush with one instance, two and four; each on one CPU, and on all."""
-    case = Case("instances", "", 500, 300)
-    settings = [replace(case, instances=n, pinned=pinned) for n in (1, 2, 4) for pinned in BOTH_WAYS]
-    yield Part([replace(each, guard=guard) for each in settings for guard in guards], rounds=3)
+def _instances(guards: Sequence[str]) -> Part:
+    """The rush with one instance, two and four."""
+    cases = [Case("instances", guard, 500, 300, instances=n, pinned=PINNED) for n in (1, 2, 4) for guard in guards]
+    return Part(cases, rounds=3)
 
 
-def _hold(guards: Sequence[str]) -> Iterator[Part]:
+def _hold(guards: Sequence[str]) -> Part:
     """The rush with 0, 1 and 5 ms of think time inside the critical section."""
-    yield Part(
+    return Part(
         [Case("hold", guard, 500, 300, hold_ms=ms, pinned=PINNED) for guard in guards for ms in (0, 1, 5)], rounds=3
     )
 
 
-def _click(guards: Sequence[str]) -> Iterator[Part]:
-    """A closed loop of 32 connections at one instance, beside bare Flask apps under the same gunicorn.
-
-    The instance and the bare apps run on one CPU, and on all.
-    """
-    for observed in (True, False):
-        case = Case("click", "", 1000, 10_000, instances=1, connections=32, observed=observed)
-        settings = [replace(case, pinned=pinned) for pinned in BOTH_WAYS]
-        yield Part([replace(each, guard=name) for each in settings for name in (*guards, *BARE)], rounds=5)
+def _click(guards: Sequence[str]) -> Part:
+    """A closed loop of 32 connections at one instance with log and board, and at bare Flask apps; one CPU, and all."""
+    case = Case("click", "", 1000, 10_000, instances=1, connections=32)
+    settings = [replace(case, pinned=pinned) for pinned in BOTH_WAYS]
+    return Part([replace(each, guard=name) for each in settings for name in (*guards, *BARE)], rounds=5)
 
 
-PARTS: dict[str, Callable[[Sequence[str]], Iterator[Part]]] = {
+PARTS: dict[str, Callable[[Sequence[str]], Part]] = {
     "rush": _rush,
     "click": _click,
     "open": _open,
     "instances": _instances,
     "hold": _hold,
 }
-
-
-def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> list[Part]:
-    """The parts to run, without those that have no case for these guards; `rounds` for each if given."""
-    chosen = [part for name in names for part in PARTS[name](guards) if part.cases]
-    return chosen if rounds is None else [replace(part, rounds=rounds) for part in chosen]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from labs.bench.ceilings import MEASURED_WITH, TOLERANCE, Demands, demands, forecasts
+from labs.bench.ceilings import MEASURED_WITH, Demands, demands
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.suite import BARE_DECR, PARTS
 from loadtest.results.json_files import KeptError
@@ -20,9 +20,9 @@ _BARE = ("x bare", "x bare on all CPUs")
 _CPU = ("CPU ms instances", "CPU ms etcd", "CPU ms redis")
 COLUMNS = {
     "rush": ("guard", "runs on", *_TIMES, "etcd RPCs", "Redis trips", *_CPU, "verdict"),
-    "click": ("guard", "setting", "runs on", "clicks/s", *_BARE, "p50 ms", "p99 ms", "etcd RPCs", "Redis trips", *_CPU),
+    "click": ("guard", "runs on", "clicks/s", *_BARE, "p50 ms", "p99 ms", "etcd RPCs", "Redis trips", *_CPU),
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
-    "instances": ("guard", "setting", "runs on", "wall s", "min-max", "x none", "clicks/s", "verdict"),
+    "instances": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
     "hold": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
 }
 
@@ -42,25 +42,12 @@ def all_tables(result: BenchResult) -> Iterator[ResultTable]:
         if cells := [_cells(result, row) for row in result.part(name)]:
             rows = [[each[heading] for heading in headings] for each in cells]
             yield ResultTable(name, str(PARTS[name].__doc__), headings, rows)
-    yield from ceiling_tables(result)
-
-
-def ceiling_tables(result: BenchResult) -> Iterator[ResultTable]:
-    """What each guard can reach at most, and how near the measured rows of the same run come to it."""
     if found := demands(result):
         yield _ceiling_table(found, result.handover_ms)
-    if rows := list(forecasts(result)):
-        close = sum(row.close for row in rows)
-        about = f"{close} of {len(rows)} measured rows are within {100 * TOLERANCE:.0f} % of the ceiling."
-        instances = sorted({row.instances for row in rows})
-        cells = {(row.guard, row.instances): f"{row.measured:.0f} of {row.ceiling:.0f}" for row in rows}
-        guards = dict.fromkeys(row.guard for row in rows)
-        headings = ["guard", *(pluralize(number, "instance") for number in instances)]
-        lines = [[guard, *(cells.get((guard, number), "-") for number in instances)] for guard in guards]
-        yield ResultTable("forecasts", about, headings, lines)
 
 
 def _ceiling_table(found: Sequence[Demands], handover_ms: float) -> ResultTable:
+    """What each guard can reach at most."""
     headings = ["guard", "instance ms", *(f"{name} ms" for name in found[0].shared), "bottleneck", "from instances"]
     headings += [f"N*, Z = {THINK_S:g} s", *(f"{number:,}" for number in INSTANCES)]
     rows = []
@@ -85,7 +72,6 @@ def setting(case: Case) -> str:
     shown = {
         "instances": pluralize(case.instances, "instance"),
         "hold": f"{case.hold_ms} ms",
-        "click": "with log and board" if case.observed else "neither",
     }
     return shown.get(case.part, "")
 
@@ -126,7 +112,8 @@ def fill_blocks(text: str, result: BenchResult) -> str:
     others = f"Other programs took {100 * result.others_share:.0f} % of the CPU time"
     made = {"machine": f"Measured {result.started} on {machine}; {versions}. {others}."}
     made |= {table.name: _markdown(table) for table in all_tables(result)}
-    made |= {table.name: f"{_markdown(table)}\n\n{table.about}" for table in ceiling_tables(result)}
+    if found := demands(result):
+        made["ceilings"] += f"\n\n{_ceiling_table(found, result.handover_ms).about}"
 
     def block(found: re.Match[str]) -> str:
         if found[2] not in made:

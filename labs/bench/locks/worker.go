@@ -28,12 +28,9 @@ type contest struct {
 	longest  time.Duration
 }
 
-func (c *contest) compete(session *concurrency.Session, name string, newNames bool) {
+func (c *contest) compete(session *concurrency.Session, name string) {
 	mutex := concurrency.NewMutex(session, name)
-	for number := 0; ; number++ {
-		if newNames {
-			mutex = concurrency.NewMutex(session, fmt.Sprintf("%s/%d", name, number))
-		}
+	for {
 		began := time.Now()
 		for mutex.Lock(context.Background()) != nil { // "request timed out", of a busy etcd: its key keeps its place
 		}
@@ -114,7 +111,7 @@ func main() {
 			turns.Add(1)
 			go contest.takeOne(session, name, start, turns)
 		} else {
-			go contest.compete(session, name, os.Args[1] == "go-new-names")
+			go contest.compete(session, name)
 		}
 	}
 	fmt.Println("queued")

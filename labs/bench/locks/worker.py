@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -30,7 +29,6 @@ from lock import (
     CohortMutex,
     Election,
     LockError,
-    MultiLock,
     Mutex,
     ReadWriteLock,
     Semaphore,
@@ -39,13 +37,10 @@ from lock import (
     connect,
 )
 
-from etcd3 import etcdrpc as rpc  # isort: skip
-
 PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
 SESSIONS = {"sessions": 1, "two tickets each": 2, "election": 1}  # how many tickets each session has
 BURSTS = ("burst", *SESSIONS)  # one turn each
-IN_MAIN = ("main thread", "linger in main")  # there each step keeps signal handlers off
 Enter = Callable[[], AbstractContextManager[Any]]
 
 
@@ -60,21 +55,14 @@ def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, threads
     if candidate in SESSIONS:
         return _many_sessions(candidate, etcd_client, name, threads // SESSIONS[candidate], stack)
     session = stack.enter_context(Session(etcd_client, ttl=30))
-    if candidate == "two transactions":
-        return _two_transactions(etcd_client, session, name)
-    numbers = itertools.count()
-    if candidate == "new names":
-        return lambda: Mutex(session, f"{name}/{next(numbers)}").acquire(timeout=PATIENCE_S)
     if candidate == "read-write":  # nine of ten read
-        both = ReadWriteLock(session, name)
+        both, numbers = ReadWriteLock(session, name), itertools.count()
         return lambda: (both.read if next(numbers) % 10 else both.write).acquire(timeout=PATIENCE_S)
     lock: Any = Mutex(session, name)
     if candidate == "semaphore":
         lock = Semaphore(session, name, 5)
-    elif candidate == "ten names":
-        lock = MultiLock(session, [f"{name}/{number}" for number in range(10)])
-    elif candidate == "cohort" or candidate.startswith("linger"):
-        lock = CohortMutex(session, name, linger=0.0 if candidate == "cohort" else 0.1)
+    elif candidate == "cohort":
+        lock = CohortMutex(session, name)
     return partial(lock.acquire, timeout=PATIENCE_S)
 
 
@@ -84,23 +72,6 @@ def _many_sessions(candidate: str, client: Client, name: str, number: int, stack
     if candidate == "election":
         return lambda: Election(next(sessions), name).campaign("", timeout=PATIENCE_S)
     return lambda: Mutex(next(sessions), name).acquire(timeout=PATIENCE_S)
-
-
-def _two_transactions(client: Client, session: Session, name: str) -> Enter:
-    """A write and a deletion by the bare stubs: what no lock can be faster than."""
-    kv, key = client.endpoints[0].kv, f"{name}/bare".encode()
-    absent = rpc.Compare(key=key, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0)
-    put = rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=b"{}", lease=session.lease_id))
-    write = rpc.TxnRequest(compare=[absent], success=[put])
-    delete = rpc.TxnRequest(success=[rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key))])
-
-    @contextmanager
-    def enter() -> Any:
-        kv.Txn(write, timeout=PATIENCE_S)
-        yield
-        kv.Txn(delete, timeout=PATIENCE_S)
-
-    return enter
 
 
 def _lock_rpc(client: Client, server: LockRpc, name: str) -> Enter:
@@ -197,13 +168,9 @@ def main() -> None:
         elif candidate in BURSTS:
             targets = [partial(contest.compete_once, enter)] * number
         else:
-            targets = [partial(contest.compete, enter)] * (0 if candidate in IN_MAIN else number)
+            targets = [partial(contest.compete, enter)] * number
         contestants = [threading.Thread(target=target, daemon=True) for target in targets]
-        with ThreadPoolExecutor(1) as counter:
-            counted = counter.submit(contest.count, contestants, None if candidate in BURSTS else float(seconds))
-            if candidate in IN_MAIN:
-                contest.compete(enter)
-            print(json.dumps(counted.result()), flush=True)
+        print(json.dumps(contest.count(contestants, None if candidate in BURSTS else float(seconds))), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,29 +9,51 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from click.testing import CliRunner
-from click.testing import Result as ClickResult
 
+from app.contract.outcomes import Outcome
 from labs.bench import clients as clients_module
 from labs.bench import commands, meters
+from labs.bench.ceilings import Demands, demands
 from labs.bench.clients import Click, ClientPool, Unanswered
 from labs.bench.commands import DOCUMENTS
 from labs.bench.meters import measure_handover_ms
-from labs.bench.result import BenchResult, Case, Row
+from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import Bench
 from labs.bench.suite import PARTS
 from labs.bench.tables import all_tables, fill_blocks
-from labs.bench.tests.samples import benchmark, rush_of
+from loadtest.results.answer import Answer
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 from lock import connect
 from tests.support.serving import serving
 from tests.support.waiting import assert_raises
 
-T = TypeVar("T")
+GUARDS = {"none": 0.2, "redis-lua": 0.1, "etcd-batch": 0.15, "etcd": 0.8}
+
+
+def rush_of(wall_s: float, verdict: str = "EXACT") -> MeasuredRush:
+    """One round of four clicks that took `wall_s`; two clicks share a token."""
+    answers = [
+        Answer(str(n), Outcome.SOLD, "a", answered_ms=wall_s * 1000, held_ms=2.0 + n % 2, token=[7, n // 2])
+        for n in range(4)
+    ]
+    cpu_s = {"instances": 0.004, "etcd": 0.002, "redis": 0.001, "buyers": 0.001}
+    used = {**cpu_s, "etcd_calls": 8, "redis_trips": 4, "etcd_puts": 2, "others_cpus": 1.0}
+    return MeasuredRush(wall_s, answers, verdict, used)
+
+
+def benchmark() -> BenchResult:
+    """Some guards in every part, never measured."""
+    machine = {"system": "Linux", "machine": "riscv64", "cpus": 2}
+    made = BenchResult("2026-01-01T00:00:00+00:00", {"python": "3.12"}, machine=machine, handover_ms=1.5)
+    for part in PARTS:
+        for guard, wall_s in GUARDS.items():
+            case = Case(part, guard, 4, 4, pinned=True)
+            made.rows.append(Row.of(case, [rush_of(wall_s * n) for n in (1, 2, 3)]))
+    return made
 
 
 def test_figures_are_per_click_and_times_are_medians() -> None:
@@ -57,33 +79,45 @@ def test_a_result_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert re.search(r"[\s│]+".join(map(re.escape, row)), shown), row
 
 
-def fill(*files: Path) -> ClickResult:
-    """Run the command."""
-    return CliRunner().invoke(commands.write_performance, [*map(str, files)])
-
-
-def test_results_of_several_runs_make_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts measured one after the other are joined; without one of them no page is changed, nor is any text."""
-    files = [tmp_path / f"{name}.json" for name in PARTS]
-    for name, file in zip(PARTS, files, strict=True):
-        made = benchmark()
-        replace(made, rows=made.part(name), handover_ms=1.5 * (name == "rush")).write(file)
-    joined = BenchResult.read(*reversed(files))
-    assert (joined.handover_ms, len(joined.rows)) == (1.5, len(benchmark().rows))
+def test_a_result_fills_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tables stand in them, and their text stays; where a part was not measured, no page is changed."""
     copies = [tmp_path / document.name for document in DOCUMENTS]
     before = [document.read_text(encoding="utf-8") for document in DOCUMENTS]
     for copy, text in zip(copies, before, strict=True):
         copy.write_text(text, encoding="utf-8")
     monkeypatch.setattr(commands, "DOCUMENTS", copies)
-    assert "the document shows rush, which was not measured" in fill(*files[1:]).output
+    file = tmp_path / "bench.json"
+    replace(benchmark(), rows=benchmark().part("click")).write(file)
+    refused = CliRunner().invoke(commands.write_performance, [str(file)])
+    assert "the document shows rush, which was not measured" in refused.output
     assert [copy.read_text(encoding="utf-8") for copy in copies] == before
-    assert fill(*files).exit_code == 0
+    benchmark().write(file)
+    assert CliRunner().invoke(commands.write_performance, [str(file)]).exit_code == 0
     for copy, old in zip(copies, before, strict=True):
         text = copy.read_text(encoding="utf-8")
         assert text == fill_blocks(old, benchmark())
         around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, old))
         assert around == around_before
     assert "\n| redis-lua | one CPU | 0.200 | 0.10-0.30 | 0.50 |" in copies[0].read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("instances", "ceiling"), [(1, 1000 / 1.5), (2, 1000.0), (1000, 1000.0)])
+def test_the_busiest_server_is_the_ceiling(instances: int, ceiling: float) -> None:
+    """Instances divide their demand and shared servers do not.
+
+    The shared server with the largest demand is named, with the number of instances beyond which more do not help.
+    """
+    etcd = Demands("etcd", instance=1.5, shared={"etcd": 0.1, "Redis": 0.05, "the lock": 1.0})
+    assert etcd.ceiling(instances) == pytest.approx(ceiling)
+    assert (etcd.bottleneck, etcd.enough_instances) == ("the lock", 2)
+
+
+def test_demands_are_those_of_the_measured_rush() -> None:
+    """CPU time per click by server; the lock is held or handed over."""
+    found = {each.guard: each for each in demands(benchmark())}["etcd"]
+    assert found.instance == 1.0
+    # 4 clicks in two sections of 3 ms each under one token; two keys for 4 clicks, a hand-over of 1.5 ms each
+    assert found.shared == pytest.approx({"etcd": 0.25, "Redis": 0.25, "the lock": 1.5 + 0.75})
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import math
 from typing import Any
 
 import pytest
@@ -51,26 +49,6 @@ def create(acquisition: Acquisition) -> Create:
     request = request_of(acquisition)
     assert isinstance(request, Create)
     return request
-
-
-@pytest.mark.parametrize(
-    ("deadline", "started_s_ago", "timeout"),
-    [
-        pytest.param(math.inf, 0.0, 1.0, id="no deadline"),
-        pytest.param(0.4, 0.5, 0.9, id="what is left of the wait and of a call"),
-        pytest.param(-5.0, 0.5, 0.5, id="a try has a call's time from its start"),
-        pytest.param(0.0, 3.0, FAREWELL_S, id="at least enough to ask"),
-    ],
-)
-def test_a_write_has_the_time_of_the_wait_and_a_call(
-    sessions: Sessions, deadline: float, started_s_ago: float, timeout: float
-) -> None:
-    """And no more than a call's."""
-    acquisition = sessions[0].acquisition(deadline=deadline)
-    step = acquisition.next(started_s_ago)
-    assert isinstance(step, Send)
-    assert step.timeout == pytest.approx(timeout)
-    assert acquisition.next(started_s_ago) == Sleep(started_s_ago + 30.0)  # another thread has gone on in its place
 
 
 @pytest.mark.parametrize(
@@ -368,19 +346,6 @@ def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, mo
     assert release_together(other.core, [mine.ticket], 0.0, waits=False) == ([], [], [])
     other.work(0.0)
     assert mine.ticket.stage is Stage.RELEASED
-
-
-def test_a_wait_that_nobody_has_any_more_is_left(sessions: Sessions) -> None:
-    """An interrupt may leave no more of it than a ticket."""
-    session = sessions[1]
-    acquisition = waiting(sessions)
-    session.core.poll(1.9)
-    ticket = acquisition.ticket
-    assert ticket.stage is Stage.QUEUED
-    del acquisition
-    gc.collect()
-    session.work(2.0)
-    assert (ticket.stage, ticket.failure) == (Stage.RELEASED, None)
 
 
 @pytest.mark.parametrize("is_overtaken", [False, True])

@@ -86,22 +86,6 @@ def test_a_key_that_blocks_nobody_waits_a_moment_for_others() -> None:
     assert (names_of(group), names_of(*commands_of(core, Delete, 0.001))) == ("d", "ef")
 
 
-def test_what_is_sent_by_a_caller_does_not_end_a_group_that_is_under_way() -> None:
-    """Neither by its answer nor by its failure; and it has no more keys than a group."""
-    core = core_of()
-    deletions = core.deletions
-    released(core, "a")
-    (group,) = commands_of(core, Delete, 0.0)
-    released(core, *(f"{number:03}" for number in range(MOST)))
-    mine = deletions.take(leaving(core, "c"))
-    assert (len(mine.keys), mine.keys[0]) == (MOST, ("c/a-1", MOST + 3))
-    deletions.failed(mine, AWAY, 0.0)
-    deletions.answered(mine, there(mine), 0.0)
-    assert (deletions.poll(9.0), core.outbox.commands) == (math.inf, [])
-    deletions.answered(group, there(group), 9.0)
-    assert commands_of(core, Delete, 9.0)
-
-
 def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered() -> None:
     """And all that gathers with it; each key once, and none whose ticket another deletion has released."""
     core = core_of()
@@ -168,15 +152,3 @@ def test_a_key_that_was_gone_counts_as_deleted_by_us_if_a_deletion_was_not_answe
     core.answered(request, there(request, was_there), 0.0)
     assert (ticket.stage, ticket.was_there) == (Stage.RELEASED, was_there or in_doubt)
     assert ["lost unnoticed" in text for text in caplog.messages] == [True] * (is_unattended and not ticket.was_there)
-
-
-def test_the_answer_of_a_deletion_tells_of_a_restore() -> None:
-    """By a revision that is lower than the one that was known when it was sent."""
-    core = core_of()
-    released(core, "a")
-    (request,) = commands_of(core, Delete, 0.0)
-    ticket = written(core, "b/")
-    core.deletions.answered(request, there(request, revision=2), 0.0)
-    assert (core.revisions.highest, ticket.floor) == (3, 2)
-    core.deletions.answered(request, there(request, revision=1), 0.0)
-    assert (core.revisions.highest, ticket.floor) == (1, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lock.core.acquisition import Sleep
-from lock.core.messages import Delete, ListQueues, Written
+from lock.core.messages import Delete, Written
 from lock.core.queue import Stage, Ticket
 from lock.errors import AdmissionConflict, LockLost
 from lock.model import Event, KeyValue
@@ -61,25 +61,6 @@ def test_a_wait_whose_key_is_gone_before_its_answer_is_lost(sessions: Sessions) 
     assert acquisition.ticket.stage is Stage.WRITING
     other.core.written(acquisition.ticket, answer, 0.0)
     assert type(acquisition.ticket.failure) is LockLost
-
-
-def test_a_list_of_before_shows_another_key_of_the_same_name(sessions: Sessions) -> None:
-    """It was asked for while the last hold stood, and is told when the next ticket has its key's name."""
-    session, _ = sessions
-    first = session.acquisition()
-    session.go(first)
-    session.core.contended(first.ticket, 0.0)
-    session.core.following.handle_event("m/", [], 0.0)
-    session.core.poll(0.0)
-    (listing,) = [each for each in session.core.outbox.commands if isinstance(each, ListQueues)]
-    answer = session.etcd.list_queues(listing)
-    deletion = session.core.release(first.ticket, 0.0)
-    assert deletion is not None
-    session.core.deletions.answered(deletion, session.etcd.delete_keys(deletion), 0.0)
-    again = session.acquisition()
-    assert again.ticket.key == first.ticket.key
-    session.core.answered(listing, answer, 0.0)
-    assert (again.ticket.stage, again.ticket.created) == (Stage.WRITING, None)
 
 
 @pytest.mark.parametrize(

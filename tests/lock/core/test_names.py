@@ -9,12 +9,6 @@ from lock.errors import InvalidName, LockError
 from tests.support.waiting import assert_raises
 
 
-@pytest.mark.parametrize("name", ["flash-sale/stock", "/registry/locks/a", "ein name", "größe", "a/\udcff"])
-def test_the_queue_of_a_name_is_below_it(name: str) -> None:
-    """A good name's queue is the prefix NAME/, as in Go's client; bytes that are no UTF-8 come as surrogates."""
-    assert queue_prefix(name) == f"{name}/"
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -12,10 +12,10 @@ from lock.core.messages import FindPosition, Follow, FollowKey, ListQueues, Posi
 from lock.core.positions import Positions
 from lock.core.queue import Position, Stage, Ticket
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
-from lock.model import Event, KeyValue
+from lock.model import KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
-from tests.lock.core.tickets import commands_of, core_of, deleted, key
+from tests.lock.core.tickets import core_of, deleted, key
 from tests.lock.core.worlds import READ
 
 Sessions = tuple[Session, Session]
@@ -52,44 +52,6 @@ def answer(core: Core, before: KeyValue | None, *, own: int | None = 10, revisio
     core.predecessors.answered(request, PositionFound(kv, before, revision), now)
 
 
-def test_it_reads_once_when_its_predecessor_is_watched_and_then_when_that_goes() -> None:
-    """A deletion is a reason to read; the read grants, and nothing is watched or due any more."""
-    core = core_of()
-    ticket = waits(core)
-    position = place_of(core)
-    assert commands_of(core, FollowKey) == [FollowKey("m/", "m/c-1", position, 10)]
-    core.predecessors.handle_event(position, [], 0.5)
-    assert core.outbox.changes == [ticket]  # whose driver reads
-    (request,) = asked(core, 0.5)
-    assert request == FindPosition(position, 10)
-    core.predecessors.handle_event(position, [deleted("m/c-1", 21)], 0.6)
-    core.predecessors.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), 0.7)
-    assert ticket.stage is Stage.QUEUED
-    core.outbox.changes.clear()
-    answer(core, None, revision=22, now=0.7)
-    assert (ticket.stage, ticket.granted_at, core.revisions.highest) == (Stage.HELD, 22, 22)
-    assert core.outbox.changes == [ticket]
-    assert core.outbox.commands == [Unfollow("m/")]
-    assert core.positions.by_prefix == {}
-
-
-@pytest.mark.parametrize(
-    ("event", "is_read"),
-    [
-        pytest.param(Event(False, SECOND._replace(mod_revision=21)), False, id="a leader proclaims"),
-        pytest.param(Event(False, key("m/c-1", 21, 0xC)), True, id="its name is used again"),
-        pytest.param(deleted("m/c-1", 21), True, id="deleted"),
-    ],
-)
-def test_what_a_watch_tells_is_a_reason_to_read_unless_the_key_stays(event: Event, is_read: bool) -> None:
-    """A key that is overwritten keeps its position."""
-    core = core_of()
-    ticket = waits(core)
-    core.predecessors.handle_event(place_of(core), [event], 0.0)
-    assert len(asked(core)) == is_read
-    assert ticket.stage is Stage.QUEUED
-
-
 def test_a_predecessor_that_leaves_in_the_middle_is_replaced() -> None:
     """The one before it is watched; what is told of the first one later is no news; so is its watch's end."""
     core = core_of()
@@ -120,17 +82,6 @@ def test_a_ticket_whose_key_is_gone_or_another_one_does_not_hold(own: int | None
     answer(core, before, own=own)
     assert type(ticket.failure) is LockLost
     assert core.positions.by_prefix == {}
-
-
-def test_a_predecessor_that_is_not_known_is_read_first() -> None:
-    """The answer to a write that was repeated does not show it."""
-    core = core_of()
-    waits(core, before=None)
-    assert commands_of(core, FollowKey) == []
-    (request,) = asked(core)
-    assert request.position.before is None
-    core.predecessors.answered(request, PositionFound(key(request.position.ticket.key, 10), SECOND, 20), 0.0)
-    assert core.outbox.commands == [FollowKey("m/", "m/c-1", place_of(core), 20)]
 
 
 def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:

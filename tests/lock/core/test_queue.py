@@ -27,20 +27,6 @@ def queue() -> Queue:
     return queue
 
 
-def test_the_lowest_free_number_names_the_next_key() -> None:
-    """As others give theirs back; not one that another queue's key has; in the folder, with the lease's number."""
-    names, queue, taken = KeyNames(0xAB), Queue("m/"), {"m/read/ab-3"}
-    tickets = []
-    for number in (1, 2, 4):
-        slot, name = names.take(queue, "read/", taken)
-        assert (slot, name) == (number, f"m/read/ab-{number}")
-        tickets.append(ticket_in(queue, name, 5, slot=slot))
-    for ticket in (tickets[2], tickets[0]):
-        queue.give_back(ticket)
-    assert list(queue.tickets) == ["m/read/ab-2"]
-    assert [names.take(queue, "read/", taken)[0] for _ in range(3)] == [1, 4, 5]
-
-
 def test_a_name_in_doubt_is_never_used_again() -> None:
     """Nor one below it, in its folder, whichever queue asks; each folder has its own."""
     names, queue, below = KeyNames(0xAB), Queue("m/"), Queue("m/read/")

@@ -70,42 +70,6 @@ def test_tickets_that_wait_by_their_predecessor_are_not_listed(
     assert len(commands_of(core, ListLease, 2 * PERIOD_S)) == again
 
 
-@pytest.mark.parametrize(
-    ("stage", "is_listed", "in_doubt", "is_read"),
-    [
-        (Stage.HELD, True, False, False),
-        (Stage.HELD, False, False, True),
-        (Stage.HELD, True, True, True),
-        (Stage.QUEUED, False, False, True),
-        (Stage.WRITING, False, False, False),
-        (Stage.RELEASING, False, False, False),
-        (Stage.RELEASED, False, False, False),
-    ],
-)
-def test_a_ticket_is_read_whose_key_is_not_listed_or_is_in_doubt(
-    stage: Stage, is_listed: bool, in_doubt: bool, is_read: bool
-) -> None:
-    """Where it waits or holds; every one of them after a restore, once."""
-    core = core_of()
-    ticket = written(core, "m/")
-    (request,) = commands_of(core, ListLease, PERIOD_S)
-    ticket.in_doubt, ticket.stage = in_doubt, stage
-    core.answered(request, LeaseKeys(TTL_S, [ticket.key] * is_listed), PERIOD_S)
-    reads = commands_of(core, ReadKeys)
-    assert [(dict(each.tickets), each.known) for each in reads] == [({ticket.key: ticket}, 2)] * is_read
-    for each in reads:
-        core.answered(each, Found({ticket.key: key(ticket.key, 2)}, 9), PERIOD_S)
-    core.reconciler.read_all(PERIOD_S)
-    ticket.in_doubt = False
-    is_alive = stage in (Stage.HELD, Stage.QUEUED)
-    for now, count in ((PERIOD_S + HURRY_S, is_alive), (2 * PERIOD_S + HURRY_S, False)):
-        reads = compare(core, now, ticket.key)
-        assert [dict(each.tickets) for each in reads] == [{ticket.key: ticket}] * count
-        for each in reads:
-            core.answered(each, Found({ticket.key: key(ticket.key, 2)}, 9), now)
-    assert ticket.failure is None
-
-
 @pytest.mark.parametrize("stage", [Stage.HELD, Stage.QUEUED])
 @pytest.mark.parametrize(
     ("created", "is_lost"), [pytest.param(2, False, id="its own"), pytest.param(5, True, id="another"), (None, True)]

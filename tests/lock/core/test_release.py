@@ -10,7 +10,7 @@ import pytest
 from lock.core.acquisition import FAREWELL_S, Send, Sleep
 from lock.core.queue import Ticket
 from lock.core.release import Release
-from lock.errors import EtcdUnavailable, LockError, LockLost, NotHeld, SessionLost
+from lock.errors import EtcdUnavailable, LockError, LockLost, SessionLost
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Etcd, Want
 
@@ -84,16 +84,3 @@ def test_a_release_says_what_became_of_its_hold(
         if what == "lease over":
             break
     assert caplog.text.count("are deleted later") == (what in ("not answered", "lease over"))
-
-
-def test_of_several_all_are_released_before_the_first_loss_is_raised(session: Session) -> None:
-    """One that was released before is none; the others' keys are gone."""
-    over, good = hold(session, "a/"), hold(session, "b/")
-    session.core.release(over, 0.0, waits=False)
-    session.work(0.0)
-    release = release_of(session, over, good)
-    request = sent(release).request
-    release.answered(request, session.etcd.delete_keys(request), 0.0)
-    with pytest.raises(NotHeld):
-        release.next(0.0)
-    assert session.etcd.keys == {}

@@ -138,17 +138,6 @@ def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
             assert {each for _, each in anew.advance()} == set(holds), step
 
 
-def test_a_conflict_with_the_first_key_is_told_for_each_rule() -> None:
-    """Of another limit than one's own; there is none in an empty queue, nor with a key that is no permit."""
-    view = QueueView()
-    for rule in (EXCLUSIVE, PERMITS, THREE.terms.rule):
-        view.follow(rule)
-    for kind, conflicts in (("", 0), ("x", 0), ("p", 1)):
-        view.replace(Snapshot(2, [key("a", 2, value=VALUES[kind])] if kind else []))
-        assert len(view.conflicts()) == conflicts
-    assert "limit of 2, not 3" in view.conflicts()[THREE.terms.rule]
-
-
 def test_events_that_are_known_change_nothing(view: QueueView) -> None:
     """A list is told ahead of the events that have led to it."""
     view.apply([gone("b", 9), gone("c", 10), Event(False, key("d", 7))])

@@ -140,17 +140,6 @@ def test_a_child_that_obeys_is_not_killed(client: Client, start: Start) -> None:
     assert (process.returncode, output) == (Exit.LOST, "cleaned\n")
 
 
-def test_losing_the_lock_without_a_child_is_told(client: Client, start: Start) -> None:
-    """Holding without a command ends with exit 76 and the reason when the lease is revoked."""
-    process = start("command/revoked")
-    assert line(process).startswith("command/revoked/")
-    [kv] = client.get_prefix("command/revoked/").keys
-    client.revoke(kv.lease_id)
-    _, errors = process.communicate(timeout=WAIT_S)
-    assert process.returncode == Exit.LOST
-    assert "revoked" in errors
-
-
 def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> None:
     """--timeout and --try end with exit 75 and name the holder; the command has not run, and no key is left."""
     with Mutex(session, "command/timeout").acquire(timeout=WAIT_S) as hold:
@@ -241,17 +230,6 @@ def test_options_win_over_the_environment(invoke: Invoke, etcd: Etcd) -> None:
     assert "Usage: main contenders " in invoke(*words[2:], "contenders", "--help").stdout
     done = invoke("contenders", "x", ETCDCTL_ENDPOINTS="127.0.0.1:9")
     assert (done.exit_code, "127.0.0.1:9" in done.stderr.splitlines()[-1]) == (Exit.UNAVAILABLE, True)
-
-
-@pytest.mark.parametrize("called", ["python -m lock", "etcd-lock"])
-def test_help_names_the_command_as_it_was_called(called: str) -> None:
-    """--help of the installed script says etcd-lock, so that its lines can be copied; the module's says python -m."""
-    script = "import sys; sys.argv[0] = '/usr/bin/etcd-lock'; from lock.__main__ import main; main()"
-    program = LOCK if called == "python -m lock" else [sys.executable, "-c", script]
-    text = subprocess.run([*program, "--help"], capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
-    assert text.startswith(f"Usage: {called} [OPTIONS]")
-    assert f"{called} deploy/shop -- ./deploy.sh " in text
-    assert set(re.findall("python -m lock|etcd-lock", text)) == {called}
 
 
 def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invoke, name: str) -> None:

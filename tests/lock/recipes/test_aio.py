@@ -7,7 +7,7 @@ import gc
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -254,23 +254,15 @@ def test_no_step_waits_for_the_loops_thread(session: Session, stranger: Session,
         asyncio.run(main())
 
 
-async def cancelled(acquiring: Awaitable[object]) -> pytest.ExceptionInfo[asyncio.CancelledError]:
-    """This task is cancelled where it awaits that; returns when what came all the same was given back."""
-    task = asyncio.current_task()
-    assert task is not None
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError) as info:
-        await acquiring
-    await asyncio.gather(*(asyncio.all_tasks() - {task}), return_exceptions=True)
-    await asyncio.sleep(0)
-    return info
-
-
 @in_a_loop
 async def test_a_cancelled_entry_is_taken_back_alone(client: Client, session: Session, name: str) -> None:
     """The hold that it entered goes on; and where it would have been the first, the task may acquire again."""
-    mutex = aio.ReentrantMutex(session, name)
-    await cancelled(mutex.try_acquire())
+    mutex, task = aio.ReentrantMutex(session, name), asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await mutex.try_acquire()
+    await asyncio.gather(*(asyncio.all_tasks() - {task}), return_exceptions=True)
     async with mutex.acquire(timeout=WAIT_S) as outer:
         outer.ensure()
         assert keys(client, name) == [outer.key]
@@ -317,24 +309,6 @@ async def test_an_acquisition_is_awaited_once(client: Client, session: Session, 
         with pytest.raises(RuntimeError, match="awaited before"):
             await waiting
     assert keys(client, name) == []
-
-
-@in_a_loop
-async def test_a_task_can_ask_what_a_thread_can(client: Client, session: Session, name: str) -> None:
-    """Whether a lock is held, whether a hold was released, and under which condition a transaction may write."""
-    locks: list[Any] = [
-        aio.Mutex(session, name), aio.Semaphore(session, name, 1), aio.MultiLock(session, [name]),
-    ]  # fmt: skip
-    for lock in locks:
-        assert not await lock.locked()
-        hold = await lock.acquire(timeout=WAIT_S)
-        assert (await lock.locked(), hold.released) == (True, False)
-        conditions = hold.is_owner()
-        conditions = conditions if isinstance(hold, aio.MultiHold) else [conditions]
-        assert [condition.key.decode() for condition in conditions] == keys(client, name)
-        await hold.release()
-        assert hold.released
-        await queued(client, name, 0)
 
 
 @in_a_loop

@@ -15,11 +15,9 @@ import pytest
 
 from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
 from lock.core import cohort as core_cohort
-from lock.errors import NotHeld
 from lock.recipes.cohort import CohortToken, YieldingCohortMutex
-from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, keys, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+from tests.support.waiting import Patch, in_thread, wait_until
 
 Make = Callable[..., CohortMutex]
 
@@ -51,20 +49,6 @@ def held_and_contended(mutex: CohortMutex, theirs: Mutex, client: Client) -> tup
     waiting = queue_up(client, theirs)
     wait_until(turn.contended)
     return turn, waiting
-
-
-@pytest.mark.parametrize("bounds", [{"batch": 1, "slice": 0.0}, {"slice": 60 * WAIT_S, "together": True}])
-def test_without_strangers_turns_share_one_hold_and_wait_for_none(make: Make, bounds: dict[str, Any]) -> None:
-    """While only threads of this process wait, no bound ends a hold, and `together` delays no release."""
-    mutex = make(**bounds)
-    turn = mutex.acquire(timeout=WAIT_S)
-    revision = turn.token.create_revision
-    for _ in range(3):
-        [following] = queue_inside(mutex)
-        in_thread(turn.release).result(WAIT_S)
-        turn = following.result(WAIT_S)
-        assert turn.token.create_revision == revision
-    turn.release()
 
 
 @pytest.mark.parametrize(("batch", "slice", "more"), [(3, WAIT_S, 2), (1000, 0.0, 0)])
@@ -103,22 +87,6 @@ def test_turns_may_end_together(client: Client, make: Make, theirs: Mutex, toget
         last.release()
         releasing.result(WAIT_S)
         stranger.result(WAIT_S).release()
-
-
-def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(
-    mutex: CohortMutex, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The hold goes on in another thread: what is left of it is not this turn's; nothing was dropped."""
-    turn = mutex.acquire(timeout=WAIT_S)
-    [following] = queue_inside(mutex)
-    turn.release()
-    with following.result(WAIT_S) as theirs:
-        for call in (turn.release, turn.is_owner, partial(turn._turn.fence, now()), partial(turn._turn.end, now())):
-            assert_raises(NotHeld, call)  # or it would end theirs, or write beside it
-        assert (turn.remaining(), theirs.remaining() > 0) == (0.0, True)
-        del turn
-        gc.collect()
-    assert "without a release" not in caplog.text
 
 
 # linger: a hold that nobody else wants is kept
@@ -171,37 +139,13 @@ def test_a_hold_that_nobody_wants_is_kept(counted: Client, calls: Counter[str], 
         last.release()
 
 
-def end_by_another(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
-    queue_up(client, theirs).result(WAIT_S).release()
-
-
-def end_by_a_name_below(mutex: CohortMutex, theirs: Mutex, client: Client) -> None:
-    Mutex(theirs.session, f"{mutex.name}/below").acquire(timeout=WAIT_S).release()
-
-
-@pytest.mark.parametrize("end", [end_by_another, end_by_a_name_below])
-def test_a_kept_hold_ends(
-    client: Client, make: Make, theirs: Mutex, monkeypatch: Patch, end: Callable[[CohortMutex, Mutex, Client], None]
-) -> None:
+def test_a_kept_hold_ends(client: Client, make: Make, theirs: Mutex, monkeypatch: Patch) -> None:
     """As soon as another process queues; its key is deleted."""
     monkeypatch.setattr(core_cohort, "OLDEST_S", 10 * WAIT_S)
     mutex = keep(make, client, linger=10 * WAIT_S)
-    end(mutex, theirs, client)
+    queue_up(client, theirs).result(WAIT_S).release()
     wait_until(lambda: keys(client, mutex.name) == [])
     assert not mutex._cohort.is_lingering
-
-
-def test_a_turn_with_a_condition_is_the_last_of_its_hold(client: Client, make: Make) -> None:
-    """After `is_owner` the key is deleted at the end of the turn: a late transaction must not find it."""
-    mutex = keep(make, client)
-    with mutex.acquire(timeout=WAIT_S) as turn:
-        condition = turn.is_owner()
-        assert client.put(f"{mutex.name}-owned", "now", if_=condition)
-    assert_raises(NotHeld, turn.is_owner)
-    assert not client.put(f"{mutex.name}-owned", "late", if_=condition)
-    client.delete(f"{mutex.name}-owned")
-    with mutex.acquire(timeout=WAIT_S) as other:
-        assert other.token.create_revision > turn.token.create_revision
 
 
 def test_tokens_of_turns_compare_with_plain_ones() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -218,16 +217,4 @@ def test_more_names_than_a_transaction_takes(client: Client, lasting: Session, n
     """They are locked one after the other."""
     with MultiLock(lasting, [f"{name}/{number}" for number in range(101)]).acquire(timeout=3 * WAIT_S) as hold:
         assert len(set(hold.tokens.values())) == 101
-    assert keys(client, name) == []
-
-
-def test_losing_one_is_losing_all(client: Client, several: MultiLock, name: str) -> None:
-    """When one key is deleted by hand, `lost` is set, ensure raises, and release still frees the others."""
-    hold, told = several.acquire(timeout=WAIT_S), threading.Event()
-    hold.on_lost(told.set)
-    delete(client, keys(client, f"{name}/b")[0])
-    assert told.wait(WAIT_S)
-    assert (hold.lost.is_set(), hold.remaining()) == (True, 0.0)
-    for call in (hold.ensure, hold.release):
-        assert_raises(LockLost, call)
     assert keys(client, name) == []

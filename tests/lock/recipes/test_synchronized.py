@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
+import lock
 from lock import Client, LockTimeout, MultiLock, Mutex, NotHeld, Session, aio
 from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import assert_raises
@@ -58,16 +60,16 @@ class Called:
     async def __call__(self) -> None: ...
 
 
-@pytest.mark.parametrize("function", [coroutine, generator, asynchronous_generator, Called(), partial(coroutine), 5])
-def test_what_would_run_after_the_release_is_refused(mutex: Mutex, function: object) -> None:
-    """The body of a coroutine or a generator runs when the call has returned, so that it would run unlocked."""
-    assert_raises(TypeError, mutex.synchronized(), function)
-
-
-@pytest.mark.parametrize("function", [generator, asynchronous_generator, len, 5])
-def test_a_task_decorates_coroutine_functions_alone(session: Session, name: str, function: object) -> None:
-    """Everything else is refused when it is decorated."""
-    assert_raises(TypeError, aio.Mutex(session, name).synchronized(), function)
+@pytest.mark.parametrize(
+    ("kit", "function"),
+    [
+        *((lock, each) for each in (coroutine, generator, asynchronous_generator, Called(), partial(coroutine), 5)),
+        *((aio, each) for each in (generator, asynchronous_generator, len, 5)),
+    ],
+)
+def test_what_would_run_after_the_release_is_refused(session: Session, name: str, kit: Any, function: object) -> None:
+    """When it is decorated: a generator runs when its call has returned, and a coroutine is for tasks alone."""
+    assert_raises(TypeError, kit.Mutex(session, name).synchronized(), function)
 
 
 def test_a_wrong_timeout_is_refused_when_it_is_written(session: Session, mutex: Mutex) -> None:

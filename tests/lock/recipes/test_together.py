@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
@@ -12,7 +10,7 @@ from lock.core.view import QueueView
 from lock.errors import AdmissionConflict, EtcdUnavailable, LockTimeout, NotHeld, UpgradeRefused
 from lock.model import KeyValue, Snapshot
 from lock.recipes.read_write import ReadersTogether
-from tests.support.lock import WAIT_S, await_followed, await_keys, delete, keys, put
+from tests.support.lock import WAIT_S, await_keys, delete, keys, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, in_turn, wait_until
 
 
@@ -41,23 +39,6 @@ def test_readers_wait_for_a_waiting_writer(client: Client, lock: ReadWriteLock, 
     with writer.result(WAIT_S):
         assert_goes_on(late, 0.1)
     late.result(WAIT_S).release()
-
-
-def test_a_reader_asks_once(counted: Client, calls: Counter[str], theirs: ReadWriteLock, name: str) -> None:
-    """One transaction tells whether it reads beside others, or waits behind a writer; then the watch tells."""
-    with Session(counted, ttl=600) as session:
-        ours = ReadWriteLock(session, name)
-        with theirs.read.acquire(timeout=WAIT_S):
-            calls.clear()
-            hold = ours.read.acquire(timeout=WAIT_S)
-            assert (calls["Txn"], calls["Range"]) == (1, 0)
-            hold.release()
-        with theirs.write.acquire(timeout=WAIT_S):
-            calls.clear()
-            waiting = in_thread(ours.read.acquire, timeout=WAIT_S)
-            await_followed(session, name, 2)
-            assert (calls["Txn"], calls["Range"]) == (1, 1)  # which follows the watch
-        waiting.result(WAIT_S).release()
 
 
 def test_a_downgrade_lets_readers_in(client: Client, lock: ReadWriteLock, theirs: ReadWriteLock) -> None:

@@ -18,7 +18,6 @@ except SettingsError as error:
 bind = [settings.address, f"unix:{settings.stage}"]
 worker_class = "labs.room.worker.RoomWorker"
 workers = 1  # one crowd
-threads = MOST_PHONES + 32  # each phone waits for one answer; the others are for the board and for refusals
 worker_connections = 4 * MOST_PHONES
 backlog = 1024
 keepalive = 15  # seconds; phones ask again every one or two

@@ -29,6 +29,7 @@ FOREVER_S = 600.0
 LONG_S = 1.0  # a wait for a message that is shorter is a pause before another try
 FIRST, MOST = 1 << 16, 1 << 24  # bytes that are peeked at
 _send, _recv = _socket.socket.send, _socket.socket.recv
+_poll, _select = select.poll, select.select
 _links: WeakKeyDictionary[socket.socket, _Link] = WeakKeyDictionary()
 
 
@@ -40,6 +41,7 @@ def wrap() -> None:
             setattr(socket.socket, name, _sending(getattr(_socket.socket, name)))
     for name in ("recv", "recv_into"):
         setattr(socket.socket, name, _receiving(getattr(_socket.socket, name)))
+    select.poll, select.select = _Poll, _selecting  # type: ignore[assignment,misc]
 
 
 def _sending(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,6 +68,36 @@ def _receiving(real: Callable[..., Any]) -> Callable[..., Any]:
         return real(sock, *args)
 
     return receive
+
+
+class _Poll:
+    """`select.poll`, with which redis-py looks for a message."""
+
+    def __init__(self) -> None:
+        self._real = _poll()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def poll(self, timeout: float | None = None) -> Any:
+        return _waited(self._real.poll, timeout, 1000)
+
+
+def _selecting(rlist: Any, wlist: Any, xlist: Any, timeout: float | None = None) -> Any:
+    return _waited(lambda timeout: _select(rlist, wlist, xlist, timeout), timeout, 1)
+
+
+def _waited(wait: Callable[[float | None], Any], timeout: float | None, second: float) -> Any:
+    """What a wait finds; of a purchase, a short one is a pause before another try, and a long one has no end."""
+    if timeout and wire.life_ms and wire.owner() is not None:
+        if timeout >= LONG_S * second:
+            return wait(FOREVER_S * second)
+        found = wait(0)
+        if found and any(found):
+            return found
+        time.sleep(timeout / second)
+        return wait(0)
+    return wait(timeout)
 
 
 def is_message_there() -> bool:
@@ -117,7 +149,7 @@ class _Link:
 
     def _poll(self, event: int, timeout_s: float) -> bool:
         """Whether that is possible within so many seconds, whatever the timeout of the socket."""
-        poll = select.poll()
+        poll = _poll()
         poll.register(self._sock.fileno(), event)
         return bool(poll.poll(timeout_s * 1000))
 

@@ -168,13 +168,10 @@ class Crowd:
         """The phone with this cookie."""
         return self._phones.get(id)
 
-    def remove(self, name: str) -> bool:
-        """Send a phone out of the room; its order stays. Whether it was there."""
+    def remove(self, name: str) -> None:
+        """Send a phone out of the room; its order stays."""
         with self._lock:
-            gone = [each.id for each in self._phones.values() if each.name == name]
-            for id in gone:
-                del self._phones[id]
-            return bool(gone)
+            self._phones = {id: each for id, each in self._phones.items() if each.name != name}
 
     @property
     def most_buyers(self) -> int:
@@ -229,13 +226,10 @@ class Crowd:
             self.sale.clicks[buyer.id] = click
             return click, True
 
-    def is_current(self, click: RoomClick) -> bool:
-        return self.sale is click.sale
-
     def enter(self, click: RoomClick) -> bool:
         """Count a request that is sent to the shop; False if its sale is over. Then `leave`."""
         with self._lock:
-            if not self.is_current(click):
+            if self.sale is not click.sale:
                 return False
             self._buying += 1
             return True
@@ -265,11 +259,6 @@ class Crowd:
             found = [(number, _phones_first(click.buyer for click in all)) for number, all in held.items()]
         clashes = [(number, buyers) for number, buyers in found if len(buyers) > 1]
         return sorted(clashes, key=lambda each: (-_count_phones(each[1]), -len(each[1]), each[0]))
-
-    def clicks(self) -> list[RoomClick]:
-        """All of this sale."""
-        with self._lock:
-            return list(self.sale.clicks.values()) if self.sale else []
 
 
 def _phones_first(buyers: Iterable[RoomBuyer]) -> list[RoomBuyer]:

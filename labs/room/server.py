@@ -7,19 +7,14 @@ from typing import Any
 
 from flask import Blueprint, Flask, Response, request
 
-from app.config.settings import MOST_ITEMS
-from app.guards import guards
-from app.web.params import Parameters
 from app.web.responses import json_response
-from app.web.routes import LONGEST_HOLD_MS
-from labs.room.crowd import MOST_ROBOTS, Crowd
+from labs.room.crowd import Crowd
 from labs.room.parts import RoomParts, of_room, room_app
 from labs.room.phones import create_phones
 from labs.room.settings import RoomSettings
 from labs.room.states import to_board
 
 END_S = 15.0
-LONGEST_WAIT_MS = 600_000
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 stage = Blueprint("stage", __name__)
@@ -61,20 +56,13 @@ def end() -> Response:
 
 @stage.post("/begin")
 def begin() -> Response:
-    """Begin the sale that the shop has scheduled or opened."""
-    asked = Parameters(request, "guard", "hold_ms", "stock", "opens_in_ms", "buyers")
-    sale = of_room().crowd.begin_sale(
-        guard=asked.choice("guard", "none", [*guards()]),
-        hold_ms=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS),
-        stock=asked.whole("stock", 300, most=MOST_ITEMS),
-        opens_in_s=asked.whole("opens_in_ms", 0, most=LONGEST_WAIT_MS) / 1000,
-        buyers=asked.whole("buyers", 0, most=MOST_ROBOTS),
-    )
-    of_room().buying.start_robots(sale)
-    return json_response({"robots": sale.robots})
+    """Begin the sale that the shop has scheduled or opened; the board has checked what was asked for."""
+    of_room().buying.start_robots(of_room().crowd.begin_sale(**request.get_json()))
+    return json_response({})
 
 
 @stage.post("/remove")
 def remove() -> Response:
     """Send a phone out of the room."""
-    return json_response({"removed": of_room().crowd.remove(Parameters(request, "name").text("name", "-"))})
+    of_room().crowd.remove(request.get_json()["name"])
+    return json_response({})

@@ -58,14 +58,13 @@ class StageClient:
         with suppress(*UNREACHABLE):  # without Locust no rush is running
             self._locust.require_idle()
         self.end()
-        opens_in_ms = 0
+        left_s = 0.0
         if opens_in_s:
-            told = self._ask_shop("/sale/schedule", {"stock": stock, "opens_in_s": opens_in_s})
-            opens_in_ms = round(told["opens_in_s"] * 1000)
+            left_s = self._ask_shop("/sale/schedule", {"stock": stock, "opens_in_s": opens_in_s})["opens_in_s"]
         else:
             self._ask_shop("/stock/reset", {"stock": stock})
         sale = {"guard": guard, "hold_ms": hold_ms, "stock": stock, "buyers": buyers}
-        self._ask_room("/begin", {**sale, "opens_in_ms": opens_in_ms})
+        self._ask_room("/begin", {**sale, "opens_in_s": left_s})
 
     def end(self) -> None:
         """End the sale; phones bet on the next one."""

@@ -45,7 +45,7 @@ def _purchase(crowd: Crowd, phone: RoomBuyer) -> dict[str, Any]:
 
 def to_board(crowd: Crowd) -> dict[str, Any]:
     """What the stage and its viewers see."""
-    sale, phones, clicks = crowd.sale, crowd.phones, crowd.clicks()
+    sale, phones = crowd.sale, crowd.phones
     clashes = [
         {
             "number": number,
@@ -57,7 +57,6 @@ def to_board(crowd: Crowd) -> dict[str, Any]:
     of_sale = sale and {
         "number": sale.number,
         "guard": sale.guard,
-        "hold_ms": sale.hold_ms,
         "stock": sale.stock,
         "robots": sale.robots,
         "opens_in_ms": round(sale.opens_in_s * 1000),
@@ -66,8 +65,6 @@ def to_board(crowd: Crowd) -> dict[str, Any]:
         "phase": crowd.phase.value,
         "names": [each.name for each in phones],
         "bets": [{"name": each.name, "bet": each.bet} for each in phones if each.bet is not None],
-        "clicks": len(clicks),
-        "pending": sum(each.bought is None for each in clicks),
         "clashes": clashes,
         "sale": of_sale,
     }

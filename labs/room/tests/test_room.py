@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import subprocess
+import time
+import urllib.request
+import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
+import requests
 
+from app.board.sources.locust import DIRECT
+from app.contract.keys import Keys
+from app.contract.orders import Order
+from app.contract.section_log import SectionTail
 from labs.room.tests.network import ADDRESS, Network
-from labs.room.tests.rooms import Judge, Phone, ask_board, crowd_of
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
@@ -29,6 +40,64 @@ ANSWERED = "#screen:is([data-state=sold], [data-state=clash], [data-state=out])"
 ENV = {"FLASHSALE_LEASE_TTL": "2", "FLASHSALE_THREADS": "64"}
 
 
+class Phone:
+    """A phone without a page, in the room."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.url, self.session, self._headers = url, requests.Session(), {"Idempotency-Key": uuid.uuid4().hex}
+        self.session.trust_env = False  # no proxy is in this network
+        self.name = self.ask("/join", {"name": name, "pin": PIN})["me"]["name"]
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        """What it is told; raises requests.RequestException."""
+        method = "GET" if body is None else "POST"
+        answer = self.session.request(method, self.url + path, json=body, headers=self._headers, timeout=30)
+        answer.raise_for_status()
+        return answer.json()
+
+    def buy(self, sale: int) -> None:
+        """Click until the answer is there, as the page does."""
+
+        def is_answered() -> bool:
+            with suppress(requests.RequestException):  # not open yet, too fast, or the connection broke
+                return bool(self.ask("/buy", {"sale": sale})["me"]["bought"] != "pending")
+            time.sleep(0.2)  # not an event: more often a phone may not ask
+            return False
+
+        wait_until(is_answered, timeout=60)
+
+
+def crowd_of(url: str) -> list[Phone]:
+    """So many phones that have joined."""
+    with ThreadPoolExecutor(16) as threads:
+        return list(threads.map(lambda number: Phone(url, f"phone {number}"), range(PHONES)))
+
+
+def ask_board(stack: Stack, path: str, body: Any = None) -> Any:
+    """What the board's page of the room asks for."""
+    assert stack.board is not None
+    data = None if body is None else json.dumps(body).encode()
+    asked = urllib.request.Request(stack.board.url + path, data, {"Content-Type": "application/json"})
+    with DIRECT.open(asked, timeout=30) as response:
+        return json.load(response)
+
+
+class Judge:
+    """The ledger in Redis, with the number that each order has read by the section log."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack, self._tail = stack, SectionTail(stack.section_log)
+
+    def holders(self) -> dict[int, list[str]]:
+        """The buyers of the orders of the sale, by the number that each has read."""
+        read = {each.order: each.stock_read for each in self._tail.poll() if each.stock_read is not None}
+        held = defaultdict[int, list[str]](list)
+        with redis.Redis.from_url(self._stack.redis.url, decode_responses=True) as client:
+            for order in map(Order.decode, client.lrange(Keys("demo").orders, 0, -1)):
+                held[read[order.order]].append(order.buyer)
+        return held
+
+
 @pytest.fixture(scope="module")
 def stack(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Two shops, the board, and the room with a PIN at the network's address."""
@@ -41,7 +110,7 @@ def stack(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="module")
 def phones(network: Network, room: RoomServer) -> list[Phone]:
     """Phones that have joined."""
-    return network.run(crowd_of, room.url, PHONES, pin=PIN)
+    return network.run(crowd_of, room.url)
 
 
 def begin(network: Network, stack: Stack, guard: str, **sale: int) -> int:
@@ -71,8 +140,7 @@ def test_half_requests_hold_up_nobody(network: Network, room: RoomServer) -> Non
         return lines
 
     lines = network.run(be_slow)
-    phone = network.run(Phone, room.url, "patient", pin=PIN)
-    assert phone.told["me"]["name"] == "patient"
+    assert network.run(Phone, room.url, "patient").name == "patient"
     for line in lines:
         line.close()
 
@@ -151,22 +219,18 @@ def test_every_phone_is_told_the_truth(
     """The clashes are those of the ledger without a lock, none under etcd, and each page says what the ledger says."""
     judge = Judge(stack)
     network.run(click_all, pages, phones, begin(network, stack, guard, hold_ms=5, opens_in_s=2))
-
-    def shown() -> Any:
-        return network.run(ask_board, stack, "/room/state")
-
-    wait_until(lambda: shown()["clicks"] == PHONES + len(pages) and not shown()["pending"])
-    clashes, orders = network.run(judge.clashes), network.run(judge.orders)
-    on_board = {each["number"]: {f"phone: {name}" for name in each["names"]} for each in shown()["clashes"]}
-    assert on_board == clashes
+    holders = network.run(judge.holders)
+    clashes = {number: {*names} for number, names in holders.items() if len(names) > 1}
+    shown = network.run(ask_board, stack, "/room/state")["clashes"]
+    assert {each["number"]: {f"phone: {name}" for name in each["names"]} for each in shown} == clashes
     assert bool(clashes) == (guard == "none")
-    assert (len(orders) == STOCK) or guard == "none"
+    assert (sum(map(len, holders.values())) == STOCK) or guard == "none"
     for phone in phones:
         me = network.run(phone.ask, "/state")["me"]
-        assert _numbers(orders, phone.name) == ([me["number"]] if me["bought"] == "sold" else [])
+        assert _numbers(holders, phone.name) == ([me["number"]] if me["bought"] == "sold" else [])
     for name, page in zip(NAMES, pages, strict=True):
-        numbers = _numbers(orders, name)
-        others = len(clashes.get(numbers[0], {name})) - 1 if numbers else 0
+        numbers = _numbers(holders, name)
+        others = len(holders[numbers[0]]) - 1 if numbers else 0
         expected = ("clash" if others else "sold") if numbers else "out"
         wait_until(lambda: _is_told(network.run(seen_on, page), expected, others))  # noqa: B023
         assert network.run(seen_on, page)[:2] == (expected, str(numbers[0]) if numbers else "")
@@ -177,9 +241,9 @@ def _is_told(seen: tuple[str, str, str], state: str, others: int) -> bool:
     return seen[0] == state and (not others or re.search(rf"\b{others}\b", seen[2]) is not None)
 
 
-def _numbers(orders: dict[str, tuple[str, int]], name: str) -> list[int]:
+def _numbers(holders: dict[int, list[str]], name: str) -> list[int]:
     """What the orders of a phone have read."""
-    return [number for buyer, number in orders.values() if buyer == f"phone: {name}"]
+    return [number for number, names in holders.items() for each in names if each == f"phone: {name}"]
 
 
 @pytest.mark.browser

@@ -63,27 +63,6 @@ def test_a_record_is_scrubbed_in_time(look: Look) -> None:
     assert looker.sections() == len(record.sections)
 
 
-def test_a_pause_is_shown_where_it_was(look: Look) -> None:
-    """While the holder was frozen, its row and the holder's box say so; the bar tells what was left of its lease."""
-    record, looker = recorded("etcd"), look()
-    section = record["sections"][5]
-    end, holder = max(order["at_ms"] for order in record["ledger"]), section["instance"]
-    sample = {"stock": 5, "orders": 3, "holder": holder, "waiters": 9, "granted_s": 4, "dead": []}
-    record["samples"] = [
-        {**sample, "at_ms": 0, "lease_s": 4, "frozen": []},
-        {**sample, "at_ms": end * 0.3, "lease_s": 1, "frozen": [holder]},
-        {**sample, "at_ms": end * 0.7, "lease_s": 3, "frozen": []},
-    ]
-    open_record(looker, record)
-    row = f"#instances tr[data-instance={holder}]"
-    for share, lease, is_frozen in ((0.1, 4, False), (0.5, 1, True), (0.9, 3, False)):
-        looker("#scrub").evaluate(SEEK, end * share)
-        looker.wait_text("#holder .ttl", f"^lease: {lease} s of 4 s left$")
-        assert ("FROZEN" in looker.text(row)) == is_frozen
-        assert ("FROZEN" in looker.text("#holder")) == is_frozen
-        assert looker("#holder .meter i").evaluate("bar => bar.style.width") == f"{100 * lease / 4:g}%"
-
-
 def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None:
     """Records of this machine, also those made while the page is open, can be chosen; the way back is the live sale."""
     looker = look()

@@ -19,10 +19,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import redis
 
 from loadtest.ports import free_port
-from loadtest.stack.servers import Etcd
-from lock import Client, EtcdDenied, LockLost, Mutex, Session, connect
+from loadtest.stack.servers import Etcd, Redis
+from lock import Client, EtcdDenied, Mutex, Session, connect
 from tests.support.lock import ROOT, WAIT_S, delete, keys, shell
 from tests.support.secured import Certificates, SecuredEtcd
 from tests.support.waiting import in_thread, wait_until
@@ -30,10 +31,11 @@ from tests.support.waiting import in_thread, wait_until
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
 QUICKSTART = ROOT / "docs" / "quickstart.md"
-LOCKS = ROOT / "docs" / "examples" / "locks.py"
+EXAMPLES = ROOT / "docs" / "examples"
+LOCKS = EXAMPLES / "locks.py"
 MARKERS = "quickstart/reports"  # of nights that are reported
 SECURED = "https://db1:2379"  # in the example that needs an etcd with certificates and users
-DJANGO = ROOT / "docs" / "examples" / "django_urls.py"
+DJANGO = EXAMPLES / "django_urls.py"
 
 
 def blocks(language: str, page: Path = PAGE) -> list[str]:
@@ -84,6 +86,27 @@ def test_the_fence_in_sql_refuses_a_late_holder() -> None:
 
         assert [changed(read, 41), changed(read, 45)] == [1, 1]
         assert [changed(write, 41), changed(read, 41), changed(write, 45)] == [0, 0, 1]
+
+
+def test_the_fence_in_redis_refuses_late_readers_and_writers(redis_server: Redis) -> None:
+    """A reader that a writer has overtaken gets nothing, and a writer that either has overtaken writes nothing."""
+    read, write = (
+        (ROOT / f"docs/examples/shared_{name}.lua").read_text(encoding="utf-8") for name in ("read", "write")
+    )
+    names = [f"{{shared}}:{part}" for part in ("fence", "mark", "net", "gross")]
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
+        client.delete(*names)
+
+        def call(script: str, token: int, *values: str) -> Any:
+            return client.eval(script, len(names), *names, f"{token:020}", *values)
+
+        assert call(write, 1, "1", "1") == 1
+        assert call(read, 3) == ["1", "1"]
+        assert call(write, 2, "2", "2") == 0
+        assert call(write, 4, "3", "3") == 1
+        assert call(read, 3) is None
+        assert call(write, 4, "4", "4") == 1  # the refused read has disturbed nothing
+        client.delete(*names)
 
 
 def test_the_helper_replaces_a_lost_session(locks: ModuleType) -> None:
@@ -247,25 +270,6 @@ def test_the_report_is_made_once_a_night(
     calls = [quickstart["nightly_report"](night) for night in ("11-30", "11-30", "12-01")]
     assert calls == ["done", "was done before", "done"]
     assert capsys.readouterr().out.splitlines() == ["report of 11-30", "report of 12-01"]
-
-
-def test_a_night_without_its_marker_is_reported_again(quickstart: dict[str, Any], client: Client) -> None:
-    """A worker that dies, or loses its lock, after the report and before the marker leaves none."""
-    report = quickstart["write_report"]
-
-    def die(night: str) -> None:
-        raise MemoryError(night)
-
-    def lose(_: str) -> None:
-        [key] = keys(client, "quickstart/nightly")
-        delete(client, key)
-
-    for quickstart["write_report"], error in ((die, MemoryError), (lose, LockLost)):
-        with pytest.raises(error):
-            quickstart["nightly_report"]("11-30")
-        assert keys(client, f"{MARKERS}/11-30") == []
-    quickstart["write_report"] = report
-    assert quickstart["nightly_report"]("11-30") == "done"
 
 
 def test_the_command_for_one_daemon_runs(etcdctl_env: dict[str, str]) -> None:

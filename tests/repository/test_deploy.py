@@ -160,13 +160,6 @@ def test_shop_and_board_know_their_names() -> None:
     assert asked <= set(names.split(","))
 
 
-def test_etcd_compacts_its_history() -> None:
-    """Each hold writes and deletes a key: without it etcd reaches its quota one day, and takes no writes."""
-    members = [text for text in map(text_of, [*COMPOSE_FILES, *OBJECT_FILES]) if "/etcd:v" in text]
-    assert len(members) == 3
-    assert all(re.search(r"(?i)auto.compaction.retention[=:] *10m", text) for text in members)
-
-
 def test_no_port_is_open_to_the_network() -> None:
     """Nor is it 5000, where AirPlay listens on macOS."""
     published = re.findall(r'ports: \["([^"]+)"\]', COMPOSE)

@@ -171,6 +171,3 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert 'id="lock.Mutex.acquire"' in reference
     assert '<ol start="11">' in (site / "pitfalls.html").read_text(encoding="utf-8"), "one numbering over all chapters"
     assert "<code>workshop</code>" in (site / "readme.html").read_text(encoding="utf-8"), "Markdown in an HTML table"
-    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert "- offline" in settings, "it needs neither server nor network"
-    assert "font: false" in settings, "it needs neither server nor network"

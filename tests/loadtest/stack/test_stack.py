@@ -16,7 +16,6 @@ import pytest
 import redis
 from click.testing import CliRunner
 
-from app.config.settings import Settings
 from loadtest.cli.options import no_pin
 from loadtest.ports import is_occupied
 from loadtest.stack.control import Control
@@ -25,21 +24,6 @@ from loadtest.stack.stack import Stack
 from tests.loadtest.stack.test_servers import Script
 from tests.support.rushing import Page
 from tests.support.waiting import wait_until
-
-
-def test_default_ports_are_those_of_the_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without options, the stack is where docker compose puts it, a lease ends in time, and buyers know the sale."""
-    monkeypatch.delenv("FLASHSALE_LEASE_TTL", raising=False)
-    monkeypatch.delenv("FLASHSALE_SECTION_LOG", raising=False)
-    monkeypatch.setenv("FLASHSALE_SALE", "other")
-    usual = Stack.interactive(tmp_path)
-    told = {"FLASHSALE_SALE": "other", "FLASHSALE_SECTION_LOG": f"{tmp_path}/section-log"}
-    assert told.items() <= usual.client_environment.items()
-    assert [process.port for process in usual.processes] == [2379, 6379, 8080, 8090, 8070, 8089]
-    leases = [float(instance.environment()["FLASHSALE_LEASE_TTL"]) for instance in usual.instances]
-    assert max(leases) < Settings.model_fields["lock_timeout"].default, (
-        "with the holder frozen, the others go on before they give up"
-    )
 
 
 def test_each_instance_has_its_own_cpu_unless_one_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,17 +6,14 @@ import copy
 import gc
 import pickle
 import re
-import signal
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
-import redis
 
-from loadtest.stack.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd
 from lock import (
     Client,
     LockCancelled,
@@ -24,14 +21,13 @@ from lock import (
     LockTimeout,
     Mutex,
     NotHeld,
-    ReadWriteLock,
     Session,
     SessionLost,
     connect,
 )
 from tests.lock.conformance.recipes import MULTI, MUTEX, REENTRANT, Face, Loop, Make, Recipe, every
-from tests.support.lock import ROOT, WAIT_S, Script, await_keys, delete, keys, lock_threads, queue_up
-from tests.support.waiting import assert_goes_on, assert_raises, freeze, in_thread, wait_until
+from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads, queue_up
+from tests.support.waiting import assert_goes_on, assert_raises, in_thread, wait_until
 
 # m: cancellation
 
@@ -268,71 +264,3 @@ def test_p_nothing_is_left(etcd: Etcd, client: Client, stranger: Session, name: 
         assert keys(client, name) == []
         assert client.time_to_live(session.lease_id).ttl == -1
     wait_until(lambda: set(lock_threads()) <= before)
-
-
-# o, with a fence: a holder that is paused past its lease goes on writing, and only the fence stops it
-
-
-READ, WRITE = ((ROOT / f"docs/examples/shared_{name}.lua").read_text(encoding="utf-8") for name in ("read", "write"))
-TTL_S = 2
-HOLDER = """
-hold = getattr(ReadWriteLock(session, mutex.name), {!r}).acquire(timeout=20)
-say(hold.token)
-hear()
-say("woke up")
-hear()
-"""
-
-
-class Pair:
-    """Two values that belong together, in Redis, behind a fence."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self._read, self._write = client.register_script(READ), client.register_script(WRITE)
-        self._keys = [f"{{pause}}:{part}" for part in ("fence", "mark", "net", "gross")]
-
-    def read(self, token: int) -> Any:
-        """Both values, or None to a reader that was overtaken."""
-        return self._read(self._keys, [f"{token:020}"])
-
-    def write(self, token: int, *values: str) -> bool:
-        """Both values; whether the token was good."""
-        return bool(self._write(self._keys, [f"{token:020}", *values]))
-
-
-@pytest.fixture
-def pair(redis_server: Redis) -> Iterator[Pair]:
-    """The pair, with 1 in both."""
-    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
-        client.flushdb()
-        pair = Pair(client)
-        assert pair.write(0, "1", "1")
-        yield pair
-        client.flushdb()
-
-
-def test_o_paused_writers_and_readers(etcd: Etcd, client: Client, session: Session, pair: Pair, name: str) -> None:
-    """Writer and reader freeze until their leases are over: the late ones neither write nor read."""
-    written, read = ReadWriteLock(session, f"{name}/written"), ReadWriteLock(session, f"{name}/read")
-    with (
-        Script(etcd.endpoint, f"{name}/written", HOLDER.format("write"), ttl=TTL_S) as writer,
-        Script(etcd.endpoint, f"{name}/read", HOLDER.format("read"), ttl=TTL_S) as reader,
-    ):
-        late_writer, late_reader = int(writer.says()), int(reader.says())
-        freeze(writer.process)
-        freeze(reader.process)
-        with written.read.acquire(timeout=WAIT_S) as hold:
-            assert hold.token > late_writer
-            assert pair.read(hold.token) == ["1", "1"]
-            writer.process.send_signal(signal.SIGCONT)
-            writer.tell()
-            assert writer.says() == "woke up"
-            assert not pair.write(late_writer, "2", "2")  # what it goes on with, while the reader still reads
-            assert pair.read(hold.token) == ["1", "1"]
-        with read.write.acquire(timeout=WAIT_S) as hold:
-            assert pair.write(hold.token, "3", "3")
-            reader.process.send_signal(signal.SIGCONT)
-            assert pair.read(late_reader) is None
-            assert pair.read(late_writer) is None
-            assert pair.write(hold.token, "4", "4")  # the refused reads have disturbed nothing
-    wait_until(lambda: keys(client, name) == [])

@@ -76,14 +76,6 @@ def test_patched_threads_are_refused(patched: str) -> None:
     assert "gthread" in run.stderr
 
 
-def test_a_key_is_created_once(client: Client) -> None:
-    """create() tells the create revision; a repetition finds the key as it stands and changes nothing."""
-    first = put(client, "client/once/a", b"one", NO_LEASE)
-    assert (first.key, first.value, first.create_revision) == ("client/once/a", b"one", first.mod_revision)
-    assert client.create("client/once/a", b"two", NO_LEASE) == first
-    assert client.get_prefix("client/once/").keys == [first]
-
-
 def test_a_key_is_created_and_its_queue_counted_in_one_step(client: Client) -> None:
     """The count includes the key; a repetition finds it; with `if_free` nothing is written beside another key."""
     client.create("client/alon", b"", NO_LEASE)

@@ -58,26 +58,6 @@ def two_names(session: Session, name: str) -> MultiLock:
 
 @pytest.mark.usefixtures("no_garbage_collector")
 @pytest.mark.parametrize(
-    "make",
-    [ReentrantMutex, two_names],
-    ids=["ReentrantMutex", "MultiLock"],
-)
-def test_an_interrupt_at_any_call_leaves_no_key(
-    client: Client, session: Session, name: str, make: Callable[[Session, str], Mutex | MultiLock]
-) -> None:
-    """However far acquire, `with` and release have come: in the end the name is free, and its queue empty."""
-    locks = []  # they live on, and with them what they know of their holds
-    for number, interrupt in at_each_call(more_than=20):
-        locks.append(make(session, f"{name}/{number}"))
-        interrupt(partial(lock_and_release, locks[-1]))
-        with contextlib.suppress(NotHeld):  # as with `threading.Lock`: it may have come right after the acquisition
-            locks[-1].release()
-    wait_until(lambda: not keys(client, name))
-    wait_until(lambda: not session._engine.core.tickets)
-
-
-@pytest.mark.usefixtures("no_garbage_collector")
-@pytest.mark.parametrize(
     ("make", "use"),
     [
         (Mutex, lambda mutex: lock_and_release(mutex)),

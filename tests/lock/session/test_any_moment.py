@@ -25,7 +25,6 @@ from lock import (
     LockTimeout,
     MultiLock,
     Mutex,
-    ReadWriteLock,
     Semaphore,
     Session,
     SessionLost,
@@ -233,17 +232,6 @@ if __name__ == "__main__":
         check=True,
         timeout=WAIT_S,
     )
-    assert keys(client, name) == []
-
-
-def test_a_writer_becomes_a_reader_inside_its_with(client: Client, session: Session, name: str) -> None:
-    """Which is released where the ``with`` ends."""
-    lock = ReadWriteLock(session, name)
-    with lock.write.acquire(timeout=WAIT_S) as writer:
-        reader = writer.downgrade()
-    assert reader.released
-    with lock.write:
-        lock.write.current().downgrade()
     assert keys(client, name) == []
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from lock import EtcdUnavailable, LockLost, Session, SessionLost
+from lock import LockLost, Session, SessionLost
 from lock.testing import MemoryEtcd
 from tests.lock.conformance import test_recipe_holds
 from tests.lock.conformance.recipes import Loop, every
@@ -59,16 +59,6 @@ def test_g_what_is_cut_off_blocks_for_the_ttl(etcd_lock: MemoryEtcd, stranger: S
     etcd_lock.clock.advance(3)
     for each in waits:
         each.result(WAIT_S)
-
-
-def test_i_a_silent_etcd_ends_every_wait(etcd_lock: MemoryEtcd, session: Session, name: str, loop: Loop) -> None:
-    """EtcdUnavailable with the lock's name; a timeout would claim that the lock is held, and so would a try's None."""
-    faces = every(session, name, loop)
-    etcd_lock.silence()
-    for attempt in [in_thread(face.attempt) for face in faces if face.can_try()]:
-        assert_raises(EtcdUnavailable, attempt.result, WAIT_S)
-    for face, waiting in [(face, in_thread(face.acquire, 0.1)) for face in faces]:
-        assert_raises(EtcdUnavailable, waiting.result, WAIT_S, match=face.name)
 
 
 def test_j_waits_outlive_a_silence(

@@ -104,9 +104,4 @@ def section_of(purchase: Purchase, token: Any = None) -> Section:
 
 def snapshot_of(example: dict[str, Any]) -> SaleSnapshot:
     """What Redis has in an example of tests/data/verdicts.json."""
-    return SaleSnapshot(
-        initial=example["stock"],
-        stock=example["stock_left"],
-        lucky=0,
-        orders=example["sold"],
-    )
+    return SaleSnapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])

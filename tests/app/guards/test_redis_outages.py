@@ -52,8 +52,7 @@ def app(make: Callable[..., Flask], fresh_redis: Redis) -> Flask:
 
 
 @pytest.mark.parametrize(
-    ("state", "until"),
-    [(read_only, "takes writes"), (out_of_memory, "takes writes"), (stopped, "is back")],
+    ("state", "until"), [(read_only, "takes writes"), (out_of_memory, "takes writes"), (stopped, "is back")]
 )
 def test_a_refused_write_is_unavailable(
     app: Flask, fresh_redis: Redis, state: Callable[[Redis], AbstractContextManager[str]], until: str

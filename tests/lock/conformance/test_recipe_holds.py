@@ -14,17 +14,7 @@ from typing import Any
 import pytest
 
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    LockCancelled,
-    LockLost,
-    LockTimeout,
-    Mutex,
-    NotHeld,
-    Session,
-    SessionLost,
-    connect,
-)
+from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, NotHeld, Session, SessionLost, connect
 from tests.lock.conformance.recipes import MULTI, MUTEX, REENTRANT, Face, Loop, Make, Recipe, every
 from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads, queue_up
 from tests.support.waiting import assert_goes_on, assert_raises, in_thread, wait_until

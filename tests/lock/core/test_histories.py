@@ -32,8 +32,7 @@ SECONDS = 100.0  # far more than they take
 
 
 @pytest.mark.parametrize(
-    ("world", "faults"),
-    [pytest.param(*each, marks=pytest.mark.slow) if each in SLOW else each for each in SMALLEST],
+    ("world", "faults"), [pytest.param(*each, marks=pytest.mark.slow) if each in SLOW else each for each in SMALLEST]
 )
 def test_no_history_of_a_small_world_breaks_a_rule(world: str, faults: int) -> None:
     """Never two holders, tokens rise, losses are true and stay, a fence stands, waits end, nothing is left."""

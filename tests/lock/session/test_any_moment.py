@@ -35,14 +35,7 @@ from lock import (
 from lock.recipes.cohort import YieldingCohortMutex
 from lock.session import session as session_module
 from tests.support.lock import ROOT, WAIT_S, await_keys, in_a_loop, keys, lock_threads, queue_up
-from tests.support.waiting import (
-    Patch,
-    assert_raises,
-    in_thread,
-    in_turn,
-    out_of_threads,
-    wait_until,
-)  # fmt: skip
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, out_of_threads, wait_until  # fmt: skip
 
 
 @pytest.mark.parametrize("means", ["drain", "cancel"])

@@ -19,18 +19,7 @@ import grpc
 import pytest
 
 import lock
-from lock import (
-    Created,
-    EtcdUnavailable,
-    HoldExpired,
-    LockLost,
-    LockTimeout,
-    Mutex,
-    Session,
-    SessionLost,
-    aio,
-    connect,
-)
+from lock import Created, EtcdUnavailable, HoldExpired, LockLost, LockTimeout, Mutex, Session, SessionLost, aio, connect
 from lock.runtime.clock import CLOCK, now
 from lock.testing import MemoryEtcd
 from tests.support.lock import ROOT, WAIT_S

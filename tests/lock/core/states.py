@@ -14,47 +14,23 @@ import re
 import sys
 import weakref
 from collections import Counter, OrderedDict
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-from lock import errors
+import lock.core
+from lock import errors, model
 from lock.core import messages
 from lock.core.acquisition import Acquisition, Terms
-from lock.core.admission import Exclusive, Frontier
-from lock.core.cohort import Bounds, Cohort, CohortTurn
-from lock.core.core import Core
-from lock.core.deletions import Deletions
-from lock.core.endings import Endings
-from lock.core.expiry import Expiry
-from lock.core.following import Following
-from lock.core.grants import Grants
-from lock.core.outbox import Outbox
-from lock.core.positions import Positions
-from lock.core.predecessors import Predecessors
-from lock.core.queue import Position, Queue, Stage, Ticket
-from lock.core.reconciler import Reconciler
-from lock.core.revisions import Revisions
-from lock.core.together import Together
-from lock.core.view import QueueView
+from lock.core.admission import Exclusive
+from lock.core.cohort import Bounds, CohortTurn
+from lock.core.queue import Queue, Stage
 from lock.errors import LockError
-from lock.model import Event, KeyValue
+from lock.model import KeyValue
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
-from tests.lock.core.small_world import (
-    Actor,
-    Etcd,
-    Flight,
-    Hold,
-    Key,
-    Names,
-    Plan,
-    Process,
-    Revision,
-    Time,
-    Value,
-    Want,
-    Watch,
-    World,
-)
+from tests.lock.core import small_world
+from tests.lock.core.small_world import Flight, Key, Plan, Revision, Time, Value, Want, World
 
 SPAN_S = 5.1  # longer than any time for which the core does not look at something again
 _WRITTEN, _RANKED = 0x5A5A0000, 0x5B5B0000  # what stands for a revision in a dump: first as it is, then its rank
@@ -99,13 +75,10 @@ _ALWAYS: dict[type, Any] = {
 }
 
 
-_SHORT: list[Any] = [  # a code instead of a name
-    Acquisition, Actor, Cohort, CohortTurn, Core, Counter, Deletions, Endings, Etcd, Event, Expiry, Flight, Following,
-    Frontier, Grants, Hold, KeyValue, Names, OrderedDict, Outbox, Position, Positions, Predecessors, Process, Queue,
-    QueueView, Reconciler, Revisions, Ticket, Time, Together, Watch, World, _constant, _dead, _reference, _revision,
-    getattr,
-]  # fmt: skip
-for _number, _one in enumerate(_SHORT, 200):
+_PARTS = [import_module(f"lock.core.{part.name}") for part in iter_modules(lock.core.__path__)]
+_OURS = [each for part in (*_PARTS, model, small_world) for each in vars(part).values() if isinstance(each, type)]
+_SHORT: list[Any] = [*_OURS, Counter, OrderedDict, _constant, _dead, _reference, _revision, getattr]
+for _number, _one in enumerate(dict.fromkeys(_SHORT), 200):  # a code instead of a name
     copyreg.add_extension(_one.__module__, _one.__qualname__, _number)
 
 

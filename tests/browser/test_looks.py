@@ -87,22 +87,6 @@ def test_the_page_has_a_structure_for_listeners(look: Look, sales: Sales) -> Non
     assert 'rowheader "instance-' in told
 
 
-def test_colour_is_never_the_only_sign(look: Look) -> None:
-    """A verdict has a mark and a word, a sale beyond the stock a shape, a place and a number, a shade its hatching."""
-    looker = look()
-    looker.page.set_input_files("#file", DATA / "rush-none.json")
-    looker.wait_text("#word", "^OVERSOLD by 12$")
-    assert_readable(looker.page)
-    assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight"), "the slider fits, too"
-    oversold = looker("#mark").get_attribute("d")
-    assert looker("#stock .end-label").text_content() == "12 sold beyond the stock"
-    square, round_ = looker("#stock rect.sold").first, looker("#stock rect.over").first
-    assert float(square.get_attribute("rx") or 0) < float(round_.get_attribute("rx") or 0)
-    looker.page.set_input_files("#file", DATA / "rush-etcd.json")
-    looker.wait_text("#word", "^EXACT$")
-    assert looker("#mark").get_attribute("d") != oversold
-
-
 def test_every_text_is_chinese(look: Look, sales: Sales) -> None:
     """Before, in and after a rush, with all that can be opened, no word is left in English; the switch goes back."""
     looker = look(locale="zh-CN")

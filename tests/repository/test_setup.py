@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -34,18 +33,11 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def started(checkout: Path, python: str = sys.executable) -> subprocess.Popen[str]:
-    """The set-up under way, without the environment of a `make test` around this one, in which make says more."""
+def set_up(checkout: Path, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    """Without the environment of a `make test` around this one, in which make says more."""
     env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     env |= {"PIP_NO_INDEX": "1", "PYTHON": python}
-    pipe = subprocess.PIPE
-    return subprocess.Popen(["make", "setup-dev"], cwd=checkout, env=env, text=True, stdout=pipe, stderr=pipe)
-
-
-def set_up(checkout: Path, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
-    with started(checkout, python) as process:
-        output, errors = process.communicate(timeout=100)
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+    return subprocess.run(["make", "setup-dev"], cwd=checkout, env=env, capture_output=True, text=True, timeout=100)
 
 
 def test_a_set_up_installs_what_has_changed(checkout: Path) -> None:
@@ -64,17 +56,6 @@ def test_a_half_made_environment_is_made_anew(checkout: Path) -> None:
     (checkout / ".venv/pyvenv.cfg").unlink()
     assert f"Making .venv with {sys.executable} ..." in set_up(checkout).stdout
     assert (checkout / ".venv/pyvenv.cfg").exists()
-
-
-def test_set_ups_run_one_at_a_time(checkout: Path) -> None:
-    """The second of two says that it waits, and then finds everything done."""
-    with (checkout / "scripts/set_up.py").open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with started(checkout) as second:
-            assert second.stdout is not None
-            assert second.stdout.readline() == "Another set-up is under way: waiting for it ...\n"
-            fcntl.flock(other, fcntl.LOCK_UN)
-            assert second.communicate(timeout=100)[0] == ""
 
 
 def test_a_failed_installation_is_repeated(checkout: Path) -> None:

@@ -34,34 +34,6 @@ SCATTERED = {
 EVERY = "; ".join(SCATTERED.values())
 
 
-# A hold that was lost a moment ago: nobody was told, but nothing remains. Its command has 30 s to clean up.
-LOST_A_MOMENT_AGO = """
-import pathlib, sys, time
-from lock.cli.child import Child
-
-class Hold:
-    asked = 0
-
-    def on_lost(self, call):
-        self.call = call
-
-    def remaining(self):
-        self.asked += 1
-        if self.asked == 4:
-            self.call()
-        return 0.0
-
-up = pathlib.Path(sys.argv[1])
-script = f"trap 'sleep 0.5; echo cleaned; exit' TERM; touch {up}; while :; do sleep 0.05; done"
-with Child(["bash", "-c", script], 30.0) as child:
-    child.start({}, 30.0)
-    while not up.exists():
-        time.sleep(0.01)
-    child.wait(Hold())
-    child.end()
-"""
-
-
 class Job:
     """A command under the lock that has started other processes."""
 
@@ -128,13 +100,6 @@ def test_every_process_ends_with_the_lock(
     assert started.keeper.wait(WAIT_S) == code
     wait_until(started.has_ended, timeout=WAIT_S)
     wait_until(lambda: code == -signal.SIGKILL or keys(client, started.name) == [])
-
-
-def test_the_grace_begins_when_the_loss_is_told(tmp_path: Path) -> None:
-    """Between a loss and its notice the guardian is not told that no time is left, or it would kill at once."""
-    program = [sys.executable, "-c", LOST_A_MOMENT_AGO, str(tmp_path / "up")]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=WAIT_S)
-    assert (done.returncode, done.stdout) == (0, "cleaned\n"), done.stderr
 
 
 @pytest.mark.parametrize(

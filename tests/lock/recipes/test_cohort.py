@@ -7,13 +7,12 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 import pytest
 
-from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
+from lock import Client, CohortMutex, Mutex, Session
 from lock.core import cohort as core_cohort
 from lock.recipes.cohort import CohortToken, YieldingCohortMutex
 from tests.support.lock import WAIT_S, keys, queue_up
@@ -30,56 +29,15 @@ def make(session: Session, name: str) -> Make:
     return make
 
 
-@pytest.fixture
-def mutex(make: Make) -> CohortMutex:
-    return make()
-
-
-def queue_inside(mutex: CohortMutex, count: int = 1, *, timeout: float = WAIT_S) -> list[Future[Turn]]:
-    """Threads that wait for a turn; returns once all of them do."""
-    before = len(mutex._cohort.waits)
-    waits = [in_thread(mutex.acquire, timeout=timeout) for _ in range(count)]
-    wait_until(lambda: len(mutex._cohort.waits) == before + count)
-    return waits
-
-
-def held_and_contended(mutex: CohortMutex, theirs: Mutex, client: Client) -> tuple[Turn, Future[Hold]]:
-    """A turn, and another process that is known to wait behind it."""
-    turn = mutex.acquire(timeout=WAIT_S)
-    waiting = queue_up(client, theirs)
-    wait_until(turn.contended)
-    return turn, waiting
-
-
-@pytest.mark.parametrize(("batch", "slice", "more"), [(3, WAIT_S, 2), (1000, 0.0, 0)])
-def test_the_bounds_let_another_process_in(
-    client: Client, make: Make, theirs: Mutex, batch: int, slice: float, more: int
-) -> None:
-    """With another process waiting, a hold ends although more threads of the process wait."""
-    mutex, turns = make(batch=batch, slice=slice), list[Turn]()
-    first, stranger = held_and_contended(mutex, theirs, client)
-
-    def take(done: Future[Turn]) -> None:
-        turns.append(done.result())
-        turns[-1].release()
-
-    waits = queue_inside(mutex, 10)
-    for wait in waits:
-        wait.add_done_callback(take)
-    first.release()
-    with stranger.result(WAIT_S):
-        assert len(turns) == more, "those of one hold, with the first"
-        assert mutex.locked()
-    wait_until(lambda: len(turns) == 10 and not mutex.locked())
-
-
 @pytest.mark.parametrize("together", [True, False])
 def test_turns_may_end_together(client: Client, make: Make, theirs: Mutex, together: bool) -> None:
     """With `together`, a thread that has had a turn goes on only when the hold is given up; without, at once."""
     mutex = make(slice=60 * WAIT_S, together=together)
     for _ in range(2):
-        first, stranger = held_and_contended(mutex, theirs, client)
-        [second] = queue_inside(mutex)
+        first, stranger = mutex.acquire(timeout=WAIT_S), queue_up(client, theirs)
+        wait_until(first.contended)
+        second = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: mutex._cohort.waits)
         releasing = in_thread(first.release)
         last = second.result(WAIT_S)
         assert together or releasing.result(WAIT_S) is None

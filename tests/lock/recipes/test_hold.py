@@ -1,20 +1,17 @@
-"""A hold: its token, its end, `max_hold`, and what can be asked of it in between."""
+"""A hold: its token, its end, and what can be asked of it in between."""
 
 from __future__ import annotations
 
 import queue
-import threading
 from collections import Counter
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, Hold, HoldExpired, LockLost, LockTimeout, Mutex, NotHeld, Session
+from lock import Client, Hold, LockLost, Mutex, NotHeld, Session
 from lock.core import deletions
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_followed, await_keys, delete, keys, queue_up
+from tests.support.lock import WAIT_S, await_followed, await_keys, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
-
-SHORT_S = 0.2
 
 
 @pytest.fixture
@@ -53,27 +50,6 @@ def test_a_holder_is_told_of_a_waiter(session: Session, theirs: Mutex, name: str
     assert_raises(TypeError, hold.on_contended, None, match="on_contended takes a function")
 
 
-# max_hold
-
-
-def test_a_long_hold_gives_itself_up(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """`lost` is set, listeners are told, the key is deleted, the next one holds; the session lives on."""
-    hold, told = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S), threading.Event()
-    hold.on_lost(told.set)
-    assert hold.remaining() <= SHORT_S
-    with Mutex(stranger, name).acquire(timeout=WAIT_S) as following:
-        assert following.token > hold.token
-        assert hold.lost.is_set()
-        assert told.wait(WAIT_S)
-        assert hold.remaining() == 0.0
-        for call, error in ((hold.ensure, HoldExpired), (hold.release, HoldExpired), (hold.release, NotHeld)):
-            assert_raises(error, call, match=name)
-        following.ensure()
-    assert issubclass(HoldExpired, LockLost)
-    assert not session.lost.is_set()
-    assert keys(client, name) == []
-
-
 # is_owner: the proof of ownership in an etcd transaction of the application
 
 
@@ -93,27 +69,6 @@ def test_the_client_writes_for_the_owner_alone(client: Client, hold: Hold, name:
 
 
 # From a hold to the next one of the same process: at once, while what was left behind is deleted in groups
-
-
-def test_the_next_one_of_this_process_holds_before_etcd_knows(
-    client: Client, far_session: Session, stranger: Session, proxy: Proxy, name: str
-) -> None:
-    """While the first key cannot be deleted, the second thread holds; others wait until both keys are gone."""
-    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
-    second, third = queue_up(client, Mutex(far_session, name)), queue_up(client, Mutex(stranger, name))
-    await_followed(hold._session, name, 3)
-    proxy.stall()
-    releasing = in_thread(hold.release)
-    with second.result(AT_ONCE_S) as next_hold:
-        next_hold.ensure()
-        assert next_hold.token > hold.token
-        assert keys(client, name)[:2] == [hold.key, next_hold.key]
-        assert_raises(LockTimeout, Mutex(stranger, name).acquire, timeout=0.5)
-        proxy.resume()
-        releasing.result(WAIT_S)
-        wait_until(lambda: hold.key not in keys(client, name))
-        assert not third.done()
-    third.result(WAIT_S).release()
 
 
 def test_a_release_need_not_wait(

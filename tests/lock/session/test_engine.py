@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.stack.proxy import REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Hold, LockLost, Mutex, Session, connect
 from lock.core.names import LONGEST
@@ -123,24 +123,6 @@ def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Et
 # No key that was or may have been written is left: the lease is shared and lives on
 
 
-@pytest.mark.parametrize(
-    "attempt", [lambda mutex: mutex.acquire(timeout=0.5), Mutex.try_acquire], ids=["acquire", "try_acquire"]
-)
-def test_a_key_without_acknowledgement_is_deleted(
-    client: Client, far_session: Session, proxy: Proxy, name: str, attempt: Callable[[Mutex], object]
-) -> None:
-    """The key was written, the answer never came, and then etcd was away: it goes later, and the lease lives on."""
-    proxy.stall(ANSWERS)
-    attempting = in_thread(attempt, Mutex(far_session, name))
-    wait_until(lambda: keys(client, name))
-    proxy.stall()
-    assert_raises(EtcdUnavailable, attempting.result, WAIT_S)
-    assert keys(client, name)
-    proxy.resume()
-    await_keys(client, name, 0)
-    assert not far_session.lost.is_set()
-
-
 def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """The network delivers the request when its call is over: the key is deleted when it appears, and again."""
     proxy.stall(REQUESTS)
@@ -158,24 +140,6 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
     with Mutex(far_session, name).acquire(timeout=WAIT_S) as hold:
         assert hold.key != key  # a name in doubt is not used again
     assert not far_session.lost.is_set()
-
-
-@pytest.mark.parametrize("unanswered", [True, False])
-def test_a_release_rides_out_a_reset_connection(
-    client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture, unanswered: bool
-) -> None:
-    """When it returns, the key is gone; that a repetition finds none to delete is not taken for a deletion by hand."""
-    caplog.set_level("INFO", logger="lock.core.deletions")
-    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
-    proxy.stall(ANSWERS) if unanswered else proxy.refuse()
-    releasing = in_thread(hold.release)
-    if unanswered:
-        await_keys(client, name, 0)
-        proxy.reset()
-    wait_until(lambda: "still to be deleted" in caplog.text)
-    proxy.resume() if unanswered else proxy.start()
-    releasing.result(WAIT_S)
-    wait_until(lambda: keys(client, name) == [])
 
 
 def test_a_release_after_the_client_was_closed_says_so_at_once(etcd: Etcd, client: Client, name: str) -> None:

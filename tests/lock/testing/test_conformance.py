@@ -61,24 +61,6 @@ def test_g_what_is_cut_off_blocks_for_the_ttl(etcd_lock: MemoryEtcd, stranger: S
         each.result(WAIT_S)
 
 
-def test_j_waits_outlive_a_silence(
-    etcd_lock: MemoryEtcd, session: Session, stranger: Session, name: str, loop: Loop
-) -> None:
-    """Each goes on when etcd answers again."""
-    faces = every(session, name, loop)
-    holds = [face.rival(stranger).acquire() for face in faces]
-    waits = [in_thread(face.turn) for face in faces]
-    wait_until(lambda: len(etcd_lock.list_keys(name)) == 2 * len(faces), timeout=WAIT_S)
-    etcd_lock.silence()
-    etcd_lock.clock.advance(4)
-    assert not any(each.done() for each in waits)
-    etcd_lock.resume()
-    for held in holds:
-        held.release()
-    for each in waits:
-        each.result(WAIT_S)
-
-
 def test_p_nothing_is_left(name: str, loop: Loop) -> None:
     """After it is closed, silent, while each recipe holds or waits: no key, lease, watch and thread."""
     before = len(lock_threads())

@@ -16,7 +16,7 @@ from typing import Any
 from app.contract.outcomes import Outcome, Promise
 from app.guards.base import Guard
 from labs.steps.guard_files import GuardFile
-from labs.steps.schedules.fingerprint import difference
+from labs.steps.schedules.fingerprint import INSTEAD, difference
 from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.instances import InstanceLost
 from labs.steps.schedules.purchases import PURCHASE, Stepped
@@ -352,8 +352,11 @@ class Explorer:
             world.pause(move.buyer)
         elif move.fault in KILL.kinds:
             world.kill(move.buyer, behind_command=move.fault is Fault.KILL_SENT)
-        else:
+        elif purchase.can_step or purchase.instance.frozen:
             world.step(move.buyer, loses_answer=move.fault is Fault.LOST)
+        else:
+            way = f"{self._way()} {move}".strip()
+            raise Nondeterministic(f"{move.buyer} waits in one run where it goes on in another, {way}. {INSTEAD}")
         if (script := script_of(command)) and script not in self._writers and world.data() != data:
             self._writers.add(script)
             self.graph.add(self._withheld.pop(script, ()))

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from mmap import mmap
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -259,6 +260,41 @@ class AnotherProgram(Strange):
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+class SharedByte(Strange):
+    """A byte of memory that both instances have, after a look: it cannot be stopped."""
+
+    name = "shared-byte"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with Path("shared-byte").open("ab+") as file:
+            file.truncate(1)
+            memory = mmap(file.fileno(), 1)
+        while memory[0]:
+            self.pause()
+        memory[0] = 1
+        try:
+            yield
+        finally:
+            memory[0] = 0
+
+
+class BindsPort(Strange):
+    """Whoever binds an address has the lock: that cannot be stopped, and leaves no trace that is seen."""
+
+    name = "binds-port"
+
+    @contextmanager
+    def held(self, purchase: Purchase) -> Iterator[None]:
+        with socket.socket() as taken:
+            while True:
+                with suppress(OSError):
+                    taken.bind((f"127.0.0.{os.getppid() % 250 + 2}", 47811))
+                    break
+                self.pause()
+            yield
+
+
 class EndsItsProcess(Strange):
     """With the second attempt."""
 
@@ -410,6 +446,20 @@ class TwoKeysCrossed(Strange):
 class SmallNumber(Strange):
     name = "small-number"
     value = staticmethod(lambda: str(random.randrange(1000, 2000)))
+
+
+class ThroughPipe(Strange):
+    """What it writes to a pipe is nothing that purchases share."""
+
+    name = "through-pipe"
+
+    def value(self) -> str:
+        reading, writing = os.pipe()
+        os.write(writing, uuid.uuid4().bytes)
+        value = os.read(reading, 16).hex()
+        os.close(reading)
+        os.close(writing)
+        return value
 
 
 class Uuid1(Strange):
@@ -844,8 +894,8 @@ WRONG_WITH = {TakesOver: "pause", GivesUp: "kill", LooksAtItsWatch: "pause", Flo
 MEMORY: list[str] = []
 GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(each, type) and issubclass(each, Strange)]
 _WRONG = (
-    Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, EndsItsProcess, WritesLater, Halves, TokenBefore, SaysText,
-    RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, FileLooked,
+    Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, SharedByte, BindsPort, EndsItsProcess, WritesLater, Halves,
+    TokenBefore, SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, FileLooked,
     WatchesLate, BreaksIn, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut, RedisClock,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}

@@ -20,6 +20,8 @@ SIZES = (1, 2)
 MOST_S = 120.0
 NO_VERDICT = {
     "another-program": "not every order was tried",
+    "shared-byte": "memory that processes share",
+    "binds-port": "an address that one process alone can have",
     "ends-its-process": "an instance is lost",
     "busy-is-sold-out": "waits no longer by its clock and is told sold_out",  # with two items: then one is left
     "redis-clock": "the clock of Redis",
@@ -63,7 +65,7 @@ def tried(worlds: Worlds, guard: str, budget: Budget = NO_FAULT) -> list[Tried]:
 
 @pytest.mark.parametrize("guard", WRONG)
 def test_no_wrong_guard_is_acquitted(worlds: Worlds, guard: str) -> None:
-    """An order ends wrongly, or there is no verdict: on another program, a process that ends, and a limit of time."""
+    """An order ends wrongly, or there is no verdict: on what cannot be stopped, a process that ends, a limit of time."""
     results = tried(worlds, guard)
     if said := NO_VERDICT.get(guard):
         assert any(said in each.no_verdict for each in results), results

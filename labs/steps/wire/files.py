@@ -13,7 +13,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from labs.steps.wire import end_if_killed, wire
 if TYPE_CHECKING:
     from labs.steps.stepped import SteppedPurchase
 
-SHARED = ("/tmp/", "/var/tmp/")
+SHARED = ("/tmp/", "/var/tmp/", "/dev/shm/")
 _ONE = ("open", "mkdir", "rmdir", "unlink", "remove", "stat", "lstat", "access", "truncate", "listdir", "scandir")
 _TWO = ("link", "symlink", "rename", "replace")
 _BY_NUMBER = ("read", "write", "pread", "pwrite", "ftruncate")
@@ -31,6 +33,7 @@ _CANNOT_BE_STOPPED = {
     "subprocess.Popen": "another program",
     "os.fork": "another process",
     "os.posix_spawn": "another program",
+    "socket.bind": "an address that one process alone can have",
 }
 _open, _pread = io.open, os.pread
 MOST = 1 << 20  # bytes of a file
@@ -52,12 +55,26 @@ def wrap() -> None:
     builtins.open = io.open = _stepping(_opened, "open", 1)
     for name in ("flock", "lockf"):
         setattr(fcntl, name, _locking(getattr(fcntl, name), name))
+    for name in ("dbm", "dbm.gnu", "dbm.ndbm"):
+        with suppress(ImportError):  # not every Python has all of them
+            module: Any = import_module(name)
+            module.open = _telling("sqlite3.connect", module.open)
     sys.addaudithook(_note)
 
 
-def _note(event: str, _: object) -> None:
+def _note(event: str, arguments: Any) -> None:
     if event in _CANNOT_BE_STOPPED and wire.owner() is not None:
         wire.others.add(_CANNOT_BE_STOPPED[event])
+    elif event == "mmap.__new__" and wire.owner() is not None and _shared(_path_of(arguments[0])):
+        wire.others.add("memory that processes share")
+
+
+def _telling(event: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*given: Any, **options: Any) -> Any:
+        _note(event, ())
+        return real(*given, **options)
+
+    return call
 
 
 def _shared(path: Any) -> str | None:
@@ -156,7 +173,9 @@ def _locking(real: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _path_of(number: int) -> str | None:
+    """Of the file that is open; a pipe has none."""
     try:
-        return str(Path(f"/proc/self/fd/{number}").readlink())
+        path = str(Path(f"/proc/self/fd/{number}").readlink())
     except OSError:
         return None
+    return path if path.startswith("/") else None

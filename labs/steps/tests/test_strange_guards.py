@@ -65,7 +65,7 @@ def tried(worlds: Worlds, guard: str, budget: Budget = NO_FAULT) -> list[Tried]:
 
 @pytest.mark.parametrize("guard", WRONG)
 def test_no_wrong_guard_is_acquitted(worlds: Worlds, guard: str) -> None:
-    """An order ends wrongly, or there is no verdict: on what cannot be stopped, a process that ends, a limit of time."""
+    """An order ends wrongly, or there is no verdict: on what cannot be stopped, a process that ends, and a limit."""
     results = tried(worlds, guard)
     if said := NO_VERDICT.get(guard):
         assert any(said in each.no_verdict for each in results), results

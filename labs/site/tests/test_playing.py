@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -24,12 +23,6 @@ Open = Callable[..., "Page"]
 MB = 1_000_000
 ROOT = Path(__file__).parents[3]
 SAMPLE = 50
-SENTENCES = {  # of the page, by the worst way in which an order ends
-    "oversold": r"Sold t(wice|oo often):",
-    "deadlock": "[AB] waits for ever: nobody is left to release the lock",
-    "unsold": r"An item is lost: the counter says \d+",
-    "told_wrong": "A buyer was told something that is not true",
-}
 
 
 @pytest.mark.long
@@ -87,28 +80,6 @@ def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, site: Path
         seen, wrong = page.evaluate(ROBOT, recording)
         assert wrong == [], guard
         assert seen == len(recording["graphs"][0]["states"]), guard
-
-
-def test_the_printed_order_of_each_mistake_ends_as_it_says(open_page: Open, site: Path, recordings: Path) -> None:
-    """Pressed move by move, the shortest order that breaks it shows the worst that the command tells of it."""
-    from labs.steps.mistakes import mistakes
-    from labs.steps.schedules.results import WRONG
-    from labs.steps.schedules.schedule import WORST_FIRST
-
-    page = open_page((site / "mistakes.html").as_uri(), reduced_motion="reduce")
-    for guard in mistakes():
-        recording = recorded(recordings, guard)
-        (count,), (graph,) = recording["counts"], recording["graphs"]
-        page.evaluate("hash => (location.hash = hash)", f"guard={guard}&grain=commands&schedule={count['shortest']}")
-        page.wait_for_selector(f".levels button[value={guard}][aria-current=true]")
-        state = 0
-        for move in count["shortest"].split("."):
-            page.click("#next-move:enabled")
-            state = graph["moves"][state][move]
-        page.wait_for_selector("#next-move:has-text('The schedule is over.')")
-        numbers = dict(zip(WRONG, graph["ends"][str(state)][2], strict=True))
-        way = next(way for way in WORST_FIRST if numbers[way])
-        assert re.match(f"Aim reached. {SENTENCES[way]}", page.inner_text("#result[data-tone=good]")), guard
 
 
 def test_what_is_shown_happens_again(recordings: Path, tmp_path: Path) -> None:

@@ -131,10 +131,6 @@ class Graph:
         """Whether an end is."""
         return any(state.is_wrong for state in self.states)
 
-    def shortest(self) -> tuple[State, list[Done]] | None:
-        """The wrong end with the shortest order to it."""
-        return next(self.shortest_of_each(), None)
-
     def shortest_of_each(self) -> Iterator[tuple[State, list[Done]]]:
         """Of the ends that are wrong in one way, that with the shortest order to it; the shortest comes first."""
         ways = {state.ending.ways[0] for state in self.states if state.ending and not state.ending.is_right}

@@ -15,7 +15,6 @@ PURCHASE = (  # the columns of `Shown.purchases`
     "point", "line", "command", "stands", "waits", "frozen",
     "dead", "token", "stock_read", "outcome", "stock", "detail",
 )  # fmt: skip
-INSIDE = ("locked", "read", "think", "write", "left")
 MOMENT_MS = 1000.0  # between two moments of a `Timeline`
 
 

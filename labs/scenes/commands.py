@@ -19,7 +19,7 @@ from app.contract.outcomes import Promise
 from app.contract.verdict import Kind
 from app.guards import guards
 from labs.scenes.scenes import SCENES
-from labs.scenes.stage import ITEMS, Countdown, Phase, SceneStage, Step, TooSlow
+from labs.scenes.stage import ITEMS, Countdown, Phase, Result, SceneStage, Step, TooSlow
 from loadtest.cli.options import no_pin
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
@@ -50,42 +50,33 @@ def scene(scene: str, language: str) -> None:
         status.stop()
         assert stack.board is not None
         os.environ.update(stack.board.environment())  # what the board's scenes have
-        told = Narrator(texts, screen, status)
+        kept = True
         try:
             with closing(SceneStage(BoardSettings.from_environment())) as stage:
                 for step in SCENES[scene](stage):
-                    told.tell(step)
+                    tell(step, texts, screen, status)
+                    if isinstance(step, Result) and step.kind != Kind.EXACT:
+                        kept &= guards()[step.guard].promise is not Promise.EXACT
         except (TooSlow, FutureTimeout):
             screen.print(texts["too_slow"], style="bold red")
             sys.exit(TOO_SLOW)
-    sys.exit(0 if told.as_promised else 1)
+    sys.exit(0 if kept else 1)
 
 
-class Narrator:
-    """Says what a scene yields.
+def tell(step: Step, texts: dict[str, str], screen: Console, countdown: Status) -> None:
+    """Say what a scene yields."""
 
-    Attributes:
-        as_promised: whether each guard has kept its promise so far.
-    """
+    def filled(key: str, values: dict[str, Any]) -> str:
+        return texts[key].format(**{name: texts.get(str(value), value) for name, value in values.items()})
 
-    def __init__(self, texts: dict[str, str], screen: Console, countdown: Status) -> None:
-        self._texts, self._screen, self._countdown = texts, screen, countdown
-        self.as_promised = True
-
-    def tell(self, step: Step) -> None:
-        if isinstance(step, Phase):
-            self._screen.print(self._filled(step.text, step.values), markup=False)
-            if step.waits:
-                click.pause(self._texts["enter"])  # if this is no terminal, it does nothing
-        elif isinstance(step, Countdown):
-            self._countdown.update(self._filled("lease", {"instance": step.instance, "left": step.left_s}))
-            self._countdown.stop() if step.left_s is None else self._countdown.start()
-        else:
-            is_exact = step.kind == Kind.EXACT
-            verdict, text = self._filled(f"kind.{step.kind}", step.values), self._filled(step.text, step.values)
-            sentence = f"{step.guard:<{_GUARD}} {verdict}{self._texts['colon']}{text}"
-            self._screen.print(sentence, style="bold green" if is_exact else "bold red", markup=False)
-            self.as_promised &= is_exact or guards()[step.guard].promise is not Promise.EXACT
-
-    def _filled(self, key: str, values: dict[str, Any]) -> str:
-        return self._texts[key].format(**{name: self._texts.get(str(value), value) for name, value in values.items()})
+    if isinstance(step, Phase):
+        screen.print(filled(step.text, step.values), markup=False)
+        if step.waits:
+            click.pause(texts["enter"])  # if this is no terminal, it does nothing
+    elif isinstance(step, Countdown):
+        countdown.update(filled("lease", {"instance": step.instance, "left": step.left_s}))
+        countdown.stop() if step.left_s is None else countdown.start()
+    else:
+        verdict, text = filled(f"kind.{step.kind}", step.values), filled(step.text, step.values)
+        style = "bold green" if step.kind == Kind.EXACT else "bold red"
+        screen.print(f"{step.guard:<{_GUARD}} {verdict}{texts['colon']}{text}", style=style, markup=False)

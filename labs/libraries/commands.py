@@ -53,25 +53,15 @@ def libraries(only: tuple[str, ...], cases: tuple[str, ...], output: Path | None
         LibraryRunner(directory, tell, keep).run(chosen, wanted)
         if not output:
             point_latest(report)
-    write_page(table, file, language)
+    page = file.with_suffix(".md")
+    write_text_file(page, markdown(table, language))
+    screen.print(f"Page: {page}", soft_wrap=True)
 
 
 @click.command("libraries-page")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--write", is_flag=True, help="Write it into labs/libraries, in both languages.")
-@language
-def libraries_page(file: Path, write: bool, language: str) -> None:
-    """Write the page of a result anew."""
+def libraries_page(file: Path) -> None:
+    """Write the page of a result into labs/libraries, in both languages."""
     table = LibraryTable.read(file)
-    if write:
-        for each, name in DOCUMENTS.items():
-            write_text_file(HERE / name, markdown(table, each))
-    else:
-        write_page(table, file, language)
-
-
-def write_page(table: LibraryTable, file: Path, language: str) -> None:
-    """Write the page beside the file, and say where."""
-    page = file.with_suffix(".md")
-    write_text_file(page, markdown(table, language))
-    console().print(f"Page: {page}", soft_wrap=True)
+    for each, name in DOCUMENTS.items():
+        write_text_file(HERE / name, markdown(table, each))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from labs.libraries import runner
+from labs.libraries import commands, runner
 from labs.libraries.cases import CASES, leases
 from labs.libraries.cases.case import no, yes
 from labs.libraries.catalogue import LIBRARIES, Library
@@ -18,7 +18,6 @@ from labs.libraries.result import CaseRun, Cell, LibraryRow, LibraryTable
 from labs.libraries.runner import LibraryRunner
 from labs.libraries.stores.redis import RedisStore
 from labs.libraries.stores.store import FileStore
-from loadtest.cli.main import cli
 
 KNOWN = {library.name: library for library in LIBRARIES}
 # redis-py is in this environment as well: nothing is installed.
@@ -164,14 +163,14 @@ def test_a_library_that_does_not_start_has_that_as_its_row(tmp_path: Path) -> No
     assert rows[0].missing in markdown(LibraryTable({}, rows), "zh")
 
 
-def test_a_result_has_its_page_again(tmp_path: Path) -> None:
+def test_a_result_has_its_page_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is tried anew keeps its other cells, each with its day."""
     old, new = Cell([CaseRun(yes("alone", n=60))], day="2026-01-01"), Cell([CaseRun(no("body_ran"))], day="2026-01-02")
     table = LibraryTable({}, [LibraryRow("kazoo", cells={"exclusion": old})])
     table.merge(LibraryRow("kazoo", "kazoo 2.11.0", cells={"body": new}), ["kazoo"])
     table.write(tmp_path / "libraries.json")
-    done = CliRunner().invoke(cli, ["libraries-page", str(tmp_path / "libraries.json")])
-    assert done.output == f"Page: {tmp_path / 'libraries.md'}\n"
-    page = (tmp_path / "libraries.md").read_text()
+    monkeypatch.setattr(commands, "HERE", tmp_path)
+    assert CliRunner().invoke(commands.libraries_page, [str(tmp_path / "libraries.json")]).exit_code == 0
+    page = (tmp_path / "table.md").read_text()
     assert "| [no](#kazoo-body) |" in page
     assert " | 2026-01-01 / 2026-01-02 |" in page

@@ -21,7 +21,7 @@ import threading
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -94,22 +94,6 @@ class Strange(Guard):
         return reading.receipt or stock.write(section, reading)
 
 
-class Plain:
-    """The purchase by plain commands, of whatever client: `ask` sends one and returns its answer."""
-
-    ask: Callable[..., Any]
-
-    def sell_by(self, guard: Guard, purchase: Purchase) -> Receipt:
-        keys = guard.shop.sale.keys
-        left = int(self.ask("GET", keys.stock) or 0)
-        if left <= 0:
-            return Receipt(Outcome.SOLD_OUT, guard.name, stock=0)
-        self.ask("SET", keys.stock, str(left - 1))
-        self.ask("INCR", keys.lucky)
-        self.ask("RPUSH", keys.orders, purchase.entry())
-        return Receipt(Outcome.SOLD, guard.name, order=purchase.order, stock=left - 1)
-
-
 # What is sent by another thread, client or program
 
 
@@ -175,7 +159,7 @@ class TasksLocked(Tasks):
     locks = True
 
 
-class OwnSocket(Strange, Plain):
+class OwnSocket(Strange):
     """A client of its own, without a lock."""
 
     name = "own-socket"
@@ -193,8 +177,15 @@ class OwnSocket(Strange, Plain):
             return stream.read(int(line[1:]) + 2)[:-2].decode() if line != b"$-1\r\n" else None
 
     def buy(self, purchase: Purchase) -> Receipt:
+        keys = self.shop.sale.keys
         with purchase.critical_section():
-            return self.sell_by(self, purchase)
+            left = int(self.ask("GET", keys.stock) or 0)
+            if left <= 0:
+                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+            self.ask("SET", keys.stock, str(left - 1))
+            self.ask("INCR", keys.lucky)
+            self.ask("RPUSH", keys.orders, purchase.entry())
+            return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left - 1)
 
 
 class OwnSocketLocked(OwnSocket):
@@ -462,17 +453,12 @@ class ThroughPipe(Strange):
         return value
 
 
-class Uuid1(Strange):
-    name = "uuid1"
-    value = staticmethod(lambda: str(uuid.uuid1()))
-
-
 class ThreadAndTime(Strange):
     name = "thread-and-time"
     value = staticmethod(
         lambda: (
             f"{threading.get_ident()} {threading.get_native_id()} {time.time()} {time.time_ns()} {datetime.now()}"
-            f" {time.ctime()} {time.strftime('%X')} {time.localtime().tm_sec}"
+            f" {uuid.uuid1()} {time.ctime()} {time.strftime('%X')} {time.localtime().tm_sec}"
         )
     )
 
@@ -662,19 +648,19 @@ class FirstInHash(Strange):
 
     name = "first-in-hash"
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        value = self.value()
-        self.redis.hset(self.key, value, purchase.buyer)
+    def value(self) -> str:
+        value = super().value()
+        self.redis.hset(self.key, value, "waits")
         self.pause()
         self.redis.exists(self.key)
         self.pause()
-        while self.redis.hkeys(self.key)[0] != value:
-            self.pause()
-        try:
-            yield
-        finally:
-            self.redis.hdel(self.key, value)
+        return value
+
+    def takes(self, value: str) -> bool:
+        return bool(self.redis.hkeys(self.key)[0] == value)
+
+    def gives_back(self, value: str) -> None:
+        self.redis.hdel(self.key, value)
 
 
 class Announced(Strange):
@@ -794,16 +780,14 @@ class EtcdLock(Strange):
 
     name = "etcd-own-lease"
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        etcd = self.sessions.client
-        lease = etcd.grant(5)
-        while not etcd.put("strange", purchase.order, if_=Created(b"strange", 0), lease_id=lease.id):
-            time.sleep(0.01)
-        try:
-            yield
-        finally:
-            etcd.revoke(lease.id)
+    def value(self) -> str:
+        return str(self.sessions.client.grant(5).id)
+
+    def takes(self, value: str) -> Any:
+        return self.sessions.client.put("strange", "", if_=Created(b"strange", 0), lease_id=int(value))
+
+    def gives_back(self, value: str) -> None:
+        self.sessions.client.revoke(int(value))
 
 
 class Remembers(Strange):

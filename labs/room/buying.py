@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from app.board.sources.instances import find
 from app.contract.outcomes import Outcome
-from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Bought, Crowd, RoomBuyer, RoomClick, RoomRefused, RoomSale
+from labs.room.crowd import MOST_PHONES, MOST_ROBOTS, Crowd, RoomBuyer, RoomClick, RoomRefused, RoomSale
 
 ANSWER_S = 20.0  # longer than a purchase waits for its turn
 PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)  # before it is sent again; the last one for good
@@ -50,18 +50,18 @@ class Buying:
         time.sleep(click.sale.opens_in_s)
         pauses = itertools.chain(PAUSES_S, itertools.repeat(PAUSES_S[-1]))
         while self._crowd.enter(click):
-            bought, word = None, ""
+            word, number = "", None
             try:
-                bought, word = self._ask(click, turn)
+                word, number = self._ask(click, turn)
             finally:
-                self._crowd.leave(click, bought)
-            if bought:
+                self._crowd.leave(click, is_settled=word in (Outcome.SOLD, Outcome.SOLD_OUT), number=number)
+            if click.settled.is_set():
                 return
             turn += 1  # the other instance may be well
             time.sleep(NOT_OPEN_S if word == "not_open" else next(pauses) * random.uniform(0.5, 1.0))
 
-    def _ask(self, click: RoomClick, turn: int) -> tuple[Bought | None, str]:
-        """One request: the answer that settles the click, if it is one; and the shop's word for the outcome."""
+    def _ask(self, click: RoomClick, turn: int) -> tuple[str, int | None]:
+        """One request: the shop's word for the outcome, and the number that was read if it was sold."""
         try:
             urls = find(self._instances)
             connection = http.client.HTTPConnection(urlsplit(urls[turn % len(urls)]).netloc, timeout=ANSWER_S)
@@ -71,8 +71,6 @@ class Buying:
                 connection.request("POST", "/stock/reduce", json.dumps(asked), headers)
                 answer = json.load(connection.getresponse())
             word = str(answer["outcome"])
-            if word == Outcome.SOLD:
-                return Bought(Outcome.SOLD, int(answer["stock"]) + 1, str(answer["order"])), word
-            return Bought(Outcome.SOLD_OUT) if word == Outcome.SOLD_OUT else None, word
+            return word, int(answer["stock"]) + 1 if word == Outcome.SOLD else None
         except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):  # no answer, or none of a shop
-            return None, ""
+            return "", None

@@ -12,11 +12,8 @@ import threading
 import time
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-
-from app.contract.outcomes import Outcome
 
 MOST_PHONES = 400
 MOST_OF_ONE_ADDRESS = 250  # a whole room may stand behind one address
@@ -67,38 +64,21 @@ class RoomBuyer:
         return (ROBOT if self.is_robot else PHONE) + self.name
 
 
-@dataclass(frozen=True)
-class Bought:
-    """The answer that settles a click: an order with the number that was read, or sold out."""
-
-    outcome: Outcome
-    number: int | None = None
-    order: str | None = None
-
-
 @dataclass(eq=False)
 class RoomClick:
     """The one purchase of a buyer in a sale.
 
     Attributes:
         key: Idempotency-Key at the shop: it names this crowd, sale and buyer, so no phone can use another's.
-        settled: set when there is `bought`, or never, when another sale has begun.
+        settled: set when it is sold or sold out, or never, when another sale has begun.
+        number: that was read, if it was sold.
     """
 
     sale: RoomSale
     buyer: RoomBuyer
     key: str
-    bought: Bought | None = None
     settled: threading.Event = field(default_factory=threading.Event)
-    _waiting: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it is settled, for at most so long. Repetitions while one waits do not: they took all threads."""
-        if self._waiting.acquire(blocking=False):
-            try:
-                self.settled.wait(seconds)
-            finally:
-                self._waiting.release()
+    number: int | None = None
 
 
 @dataclass(eq=False)
@@ -234,39 +214,33 @@ class Crowd:
             self._buying += 1
             return True
 
-    def leave(self, click: RoomClick, bought: Bought | None) -> None:
-        """Its answer is there; `bought` if that settles the click."""
+    def leave(self, click: RoomClick, *, is_settled: bool, number: int | None = None) -> None:
+        """Its answer is there, if it came, which may settle the click."""
         with self._changed:
             self._buying -= 1
             self._changed.notify_all()
-            if bought and not click.bought:
-                click.bought = bought
-                if bought.number is not None:
-                    click.sale.holders[bought.number].append(click)
+            if is_settled and not click.settled.is_set():
+                click.number = number
+                if number is not None:
+                    click.sale.holders[number].append(click)
                 click.settled.set()
 
     def others(self, click: RoomClick) -> list[RoomBuyer]:
         """The other buyers that hold the same number."""
         with self._lock:
-            number = click.bought.number if click.bought else None
-            holders = click.sale.holders.get(number, []) if number is not None else []
+            holders = [] if click.number is None else click.sale.holders[click.number]
             return [each.buyer for each in holders if each is not click]
 
-    def clashes(self) -> list[tuple[int, list[RoomBuyer]]]:
-        """The numbers that several buyers hold, phones first; those with the most phones first."""
+    def clashes(self) -> list[tuple[int, list[str], int]]:
+        """The numbers that several buyers hold, with the phones' names and how many robots; most phones first."""
         with self._lock:
-            held = self.sale.holders if self.sale else {}
-            found = [(number, _phones_first(click.buyer for click in all)) for number, all in held.items()]
-        clashes = [(number, buyers) for number, buyers in found if len(buyers) > 1]
-        return sorted(clashes, key=lambda each: (-_count_phones(each[1]), -len(each[1]), each[0]))
-
-
-def _phones_first(buyers: Iterable[RoomBuyer]) -> list[RoomBuyer]:
-    return sorted(buyers, key=lambda buyer: buyer.is_robot)
-
-
-def _count_phones(buyers: Iterable[RoomBuyer]) -> int:
-    return sum(not buyer.is_robot for buyer in buyers)
+            holders = self.sale.holders if self.sale else {}
+            held = {number: [each.buyer for each in clicks] for number, clicks in holders.items() if len(clicks) > 1}
+        clashes = [
+            (number, [each.name for each in buyers if not each.is_robot], sum(each.is_robot for each in buyers))
+            for number, buyers in held.items()
+        ]
+        return sorted(clashes, key=lambda each: (-len(each[1]), -each[2], each[0]))
 
 
 def checked_name(text: str) -> str:

@@ -148,7 +148,7 @@ def buy() -> Response:
     click, is_first = room.crowd.click(phone, key, sale)
     if is_first:
         room.buying.start(click)
-    click.wait(ANSWER_S)
+    click.settled.wait(ANSWER_S)
     return json_response(to_phone(room.crowd, phone))
 
 

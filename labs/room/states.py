@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.contract.outcomes import Outcome
 from labs.room.crowd import Crowd, RoomBuyer
 
 LEAST_POLL_MS, POLL_MS_OF_A_PHONE = 1000, 8  # a phone asks again after so long; 200 phones about 125 times a second
@@ -30,13 +29,13 @@ def to_phone(crowd: Crowd, phone: RoomBuyer | None, *, needs_pin: bool = False) 
 def _purchase(crowd: Crowd, phone: RoomBuyer) -> dict[str, Any]:
     sale = crowd.sale  # another thread may end it
     click = sale.clicks.get(phone.id) if sale else None
-    if click is None or click.bought is None:
+    if click is None or not click.settled.is_set():
         return {"bought": click and "pending"}
     others = crowd.others(click)
     names = [each.name for each in others if not each.is_robot]
     return {
-        "bought": "sold" if click.bought.outcome is Outcome.SOLD else "sold_out",
-        "number": click.bought.number,
+        "bought": "sold_out" if click.number is None else "sold",
+        "number": click.number,
         "others": names[:MOST_NAMES],
         "more": max(len(names) - MOST_NAMES, 0),
         "robots": len(others) - len(names),
@@ -46,14 +45,6 @@ def _purchase(crowd: Crowd, phone: RoomBuyer) -> dict[str, Any]:
 def to_board(crowd: Crowd) -> dict[str, Any]:
     """What the stage and its viewers see."""
     sale, phones = crowd.sale, crowd.phones
-    clashes = [
-        {
-            "number": number,
-            "names": [each.name for each in buyers if not each.is_robot],
-            "robots": sum(each.is_robot for each in buyers),
-        }
-        for number, buyers in crowd.clashes()
-    ]
     of_sale = sale and {
         "number": sale.number,
         "guard": sale.guard,
@@ -65,6 +56,6 @@ def to_board(crowd: Crowd) -> dict[str, Any]:
         "phase": crowd.phase.value,
         "names": [each.name for each in phones],
         "bets": [{"name": each.name, "bet": each.bet} for each in phones if each.bet is not None],
-        "clashes": clashes,
+        "clashes": [{"number": n, "names": names, "robots": robots} for n, names, robots in crowd.clashes()],
         "sale": of_sale,
     }

@@ -125,7 +125,7 @@ def test_a_new_sale_begins_when_the_shop_has_answered(crowd: Crowd) -> None:
     assert crowd.enter(click)
     with pytest.raises(RoomRefused, match="under way"):
         crowd.end_sale(timeout=0.0)
-    crowd.leave(click, None)
+    crowd.leave(click, is_settled=False)
     crowd.end_sale(timeout=0.0)
     assert (crowd.enter(click), phone.bet) == (False, None)
 

@@ -9,7 +9,7 @@ import click
 
 from labs.payment.crowd import Crowd
 from labs.payment.screen import Judged, complaint, results_table
-from labs.payment.stage import PaymentStack, Stage
+from labs.payment.stage import PaymentStack
 from labs.payment.ways import WAYS
 from loadtest.cli.options import language, no_pin
 from loadtest.language import Message
@@ -36,14 +36,13 @@ def payment(ways: Sequence[str], language: str) -> None:
     """
     screen, judged = console(), list[Judged]()
     with scratch_directory() as directory, PaymentStack(directory) as stack, screen.status("") as status:
-        stage = Stage(stack)
 
         def rush(crowd: Crowd) -> None:
             for card in CARDS:
                 crowd.send_next(card, stack.urls)
 
         for way in ways or WAYS:
-            result = stage.sell(way, ITEMS, rush, status.update)
+            result = stack.sell(way, ITEMS, rush, status.update)
             judged.append(Judged(result, EXPECTED.get(way, "exact")))
     title = "{buyers} buyers, {items} items; {late} pay late, {declined} are declined"
     counts = {"late": LATE, "declined": CARDS.count("declined")}

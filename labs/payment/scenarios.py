@@ -11,7 +11,7 @@ from rich.console import Console
 from labs.payment.contract import SUCCEEDED
 from labs.payment.crowd import Crowd
 from labs.payment.screen import Judged
-from labs.payment.stage import PaymentStack, SaleResult, Stage
+from labs.payment.stage import PaymentStack, SaleResult
 from labs.payment.ways import WAYS
 from loadtest.language import Message
 from loadtest.stack.apps import Instance
@@ -35,11 +35,10 @@ def play(names: Sequence[str], screen: Console, *, seed: int, language: str) -> 
     """Play these faults under each way for which they expect something, and tell the results; raises ServerError."""
     judged = list[Judged]()
     with scratch_directory() as directory, PaymentStack(directory) as stack:
-        stage = Stage(stack)
         for name in names:
             screen.print(f"\n[bold]{name}[/]: {Message(FAULTS[name]).in_language(language)}")
             for way in ["reserve-checked"] if name == "payment-kills" else WAYS:
-                judged.append(Judged(play_under(way, name, stage, Random(seed)), expected(name, way)))
+                judged.append(Judged(play_under(way, name, stack, Random(seed)), expected(name, way)))
                 screen.print(f"  {way}: {judged[-1].sentence.in_language(language)}", markup=False)
     return judged
 
@@ -51,43 +50,43 @@ def expected(name: str, way: str) -> str:
     return "paid_twice" if (name, way) == ("payment-pause", "reserve") else "money_without_item"
 
 
-def play_under(way: str, name: str, stage: Stage, random: Random) -> SaleResult:
+def play_under(way: str, name: str, stack: PaymentStack, random: Random) -> SaleResult:
     """Sell under a way, and disturb it; raises ServerError."""
     if name == "payment-kills":
-        return stage.sell(way, KILL_BUYERS // 2, lambda crowd: kill_all(stage, crowd, random))
-    return stage.sell(way, BUYERS // 2, lambda crowd: harm_one(stage, crowd, name))
+        return stack.sell(way, KILL_BUYERS // 2, lambda crowd: kill_all(stack, crowd, random))
+    return stack.sell(way, BUYERS // 2, lambda crowd: harm_one(stack, crowd, name))
 
 
-def harm_one(stage: Stage, crowd: Crowd, name: str) -> None:
+def harm_one(stack: PaymentStack, crowd: Crowd, name: str) -> None:
     """Harm the shop whose buyer has just been charged, until all others have their answers.
 
     That buyer never comes back: people close the page.
     """
-    shop, victim = stage.stack.instances[0], f"{crowd.sale}victim"
+    shop, victim = stack.instances[0], f"{crowd.sale}victim"
     card = "late-answer" if name in HARMS else "lost-answer"
     crowd.send(victim, card, [shop.url], comes_back=False)
     deadline = time.monotonic() + CHARGED_S
-    while stage.provider.find(victim) != SUCCEEDED:
+    while stack.client.find(victim) != SUCCEEDED:
         if time.monotonic() > deadline:
             raise ServerError(f"a buyer was not charged within {CHARGED_S:g} s: {shop.name} has logged why")
         time.sleep(0.01)
     if name in HARMS:
         HARMS[name](shop)
-    others = [each.url for each in stage.stack.instances if each.running and not each.frozen]
+    others = [each.url for each in stack.instances if each.running and not each.frozen]
     for buyer in [crowd.send_next("good", others) for _ in range(BUYERS)]:
         buyer.join()
-    stage.stack.heal()
+    stack.heal()
 
 
-def kill_all(stage: Stage, crowd: Crowd, random: Random) -> None:
+def kill_all(stack: PaymentStack, crowd: Crowd, random: Random) -> None:
     """Kill instances and provider while buyers come, and start what is dead."""
-    targets = [*stage.stack.instances, stage.stack.provider]
+    targets = [*stack.instances, stack.provider]
     for number in range(KILL_BUYERS):
-        crowd.send_next(MIXED[number % len(MIXED)], stage.stack.urls)
+        crowd.send_next(MIXED[number % len(MIXED)], stack.urls)
         time.sleep(STEP_S)
         for process in targets:
             if process.running and random.random() < KILLED:
                 process.kill()
             elif not process.running and random.random() < STARTED:
                 process.launch()
-    stage.stack.heal()
+    stack.heal()

@@ -41,14 +41,27 @@ class Provider(App):
         return [sys.executable, "-m", "gunicorn", *options, "labs.payment.provider:create_app()"]
 
 
+@dataclass(frozen=True)
+class SaleResult:
+    """What came of a sale: the judge's findings, both ledgers, seconds from the first click to the last answer."""
+
+    way: str
+    findings: Mapping[str, int]
+    orders: Sequence[Order]
+    charges: Mapping[str, str]
+    wall_s: float
+
+
 class PaymentStack(Stack):
-    """etcd, Redis, two shops, and the payment provider."""
+    """etcd, Redis, two shops, and the payment provider, with a client of it; sells under each way."""
 
     def __init__(self, directory: Path) -> None:
         self.provider = Provider(directory)
         env = {"FLASHSALE_PAYMENT_PROVIDER": self.provider.url, "FLASHSALE_LEASE_TTL": str(LEASE_S)}
         super().__init__(directory, ports="free", env={**env, "FLASHSALE_SALE": SALE})
         self.processes.append(self.provider)
+
+        self.client = ProviderClient(self.provider.url)
 
     def stop(self) -> None:
         super().stop()
@@ -62,30 +75,11 @@ class PaymentStack(Stack):
         for process in self.processes:
             process.wait_ready()
 
-
-@dataclass(frozen=True)
-class SaleResult:
-    """What came of a sale: the judge's findings, both ledgers, seconds from the first click to the last answer."""
-
-    way: str
-    findings: Mapping[str, int]
-    orders: Sequence[Order]
-    charges: Mapping[str, str]
-    wall_s: float
-
-
-class Stage:
-    """Sells under each way on one stack."""
-
-    def __init__(self, stack: PaymentStack) -> None:
-        self.stack = stack
-        self.provider = ProviderClient(stack.provider.url)
-
     def sell(
         self, way: str, items: int, play: Callable[[Crowd], None], on_progress: Callable[[str], None] = lambda _: None
     ) -> SaleResult:
         """Fill the shelf, let `play` send the buyers, and judge the end; raises ServerError or `Unanswered`."""
-        with closing(connect(self.stack.redis.url, connections=2)) as client:
+        with closing(connect(self.redis.url, connections=2)) as client:
             shelf, crowd = Shelf(client, SALE, way), Crowd(way, f"{secrets.token_hex(4)}/")
             shelf.open(items)
             began = time.monotonic()
@@ -94,7 +88,7 @@ class Stage:
                 on_progress(f"{way}: {len(shelf.read_all()[2])}/{items}, {time.monotonic() - began:.0f} s")
                 time.sleep(POLL_S)
             wall_s = time.monotonic() - began
-            self.stack.heal()
+            self.heal()
             return SaleResult(way, *self._settled(items, shelf, crowd), wall_s)
 
     def _settled(self, items: int, shelf: Shelf, crowd: Crowd) -> tuple[dict[str, int], list[Order], dict[str, str]]:
@@ -104,7 +98,7 @@ class Stage:
         since, last = (began := time.monotonic()), None
         while True:
             held, left, orders = shelf.read_all()
-            charges = {key: what for key, what in self.provider.charges().items() if key.startswith(crowd.sale)}
+            charges = {key: what for key, what in self.client.charges().items() if key.startswith(crowd.sale)}
             findings, now = judge(items, left, orders, charges, **counts), time.monotonic()
             if (state := (held, left, orders, charges)) != last:
                 last, since = state, now

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from loadtest.ports import free_port
 from loadtest.results.answer import Answer
 from loadtest.shop_client.ledger import connect
 from loadtest.stack.apps import App
-from loadtest.stack.process import Resource, ServerError
+from loadtest.stack.process import Resource
 from loadtest.stack.servers import Etcd, Redis
 
 LATE_S = 5.0  # so much longer than its own limit an answer is waited for
@@ -97,38 +96,18 @@ class Servers(Resource):
         for each in (self.redis, self.etcd):
             each.kill()
 
-    @contextmanager
-    def sale(self, guard: Path, *, stock: int, seconds: float) -> Iterator[GradedSale]:
-        """A new sale; nothing of an earlier one is left in Redis or files. Raises Lost and ServerError."""
-        sale = GradedSale(self, guard, stock, seconds)
-        shared = self.directory / f"sale-{next(_numbers)}"
-        shared.mkdir()
-        sellers = [Seller(shared, f"seller-{number}") for number in range(2)]
-        sale.client.flushall()
-        try:
-            for each in sellers:
-                each.launch()
-            for each in sellers:
-                each.wait_ready()
-                each.connect()
-            sale.open(sellers)
-            yield sale
-        finally:
-            for each in sellers:
-                each.kill()
-            sale.client.close()
 
-
-class GradedSale:
-    """One sale at two instances.
+class GradedSale(Resource):
+    """One sale at two instances; nothing of an earlier one is left in Redis or files. A start may raise Lost.
 
     Attributes:
-        guard: the name of the guard.
         answers: to all clicks so far.
     """
 
-    def __init__(self, servers: Servers, path: Path, stock: int, seconds: float) -> None:
+    def __init__(self, servers: Servers, path: Path, *, stock: int, seconds: float) -> None:
         self._name, self._path, self.stock, self._seconds = f"grade-{next(_numbers)}", path, stock, seconds
+        self._shared = servers.directory / self._name
+        self._sellers: list[Seller] = []
         self.client = connect(servers.redis.url, READ_S)
         self._settings = {
             "FLASHSALE_ETCD_ENDPOINTS": servers.etcd.endpoint,
@@ -143,12 +122,23 @@ class GradedSale:
         }
         self.answers: list[Answer] = []
 
-    def open(self, sellers: Sequence[Seller]) -> None:
-        self._sellers = sellers
-        for number, each in enumerate(sellers):
-            each.send("open", str(self._path), {**self._settings, "FLASHSALE_INSTANCE": f"shop-{number + 1}"})
-        for each in sellers:
-            self.guard = str(each.receive(self._seconds)["name"])
+    def start(self) -> None:
+        self._shared.mkdir()
+        self.client.flushall()
+        self._sellers = [Seller(self._shared, f"shop-{number}") for number in (1, 2)]
+        for each in self._sellers:
+            each.launch()
+        for each in self._sellers:
+            each.wait_ready()
+            each.connect()
+            each.send("open", str(self._path), {**self._settings, "FLASHSALE_INSTANCE": each.name})
+        for each in self._sellers:
+            each.receive(self._seconds)
+
+    def stop(self) -> None:
+        for each in self._sellers:
+            each.kill()
+        self.client.close()
 
     def buy(self, buyers: Sequence[str], *, item: str = "1", think_s: float = 0.0, first: int = 0) -> list[Answer]:
         """Each buys one at the same time, at the two instances in turn. Raises Lost if the guard has a flaw."""
@@ -199,6 +189,3 @@ def _answer(told: Mapping[str, Any]) -> Answer:
         detail=told["detail"],
         item=told["item"],
     )
-
-
-__all__ = ["GradedSale", "Seller", "ServerError", "Servers"]

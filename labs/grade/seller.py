@@ -89,7 +89,7 @@ class Click(threading.Thread):
 class Seller:
     """The shop of this process, and its guard."""
 
-    def open(self, path: str, settings: dict[str, str]) -> dict[str, str]:
+    def open(self, path: str, settings: dict[str, str]) -> None:
         """Load the guard, and open the shop; raises Flaw."""
         os.environ.update(settings)
         self._path, self._habits = path, Habits(path)
@@ -105,7 +105,6 @@ class Seller:
             self._guard = kind(shop)
         except BaseException as error:
             raise Flaw(f"the guard could not be made: it raised {raised(error, path)}") from error
-        return {"name": kind.name, "promise": kind.promise.value}
 
     def buy(self, clicks: Iterable[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
         """All of these at the same time; each is told as stuck that is not over in so many seconds."""

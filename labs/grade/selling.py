@@ -29,7 +29,7 @@ def _opened(servers: Servers, guard: Path) -> Iterator[GradedSale]:
     """A sale that has sold one item; raises CannotSell if it cannot."""
     with ExitStack() as open:
         try:
-            sale = open.enter_context(servers.sale(guard, stock=1, seconds=CONTRACT.seconds))
+            sale = open.enter_context(GradedSale(servers, guard, stock=1, seconds=CONTRACT.seconds))
             _require_sold(sale, "1", sale.buy(["ada"])[0].outcome)
         except Lost as lost:
             raise CannotSell(str(lost)) from None
@@ -48,7 +48,7 @@ def _require_sold(sale: GradedSale, item: str, outcome: Outcome) -> None:
 
 def one_buyer(servers: Servers, guard: Path) -> None:
     """Five items, eight buyers, one after the other, at two instances in turn."""
-    with servers.sale(guard, stock=5, seconds=ONE.seconds) as sale:
+    with GradedSale(servers, guard, stock=5, seconds=ONE.seconds) as sale:
         for number in range(8):
             sale.buy([f"buyer-{number + 1}"], first=number % 2)
         _require_exact(sale, buyers=8)
@@ -57,7 +57,7 @@ def one_buyer(servers: Servers, guard: Path) -> None:
 def rush(servers: Servers, guard: Path) -> None:
     """All at once, some times over."""
     for _ in range(RUSHES):
-        with servers.sale(guard, stock=PIECES, seconds=RUSH.seconds / RUSHES) as sale:
+        with GradedSale(servers, guard, stock=PIECES, seconds=RUSH.seconds / RUSHES) as sale:
             sale.buy([f"buyer-{number + 1}" for number in range(BUYERS)], think_s=THINK_S)
             _require_exact(sale, buyers=BUYERS)
 

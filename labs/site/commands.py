@@ -20,8 +20,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.command()
 @click.option("--output", type=_FOLDER, default=Path("site"), show_default=True, help="Folder of the site.")
 @click.option("--recordings", type=_FOLDER, help="Keep them here; what is there already is not recorded again.")
-@click.option("--documents/--no-documents", default=True, show_default=True, help="Build them beside the pages.")
-def site(output: Path, recordings: Path | None, documents: bool) -> None:
+def site(output: Path, recordings: Path | None) -> None:
     """Record rushes, the pause of a holder and every schedule, and make pages of them that need no server.
 
     OUTPUT/index.html opens from a disk and from any web server, under any path.
@@ -36,13 +35,12 @@ def site(output: Path, recordings: Path | None, documents: bool) -> None:
             record(folder, lambda name: screen.print(f"Recording {name} ...", markup=False))
         except (CannotRecord, ServerError) as error:
             raise click.ClickException(str(error)) from error
-        pages = Site(folder, documents=documents).pages()
+        pages = Site(folder).pages()
     output.mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
         (output / name).write_text(text, encoding="utf-8")
         screen.print(f"{output / name}: {len(text.encode()) // 1024} KB", markup=False, soft_wrap=True)
-    if documents:
-        _build_documents(output / "docs")
+    _build_documents(output / "docs")
     screen.print(f"Open {output / 'index.html'}", markup=False, soft_wrap=True)
 
 

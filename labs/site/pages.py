@@ -39,12 +39,10 @@ class Site:
 
     Attributes:
         recordings: the folder with what was recorded, see `labs.site.recordings`.
-        documents: whether they stand beside the pages, in ``docs/``.
     """
 
-    def __init__(self, recordings: Path, *, documents: bool) -> None:
+    def __init__(self, recordings: Path) -> None:
         self.recordings = recordings
-        self.documents = documents
         self._board = create_board().test_client()
         cards = (self.watch, self.scheduler, self.holder, self.schedules, self.mistakes, self.libraries)
         self._cards = {make.__name__: make for make in cards}
@@ -74,7 +72,7 @@ class Site:
             | {"orders": sorted(row["at_ms"] for row in each["ledger"])}
             for each in self._records()
         ]
-        return self._page(self.read(f"{OWN}index.html"), {"cards": cards, "sales": sales, "documents": self.documents})
+        return self._page(self.read(f"{OWN}index.html"), {"cards": cards, "sales": sales})
 
     def watch(self, name: str) -> str:
         """The board's page of a record, without what starts a rush."""

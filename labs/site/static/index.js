@@ -10,7 +10,7 @@ import { TEXTS } from "./texts.js";
 
 const [PLAYED_MS, SHOWN_MS] = [5000, 2500]; // a rush, and its end
 const t = speaker(TEXTS, language);
-const { cards, sales, documents } = recorded; // a sale: { guard, stock, buyers, orders: times in ms }
+const { cards, sales } = recorded; // a sale: { guard, stock, buyers, orders: times in ms }
 const stock = new Stock($("stock"));
 let [index, began, frame] = [0, 0, 0];
 
@@ -41,8 +41,6 @@ document.title = t("title");
 const sold = Object.fromEntries(sales.map(({ guard, orders }) => [guard, orders.length]));
 for (const node of document.querySelectorAll("[data-site]")) node.textContent = t(node.dataset.site, { ...sales[0], ...sold });
 Object.assign($("language"), { textContent: t("language"), href: `?lang=${language === "zh" ? "en" : "zh"}` });
-say($("documents"), t("documents"));
-$("documents").hidden = !documents;
 const card = (name) => make("li", {}, make("a", { href: `${name}.html?lang=${language}` }, make("h2", {}, t(name)), make("p", {}, t(`${name}_about`))));
 $("cards").append(...cards.map(card));
 $("pause").addEventListener("click", toggle);

@@ -42,8 +42,10 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site."""
     folder = tmp_path_factory.mktemp("site")
-    for name, text in Site(recordings, documents=False).pages().items():
+    for name, text in Site(recordings).pages().items():
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "docs").mkdir()
+    (folder / "docs/index.html").touch()
     return folder
 
 

@@ -56,7 +56,7 @@ def test_every_page_is_there_for_eyes_for_ears_and_without_a_mouse(open_page: Op
     page = opened(open_page, site, name)
     links = page.evaluate("[...document.links].filter((link) => link.offsetParent).map(({ href }) => href)")
     files = {link.partition("?")[0].partition("#")[0] for link in links if link.startswith("file:")}
-    assert files <= {path.as_uri() for path in site.iterdir()}
+    assert files <= {path.as_uri() for path in site.rglob("*.html")}
     told = page.locator("body").aria_snapshot()
     assert len(re.findall(r"heading .*\[level=1\]", told)) == 1, told
     assert page.locator("main").count() == 1

@@ -94,6 +94,8 @@ def test_a_write_that_is_refused_ends_the_wait(
 def test_a_wait_sleeps_until_its_deadline_or_for_a_while(sessions: Sessions) -> None:
     """The clock of waits may stand still with the machine. What the holder's lease has left is asked once."""
     acquisition = waiting(sessions, deadline=40.0)
+    assert acquisition.ticket.waiter is not None
+    assert acquisition.ticket.waiter() is acquisition
     assert acquisition.next(0.0) == Sleep(30.0)
     assert acquisition.next(9.0) == Sleep(39.0)
     sessions[1].core.deadline = 100.0

@@ -46,14 +46,17 @@ def test_keys_go_in_groups_one_group_at_a_time() -> None:
     released(core, *(f"{number:03}" for number in range(MOST + 1)))
     assert core.outbox.is_early
     (first,) = commands_of(core, Delete, 0.0)
+    mine = deletions.take(leaving(core, "mine"))  # by its caller, beside the group
+    assert [key for key, _ in mine.keys] == ["mine/a-1", "100/a-1"]
+    deletions.answered(mine, there(mine), 0.5)
     core.outbox.is_early = False
     released(core, "late", may_wait=True)
     assert (deletions.poll(9.0), core.outbox.is_early, core.outbox.commands) == (math.inf, False, [])
     released(core, "later")
     deletions.answered(first, there(first, revision=999), 1.0)
-    assert (len(first.keys), core.outbox.is_early) == (MOST, True)
+    assert (len(first.keys), core.outbox.is_early, core.revisions.highest) == (MOST, True, 999)
     (second,) = commands_of(core, Delete, 1.0)
-    assert [key for key, _ in second.keys] == ["100/a-1", "late/a-1", "later/a-1"]
+    assert [key for key, _ in second.keys] == ["late/a-1", "later/a-1"]
     core.outbox.is_early = False
     deletions.answered(second, there(second, revision=999), 2.0)
     assert (deletions.poll(9.0), core.outbox.is_early, core.tickets) == (math.inf, False, {})

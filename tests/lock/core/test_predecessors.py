@@ -12,7 +12,7 @@ from lock.core.messages import FindPosition, Follow, FollowKey, ListQueues, Posi
 from lock.core.positions import Positions
 from lock.core.queue import Position, Stage, Ticket
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
-from lock.model import KeyValue
+from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
 from tests.lock.core.tickets import core_of, deleted, key
@@ -57,7 +57,11 @@ def test_a_predecessor_that_leaves_in_the_middle_is_replaced() -> None:
     core = core_of()
     ticket = waits(core)
     first = place_of(core)
+    core.predecessors.handle_event(first, [Event(False, SECOND)], 0.0)  # which stays
+    assert asked(core) == []
+    core.outbox.changes.clear()
     core.predecessors.handle_event(first, [deleted("m/c-1", 21)], 0.0)
+    assert core.outbox.changes == [ticket]
     (request,) = asked(core)
     core.predecessors.answered(request, PositionFound(key(ticket.key, 10), FIRST, 21), 0.0)
     position = place_of(core)
@@ -133,6 +137,7 @@ def test_after_a_restore_the_place_is_read_anew() -> None:
     core.predecessors.answered(late, PositionFound(key(ticket.key, 10), None, 9), 0.0)
     assert core.outbox.changes == [ticket]  # whose driver reads
     assert (ticket.stage, core.revisions.highest, place_of(core).before) == (Stage.QUEUED, 9, None)
+    core.predecessors.handle_event(place_of(core), [deleted("m/c-1", 9)], 0.0)
     core.predecessors.answered(late, PositionFound(key(ticket.key, 10), None, 60), 0.0)
     assert (ticket.stage, core.revisions.highest) == (Stage.QUEUED, 9)
     answer(core, None, revision=11)

@@ -42,6 +42,7 @@ def test_a_name_in_doubt_is_never_used_again() -> None:
     assert names.take(below, "", ()) == (3, "m/read/ab-3")
     assert names.take(queue, "", ()) == (4, "m/ab-4")
     assert names.take(Queue("n/"), "", ()) == (1, "n/ab-1")
+    assert names.take(Queue("n/"), "", ("n/ab-1",)) == (2, "n/ab-2")
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,18 @@ def test_tickets_that_wait_by_their_predecessor_are_not_listed(
     assert len(commands_of(core, ListLease, 2 * PERIOD_S)) == again
 
 
+def test_a_ticket_is_read_that_is_in_doubt_or_was_known_before_a_restore() -> None:
+    """Though its key is listed."""
+    core = core_of()
+    ticket = written(core, "m/")
+    core.restored(0.0)
+    (read,) = compare(core, PERIOD_S, ticket.key)
+    core.answered(read, Found({ticket.key: key(ticket.key, 2)}, 9), PERIOD_S)
+    assert compare(core, 2 * PERIOD_S, ticket.key) == []
+    ticket.in_doubt = True
+    assert len(compare(core, 3 * PERIOD_S, ticket.key)) == 1
+
+
 @pytest.mark.parametrize("stage", [Stage.HELD, Stage.QUEUED])
 @pytest.mark.parametrize(
     ("created", "is_lost"), [pytest.param(2, False, id="its own"), pytest.param(5, True, id="another"), (None, True)]

@@ -115,6 +115,7 @@ def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
     view, revision, holds = QueueView(), 1, list[str]()
     view.replace(Snapshot(revision, []))
     view.follow(rule)
+    assert view.conflicts() == {}
     for step in steps.split("; "):
         change, _, admitted = step.partition(" ")
         revision, name = revision + 1, change[1]

@@ -15,8 +15,7 @@ from app.config.settings import Settings
 from loadtest.shop_client.sale import SaleClient
 from loadtest.stack.apps import Board, Instance
 from tests.support.secured import SHOP_PASSWORD, Certificates, SecuredEtcd, SecuredRedis, tls_in_front
-from tests.support.settings import read_settings
-from tests.support.shops import buy
+from tests.support.shops import buy, read_settings
 
 pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
 Environment = dict[str, str]

@@ -15,7 +15,7 @@ import yaml
 
 from app.board.settings import BoardSettings
 from app.contract.access import is_known_host
-from tests.support.settings import read_settings
+from tests.support.shops import read_settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tests.support.waiting import wait_until
-
 if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page
 
@@ -111,11 +109,6 @@ class Looker:
             "[row.dataset.instance, Number(row.querySelector('.track b').textContent.replace(',', ''))])"
         )
         return dict(rows)
-
-    def wait_run(self, guard: str, sold: int) -> None:
-        """Until the run that goes on is under this guard, and has so many sold, in the table."""
-        self.page.wait_for_selector(f"#runs tr.current[data-key={guard}]")  # not its row from an earlier sale
-        wait_until(lambda: self.runs().get(guard, ("", ""))[0] == f"{sold:,}", timeout=PATIENCE_MS / 1000)
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The last run of each guard: sold, verdict."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from unittest import mock
 
 from flask import Flask
 
+from app.config.environment import EnvironmentSettings
 from app.guards import guards
 from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
@@ -23,6 +26,7 @@ from tests.support.waiting import wait_until
 WAIT_S = 20.0  # far more than anything that is waited for takes
 Answer = dict[str, Any]
 T = TypeVar("T")
+S = TypeVar("S", bound=EnvironmentSettings)
 
 
 WAYS = [*guards()]
@@ -105,3 +109,9 @@ def section_of(purchase: Purchase, token: Any = None) -> Section:
 def snapshot_of(example: dict[str, Any]) -> SaleSnapshot:
     """What Redis has in an example of tests/data/verdicts.json."""
     return SaleSnapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
+
+
+def read_settings(kind: type[S], given: Mapping[str, str]) -> S:
+    """The settings of a process whose environment has these variables alone."""
+    with mock.patch.dict(os.environ, given, clear=True):
+        return kind.from_environment()

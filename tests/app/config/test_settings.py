@@ -16,7 +16,7 @@ from app.board.settings import BoardSettings
 from app.config.settings import Settings, SettingsError
 from loadtest.ports import BOARD_PORT, LOOPBACK
 from tests.support.secured import Certificates
-from tests.support.settings import read_settings
+from tests.support.shops import read_settings
 from tests.support.waiting import assert_raises
 
 read, read_board = partial(read_settings, Settings), partial(read_settings, BoardSettings)

@@ -8,7 +8,7 @@ import pytest
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import FindPosition, Follow, FollowKey, ListQueues, PositionFound, TimeToLive, Unfollow, Written
+from lock.core.messages import FindPosition, Follow, FollowKey, ListQueues, PositionFound, Unfollow, Written
 from lock.core.positions import Positions
 from lock.core.queue import Position, Stage, Ticket
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
@@ -144,8 +144,7 @@ def test_after_a_restore_the_place_is_read_anew() -> None:
     assert ticket.stage is Stage.HELD
 
 
-@pytest.mark.parametrize("how", ["a second ticket waits", "a hold asks who waits"])
-def test_whoever_wants_to_know_more_has_the_queue_followed(how: str) -> None:
+def test_where_a_second_ticket_waits_the_queue_is_followed() -> None:
     """Instead of the key; a read that is on its way counts no more."""
     core = core_of()
     ticket = waits(core)
@@ -155,11 +154,7 @@ def test_whoever_wants_to_know_more_has_the_queue_followed(how: str) -> None:
     assert not core.creation(second, b"", if_free=False, finds_position=True).finds_position
     answer = Written(key(second.key, 11), 4, None, 11, before=ticket.queue.holder())
     core.written(second, answer, 0.0)
-    if how == "a second ticket waits":
-        core.wait(second, answer, 0.0, finds_position=True)
-    else:
-        core.grants.grant(second, 11)
-        core.contended(second, 0.0)
+    core.wait(second, answer, 0.0, finds_position=True)
     assert core.outbox.commands == [Follow("m/")]
     core.predecessors.answered(request, PositionFound(key(ticket.key, 10), None, 20), 0.0)
     assert ticket.stage is Stage.QUEUED
@@ -251,24 +246,12 @@ def test_a_read_that_fails_ends_no_wait(sessions: Sessions) -> None:
     assert request_of(acquisition, 0.05) == FindPosition(place_of(core), 3)
 
 
-@pytest.mark.parametrize("is_answered", [True, False])
-def test_a_timeout_asks_once_who_holds(sessions: Sessions, is_answered: bool) -> None:
-    """The first key alone, and what its lease has left; without an answer it says why it names no holder."""
+def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:
+    """The first key alone; without an answer it says why it names no holder."""
     acquisition = behind(sessions, 0.5)
-    step = acquisition.next(0.5)
     listing = ListQueues(("m/",), (0,), acquisition.ticket.floor, heads=True)
-    assert step == Send(listing, 1.0)
-    if not is_answered:
-        acquisition.ticket.queue.trouble = "the watch is broken"
-        acquisition.failed(listing, AWAY, 1.4)
-        with pytest.raises(LockTimeout, match="holder unknown: the watch is broken"):
-            acquisition.next(1.4)
-        return
-    sessions[0].etcd.put("m/0-go", b"", 0)
-    answer = sessions[0].etcd.list_queues(listing)
-    assert [kv.key for kv in answer["m/"].keys] == ["m/1-1"]
-    acquisition.answered(listing, answer, 0.5)
-    assert request_of(acquisition, 0.5) == TimeToLive(1)
-    acquisition.answered(TimeToLive(1), 9, 0.5)
-    with pytest.raises(LockTimeout, match="with 9 s of its TTL left"):
-        acquisition.next(0.5)
+    assert acquisition.next(0.5) == Send(listing, 1.0)
+    acquisition.ticket.queue.trouble = "the watch is broken"
+    acquisition.failed(listing, AWAY, 1.4)
+    with pytest.raises(LockTimeout, match="holder unknown: the watch is broken"):
+        acquisition.next(1.4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -79,6 +80,31 @@ def test_hundreds_of_tasks_wait_without_a_thread(client: Client, session: Sessio
 
     assert len(set(asyncio.run(main()))) == 400
     await_keys(client, name, 0)
+
+
+@in_a_loop
+async def test_a_task_may_be_cancelled_at_any_moment(
+    client: Client, session: Session, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before its key is written, while it waits, when its turn comes, in the release: no key and no hold is left."""
+    chance = random.Random(3)
+
+    async def work() -> None:
+        async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
+            await asyncio.sleep(chance.uniform(0, 0.002))
+
+    for _ in range(60):
+        tasks = [asyncio.create_task(work()) for _ in range(6)]
+        for task in tasks:
+            await asyncio.sleep(chance.uniform(0, 0.004))
+            task.cancel()
+        await asyncio.wait(tasks)
+    del tasks, task
+    gc.collect()
+    assert "without a release" not in caplog.text  # no hold was merely dropped
+    async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
+        pass
+    await queued(client, name, 0)
 
 
 @in_a_loop

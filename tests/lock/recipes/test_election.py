@@ -10,7 +10,8 @@ import pytest
 
 from loadtest.stack import binaries
 from loadtest.stack.proxy import Proxy
-from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session
+from loadtest.stack.servers import Etcd
+from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
 from lock.recipes import election as elections
 from tests.support.lock import WAIT_S, delete, lock_threads
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
@@ -141,6 +142,19 @@ def test_closing_an_observation_wakes_its_reader(election: Election, monkeypatch
             reading.result(WAIT_S)
         assert seen == ["one"]
         wait_until(lambda: "lock-watch" not in lock_threads())
+
+
+def test_an_observation_ends_with_its_client(etcd: Etcd, election: Election) -> None:
+    """A wait for the next leader ends in EtcdUnavailable when the client is closed, and after that."""
+    with election.campaign("one", timeout=WAIT_S), connect(etcd.endpoint) as client:
+        with Session(client) as other:
+            observation = Election(other, election.name).observe()
+        assert next(observation).value == "one"
+        waiting = in_thread(next, observation)
+        client.close()
+        for call in (lambda: waiting.result(WAIT_S), lambda: next(observation)):
+            assert_raises(EtcdUnavailable, call, match="closed")
+        observation.close()
 
 
 def test_observing_an_unavailable_etcd_fails_at_once(far_session: Session, proxy: Proxy, name: str) -> None:

@@ -338,7 +338,7 @@ def test_its_own_key_is_not_named_as_that_of_the_holder(sessions: Sessions) -> N
     acquisition = waiting(sessions)
     view = acquisition.ticket.queue.view
     assert view is not None
-    view.discard("m/1-1", view.create_revision("m/1-1"))
+    view.discard("m/1-1", view.create_revision("m/1-1") or 0)
     assert acquisition.holder() is None
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 
 from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
 from app.guards.base import Guard, Promise
-from app.guards.etcd import EtcdGuard
 from app.sales.purchase import Purchase, Receipt, Section, fence_text
-from app.sales.redis_client import Script
-from app.sales.stock import decisions, sending
-
-WRITE = Script(Path(__file__).with_name("write_fence.lua"))
+from app.sales.stock import sending
 
 
 class Flawed(Guard):
@@ -29,33 +24,19 @@ class Flawed(Guard):
         return reading.receipt or stock.write(section, reading)
 
 
-class WriteFenceGuard(EtcdGuard):
-    """The write alone raises the fence: a late one lands between the next holder's read and its write."""
+class WriteFenceGuard(Flawed):
+    """The fence is raised behind the write alone: a late one lands between the next holder's read and its write."""
 
     name = "fence-at-the-write"
-    description = "An etcd mutex and a fence that only the write raises."
+    checks_sold_out = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
         with self.locked(mutex, purchase) as section:
             reading = stock.read(section)
             if reading.receipt is None:
-                section.think()
-                section.ensure()
-                purchase.listener.write(section)
-                k, token = self.shop.sale.keys_of[purchase.item], section.token
-                keys = [k.stock, k.lucky, k.orders, k.fence, k.generation]
-                asked: list[str | int] = [
-                    reading.generation,
-                    fence_text(token),
-                    purchase.entry(token),
-                    reading.stock - 1,
-                ]
-                section.commit_at = now_ns()
-                with sending():
-                    answer = WRITE.run(self.shop.sale.client, keys, asked)
-                (decision,) = decisions(answer, token)
-                section.receipt = receipt = decision.receipt(purchase, token)
+                receipt = stock.write(section, reading, fence=section.token)
+                self.shop.sale.client.set(self.shop.sale.keys_of[purchase.item].fence, fence_text(section.token))
                 return receipt
             return reading.receipt
 

@@ -23,7 +23,7 @@ from app.board.sources.locust import DIRECT
 from app.contract.keys import Keys
 from app.contract.orders import Order
 from app.contract.section_log import SectionTail
-from labs.room.tests.network import ADDRESS, Network
+from labs.room.tests.network import ADDRESS, Network, own_network
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
@@ -99,12 +99,26 @@ class Judge:
 
 
 @pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    """A network of these tests' own."""
+    with own_network() as network:
+        yield network
+
+
+@pytest.fixture(scope="module")
 def stack(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Two shops, the board, and the room with a PIN at the network's address."""
     stack = Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=ENV)
     add_room(stack, ADDRESS, port=0, pin=PIN)
     with network.running(stack):
         yield stack
+
+
+@pytest.fixture(scope="module")
+def room(stack: Stack) -> RoomServer:
+    """Its room."""
+    (room,) = (each for each in stack.pages if isinstance(each, RoomServer))
+    return room
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
 from labs.scenes.stage import ITEMS, SLOW_S, Phase, Result, SceneStage, Step, TooSlow, since
 
-THINK_MS = 30_000  # of the holder that is killed meanwhile
 GUARDS = ("etcd-unfenced", "etcd-checked", "etcd")
 ENDINGS = {
     Outcome.SOLD: ("pause.sold_twice", "marker.wrote", "bad"),
@@ -101,7 +100,7 @@ def kill_the_holder(stage: SceneStage) -> Iterator[Step]:
     names = {"first": first, "second": second}
     yield Phase("kill.begin", names, waits=True)
     stage.ask(second, "/stock/reset?stock=1", "POST")
-    ada = stage.buy("ada", "etcd", at=first, hold_ms=THINK_MS)
+    ada = stage.buy("ada", "etcd", at=first, held=True)
     holder = stage.await_that(lambda: stage.holder_at(first))
     bob = stage.buy("bob", "etcd", at=second)
     stage.act("kill", first)

@@ -88,7 +88,7 @@ def reduce_held() -> Response:
     """Buy one item, and stand at the gate before the write; who may play a scene is who may reset."""
     shop = services.of(current_app)
     require_admin(shop.settings, "scenes")
-    parameters = Parameters(request, "guard", "item", "buyer", "hold_ms")
+    parameters = Parameters(request, "guard", "item", "buyer")
     guard = shop.guards[parameters.choice("guard", DEFAULT, shop.guards)]
     purchase = Purchase(
         buyer=parameters.text("buyer", "anonymous"),

@@ -125,12 +125,10 @@ class SceneStage:
             answer: dict[str, Any] = json.load(response)
         return answer
 
-    def buy(
-        self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM, hold_ms: int = 0, held: bool = False
-    ) -> Future[Answer]:
+    def buy(self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM, held: bool = False) -> Future[Answer]:
         """A click in its own thread; it never raises. A `held` one stands at the gate before its write."""
         path = "/scenes/reduce" if held else "/stock/reduce"
-        query = urlencode({"guard": guard, "buyer": buyer, "item": item, "hold_ms": hold_ms})
+        query = urlencode({"guard": guard, "buyer": buyer, "item": item})
         return self._buyers.submit(self._click, at, f"{path}?{query}")
 
     def give_up(self) -> None:

@@ -18,7 +18,7 @@ from lock import Client, EtcdUnavailable, LockTimeout, Mutex, Session, UpgradeRe
 from lock.aio.driver import Drive
 from lock.core.acquisition import Sleep
 from lock.etcd import transport
-from tests.support.lock import WAIT_S, await_keys, delete, in_a_loop, keys, lock_threads
+from tests.support.lock import WAIT_S, await_keys, delete, in_a_loop, keys
 from tests.support.waiting import Patch, in_thread, wait_until
 
 
@@ -61,25 +61,6 @@ async def test_a_turn_that_comes_before_its_wait_begins_is_seen(
     await asyncio.wait({acquired}, timeout=WAIT_S)
     assert hold.released
     await acquired.result().release()
-
-
-def test_hundreds_of_tasks_wait_without_a_thread(client: Client, session: Session, name: str) -> None:
-    """Their keys queue; there are as many threads as before; all are served."""
-
-    async def one() -> int:
-        async with aio.Mutex(session, name).acquire(timeout=60) as hold:
-            return hold.token
-
-    async def main() -> list[int]:
-        async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
-            await queued(client, name, 1)
-            tasks = [asyncio.create_task(one()) for _ in range(400)]
-            await queued(client, name, 401)
-            assert len(lock_threads()) <= 4
-        return await asyncio.gather(*tasks)
-
-    assert len(set(asyncio.run(main()))) == 400
-    await_keys(client, name, 0)
 
 
 @in_a_loop

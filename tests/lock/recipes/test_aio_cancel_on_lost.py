@@ -137,18 +137,6 @@ async def test_what_has_ended_is_not_cancelled(session: Session, name: str) -> N
 
 
 @in_a_loop
-async def test_a_hold_that_is_lost_at_once(session: Session, name: str) -> None:
-    """Where the loss comes before the body, the body ends at its first wait."""
-
-    async def take_late() -> aio.AsyncHold[Any]:
-        hold = await aio.Mutex(session, name, max_hold=0.01).acquire()
-        assert hold._held.lost.wait(WAIT_S)
-        return hold
-
-    assert await error_of(aio.Acquiring(take_late, name, lambda: None, cancel_on_lost=True), forever) is HoldExpired
-
-
-@in_a_loop
 async def test_there_is_a_body_to_cancel(session: Session, name: str) -> None:
     """A hold that is merely awaited has none: `TypeError` says to write ``async with``."""
     with pytest.raises(TypeError, match="async with"):

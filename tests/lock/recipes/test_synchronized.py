@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lock
-from lock import Client, LockTimeout, MultiLock, Mutex, NotHeld, Session, aio
+from lock import Client, LockTimeout, Mutex, NotHeld, Session, aio
 from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import assert_raises
 
@@ -35,14 +35,6 @@ def test_a_function_does_not_run_unlocked(mutex: Mutex, theirs: Mutex) -> None:
     with theirs.acquire(timeout=WAIT_S):
         assert_raises(LockTimeout, mutex.synchronized(timeout=0)(calls.append), "ran")
     assert calls == []
-
-
-def test_several_names_are_locked_by_a_decorator(client: Client, session: Session, name: str) -> None:
-    """The hold of a MultiLock is within reach as well."""
-    both = MultiLock(session, [f"{name}/a", f"{name}/b"])
-    tokens = both.synchronized(timeout=WAIT_S)(lambda: both.current().tokens)()
-    assert list(tokens) == [f"{name}/a", f"{name}/b"]
-    assert keys(client, name) == []
 
 
 async def coroutine() -> None: ...

@@ -183,6 +183,7 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     assert session.acquisition(owner=7).waits_for_itself() is None  # it does not hold yet
     session.go(first)
     assert first.is_held
+    assert first.where == "shop.py:12"
     assert first.waits_for_itself() is None
     assert session.acquisition(owner=7).waits_for_itself() == "shop.py:12"
     assert session.acquisition(owner=8).waits_for_itself() is None
@@ -273,6 +274,7 @@ def test_names_are_taken_together_or_not_at_all(sessions: Sessions, what: str) -
     assert isinstance(request, CreateAll)
     assert [each.key for each in request.creates] == ["a/2-1", "b/2-1"]
     assert not both.is_held()
+    assert both.next(0.0) is None
     assert all(each.ticket.is_writing for each in both.acquisitions)
     if what == "unanswered":
         both.unanswered(request)

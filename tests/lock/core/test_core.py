@@ -316,6 +316,7 @@ def test_what_ends_a_ticket_ends_it_once(sessions: Sessions, stage: Stage, what:
     assert (Renew() in core.outbox.commands) is (ends and what == "key_deleted")
     assert (type(ticket.failure) is LockLost) is (ends and what == "key_deleted")
     assert (ticket.failure is failure) is (ends and what == "cancel")
+    assert ticket.is_lost is (ends and what == "key_deleted")
     if ticket.failure is not None:
         with pytest.raises(type(ticket.failure)):
             core.check(ticket, 0.0)

@@ -45,6 +45,21 @@ def test_a_name_in_doubt_is_never_used_again() -> None:
     assert names.take(Queue("n/"), "", ("n/ab-1",)) == (2, "n/ab-2")
 
 
+def test_what_is_told_before_the_list_counts_after_it(queue: Queue) -> None:
+    """Of this watch, and once; as it comes, what is told later."""
+    queue.broken()
+    assert not queue.apply([deleted("b", 15)])
+    queue.watching()
+    assert not queue.apply([deleted("a", 12)])
+    queue.take(Snapshot(11, [key("a", 4), key("b", 6)]), 0, 4.0)
+    queue.catch_up()
+    holder = queue.holder()
+    assert holder is not None
+    assert holder.key == "b"
+    assert queue.apply([deleted("b", 13)])
+    assert queue.holder() is None
+
+
 @pytest.mark.parametrize(
     ("what", "has_missed"), [("no audit", False), ("", True), ("told", False), ("watched again", False)]
 )

@@ -71,7 +71,10 @@ def test_a_list_older_than_what_was_known_is_of_a_restored_etcd(view: QueueView)
 
 
 def test_no_list_brings_a_forgotten_key_back(view: QueueView) -> None:
-    """While its deletion is still to be told."""
+    """While its deletion is still to be told; one that is not there, or another of its name, is not forgotten."""
+    for name, created in (("a", 4), ("z", 3)):
+        view.discard(name, created)
+    assert order(view) == "abc"
     view.discard("a", 3)
     assert view.replace(Snapshot(12, [key("a", 3), B, C]))
     assert order(view) == "bc"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -32,45 +31,29 @@ class Acquiring(driver.Leaving, Coroutine[Any, Any, AsyncHoldT]):
     """A wait: ``await`` it once for a hold, or use it in ``async with``, which releases; a coroutine for a task."""
 
     def __init__(
-        self,
-        steps: Callable[[], Coroutine[Any, Any, AsyncHoldT]],
-        name: str,
-        undo: Callable[[], None],
-        *,
-        cancel_on_lost: bool = False,
+        self, taking: Coroutine[Any, Any, AsyncHoldT], undo: Callable[[], None], *, cancel_on_lost: bool = False
     ) -> None:
-        self._steps = steps
-        self._name = name
+        self._taking = taking
         self.undo = undo  # where an interrupt keeps the hold from the task
         self._cancel_on_lost = cancel_on_lost
-        self._is_awaited = False
-        self._running: Generator[Any, None, AsyncHoldT] | None = None
         self._cancelling: _CancelOnLost | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncHoldT]:
-        if self._cancel_on_lost:
-            self._is_awaited = True
-            raise TypeError("cancel_on_lost cancels the body of an `async with`: write that instead of `await`")
-        return self._begin().__await__()
+        return self._alone().__await__()
 
     def send(self, value: Any) -> Any:
         """Needed by `asyncio.create_task`, as `throw` and `close` are."""
-        if self._running is None:
-            self._running = self.__await__()
-        return self._running.send(value)
+        return self._alone().send(value)
 
     def throw(self, *error: Any) -> Any:
-        self._is_awaited = True
-        return (self._running or self._steps().__await__()).throw(*error)
+        return self._taking.throw(*error)
 
     def close(self) -> None:
-        self._is_awaited = True
-        if self._running is not None:
-            self._running.close()
+        self._taking.close()
 
     async def __aenter__(self) -> AsyncHoldT:
         try:
-            hold = await self._begin()
+            hold = await self._taking
             self._sync = hold._held
             if self._cancel_on_lost:
                 self._cancelling = _CancelOnLost(hold)
@@ -82,16 +65,12 @@ class Acquiring(driver.Leaving, Coroutine[Any, Any, AsyncHoldT]):
     def _begin_to_leave(self, raised: object) -> sync.LockLost | None:
         return self._cancelling.end(raised) if self._cancelling is not None else None
 
-    def _begin(self) -> Coroutine[Any, Any, AsyncHoldT]:
-        if self._is_awaited:
-            raise RuntimeError(f"this acquisition of {self._name} was awaited before: call acquire() for each hold")
-        self._is_awaited = True
-        return self._steps()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_is_awaited", True):
-            text = f"an acquisition of {self._name} was never awaited: write `await`, or `async with`"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+    def _alone(self) -> Coroutine[Any, Any, AsyncHoldT]:
+        """The wait, without an ``async with``."""
+        if self._cancel_on_lost:
+            self._taking.close()
+            raise TypeError("cancel_on_lost cancels the body of an `async with`: write that instead of `await`")
+        return self._taking
 
 
 class _CancelOnLost:
@@ -134,7 +113,6 @@ class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
     def __init__(self, recipe: Any, wrap: Wrap[AsyncHoldT]) -> None:
         self._sync = self._recipe = recipe
         self._wrap = wrap
-        self._label = recipe._label
 
     def __repr__(self) -> str:
         return repr(self._recipe)
@@ -204,15 +182,12 @@ class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
 
     def _acquire(self, timeout: float | None, cancel_on_lost: bool, **options: Any) -> Acquiring[Any]:
         until, attempt = deadline(timeout), Attempt(driver.calling_task())
-
-        def steps() -> Coroutine[Any, Any, AsyncHoldT | None]:
-            attempt.owner = attempt.owner or driver.calling_task()
-            return self._take(attempt, until, tries=timeout == 0, explains=True, **options)
-
-        return Acquiring(steps, self._label, attempt.undo, cancel_on_lost=cancel_on_lost)
+        taking = self._take(attempt, until, tries=timeout == 0, explains=True, **options)
+        return Acquiring(taking, attempt.undo, cancel_on_lost=cancel_on_lost)
 
     async def _take(self, attempt: Attempt, until: float, **options: Any) -> AsyncHoldT | None:
         """The hold, for this task; `options` are those of `Acquisition`."""
+        attempt.owner = attempt.owner or driver.calling_task()
         try:
             held = await driver.Acquire(self._recipe, attempt, until, **options).result()
             return None if held is None else self._wrap(held)
@@ -263,12 +238,12 @@ class ReadWriteLock:
     """`lock.ReadWriteLock` for tasks; the holds of `read` are `ReadHold`, those of `write` are `WriteHold`."""
 
     def __init__(self, session: sync.Session, name: str, *, max_hold: float | None = None) -> None:
-        both = sync.ReadWriteLock(session, name, max_hold=max_hold)
+        self._recipe = both = sync.ReadWriteLock(session, name, max_hold=max_hold)
         self.read: AsyncLock[sync.ReadHold, ReadHold] = AsyncLock(both.read, ReadHold)
         self.write: AsyncLock[sync.WriteHold, WriteHold] = AsyncLock(both.write, WriteHold)
 
     def __repr__(self) -> str:
-        return f"<ReadWriteLock: {self.read._label}>"
+        return repr(self._recipe)
 
     async def contenders(self) -> list[sync.Contender]:
         """Holders and waiters, holders first; raises as `lock.Mutex.contenders`."""

@@ -19,7 +19,7 @@ from lock.errors import EtcdUnavailable, LeaseNotFound
 from lock.etcd.auth import Login
 from lock.etcd.requests import Created, Requests
 from lock.etcd.transport import Call, Observer, Tls, Transport, parse_endpoints, rpc
-from lock.etcd.watches import Watches, WatchIterator
+from lock.etcd.watches import Watches
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
 from lock.runtime.interrupts import require_threads, run_apart
@@ -62,8 +62,6 @@ def connect(
     if not isinstance(endpoints, str):
         raise TypeError(f"endpoints is one text, with addresses separated by commas; got {endpoints!r}")
     check_number(timeout, lambda s: 0 < s < math.inf, "timeout is seconds, a finite number of more than 0, such as 2.0")
-    if not isinstance(namespace, str):
-        raise TypeError(f"namespace is a text that goes in front of every key, such as 'shop/'; got {namespace!r}")
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")
     if tls is None and "https://" in endpoints:
@@ -152,10 +150,6 @@ class Client(Transport):
         """Delete a key if each condition holds, see `put`; whether they held. Fine if there is no such key."""
         return self.call(self.requests.delete_if(key, _conditions(if_)), timeout)
 
-    def watch(self, prefix: str) -> WatchIterator:
-        """The changes under `prefix` from now on."""
-        return self.apart(WatchIterator, self.watches, prefix, undo=WatchIterator.close)
-
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
         request = rpc.StatusRequest()
@@ -163,11 +157,7 @@ class Client(Transport):
 
 
 def _conditions(if_: Conditions) -> list[Created]:
-    conditions = list(if_) if isinstance(if_, Iterable) and not isinstance(if_, Created) else [if_]
-    for condition in conditions:
-        if not isinstance(condition, Created):
-            raise TypeError(f"if_ takes conditions, such as hold.is_owner(); got {condition!r}")
-    return conditions
+    return [if_] if isinstance(if_, Created) else list(if_)
 
 
 def _bytes(value: bytes | str) -> bytes:

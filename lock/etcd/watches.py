@@ -32,7 +32,6 @@ from lock.etcd.requests import Requests
 from lock.etcd.transport import Endpoint, Transport, notify, rpc
 from lock.model import Event
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_apart
 
 logger = logging.getLogger(__name__)
 
@@ -309,41 +308,3 @@ class _Stream:
 
 def _forgotten(_: Update) -> None:
     """What listens to a watch that was removed."""
-
-
-class WatchIterator:
-    """Changes under one prefix, read by one thread and closed by any."""
-
-    def __init__(self, watches: Watches, prefix: str) -> None:
-        self._updates: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
-        self._watches = watches
-        self._watch = watches.add(prefix, self._updates.put)
-
-    def __iter__(self) -> Iterator[list[Event]]:
-        """Each batch of changes, until `close`; a batch never splits a revision.
-
-        The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
-        once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
-        EtcdError: etcd ended it, `EtcdUnavailable` if it was the connection: list again.
-        """
-        try:
-            while (events := self.next()) is not None:
-                yield events
-        finally:
-            self.close()
-
-    def next(self, timeout: float = math.inf) -> list[Event] | None:
-        """The next batch; `None` when it was closed, and queue.Empty after `timeout` seconds. Raises as `__iter__`."""
-        events = self._updates.get(timeout=min(timeout, threading.TIMEOUT_MAX))
-        if isinstance(events, EtcdError):
-            raise events
-        return events
-
-    def close(self) -> None:
-        """End the watch; its reader stops. Never waits for etcd."""
-        run_apart(self._end)
-        self._updates.put(None)
-
-    def _end(self) -> None:
-        self._watches.remove(self._watch)
-        self._watches.check(is_done=True)

@@ -3,21 +3,23 @@
 The layout is that of Go's client: candidates queue under ``NAME/`` with a key each, whose value is what they proclaim.
 So ``etcdctl elect NAME VALUE`` campaigns against this, and ``etcdctl elect --listen NAME`` sees the leaders here.
 
-An `Observation` outlives broken connections, and ends only by `close`, its own or the client's (`EtcdUnavailable`).
+An `Observation` outlives broken connections. It ends by `close`, its own or the client's (`EtcdUnavailable`), or where
+etcd no longer lets this user in (`EtcdDenied`).
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+from functools import partial
 from typing import Any, NamedTuple
 
 from lock.core.view import QueueView
-from lock.errors import EtcdError, EtcdUnavailable
+from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
-from lock.etcd.watches import WatchIterator
-from lock.model import Event, KeyValue
+from lock.etcd.watches import Update, Watch
+from lock.model import KeyValue
 from lock.recipes.attempt import Attempt
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock, deadline
@@ -101,10 +103,11 @@ class Observation:
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
-        client.get_prefix(prefix)  # a wrong address or password should fail here, not wait in silence
         self._prefix = prefix
+        client.get_prefix(prefix)  # a wrong address or password should fail here, not wait in silence
+        self._updates: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
+        self._watch = client.apart(client.watches.add, prefix, self._updates.put, undo=partial(_end, client))
         self._view = QueueView()
-        self._watch: WatchIterator | None = client.watch(prefix)
         self._listed_at = now()
         self._closed = False
         self._seen: KeyValue | None = None
@@ -116,9 +119,10 @@ class Observation:
         self._client.check_process()
         while not self._closed:
             try:
-                leader = self._client.apart(self._take, self._next_events())
+                leader = self._client.apart(self._take, self._next_update())
             except BaseException:  # an interrupt may have kept events from the view
-                self._watch_anew()
+                self._view = QueueView()
+                self._updates.put([])
                 raise
             if leader is not None and not self._closed:
                 return leader
@@ -133,64 +137,48 @@ class Observation:
 
     def close(self) -> None:
         """End it; a thread that waits for the next leader is woken. May be called again."""
-        self._client.check_process()
         self._closed = True
-        watch = self._watch
-        if watch is not None:
-            watch.close()
+        self._client.apart(_end, self._client, self._watch)
+        self._updates.put(None)
 
     def __del__(self) -> None:
-        watch = getattr(self, "_watch", None)
-        if watch is None or self._closed or self._client.forked():
-            return
-        start_apart(watch.close)  # this may run inside the very lock that closing takes
+        if not (getattr(self, "_closed", True) or self._client.forked()):
+            start_apart(partial(_end, self._client, self._watch))  # this may run inside the very lock that it takes
 
-    def _next_events(self) -> list[Event] | EtcdError | None:
+    def _next_update(self) -> Update | None:
         """What the watch tells next; `None` if it has told nothing for a while. Waits in this thread."""
-        watch = self._watch
         try:
-            return None if watch is None or self._client.closed else watch.next(_POLL_S)
+            return self._updates.get(timeout=_POLL_S)
         except queue.Empty:
             return None
-        except EtcdError as error:
-            return error
 
-    def _take(self, events: list[Event] | EtcdError | None) -> Leader | None:
-        """The next leader, if these tell of one; list when the watch stands, and now and then: it may keep silent."""
+    def _take(self, update: Update | None) -> Leader | None:
+        """The next leader, if this tells of one; list when the watch stands, and now and then: it may keep silent."""
         if self._client.closed:
             raise EtcdUnavailable(CLOSED)
+        if isinstance(update, EtcdDenied):
+            self._closed = True
+            raise update
+        self._client.watches.check()
         try:
-            if isinstance(events, EtcdError):
-                raise events
-            if self._watch is None:
-                self._watch = self._client.watch(self._prefix)
-            elif events:
-                self._view.apply(events)
-            elif events is not None:
-                self._list()
-            else:
-                self._client.watches.check()
-                if now() - self._listed_at >= _AUDIT_S and self._list():
-                    self._watch_anew()
-        except EtcdError:
-            self._watch_anew()
-            threading.Event().wait(0.0 if self._client.closed else _RETRY_S)
+            if update and not isinstance(update, EtcdError):
+                self._view.apply(update)
+            elif update == [] or now() - self._listed_at >= _AUDIT_S:
+                self._listed_at = now()
+                self._view.replace(self._client.get_prefix(self._prefix), known=self._view.revision)
+        except EtcdUnavailable:
+            threading.Event().wait(_RETRY_S)
+            self._updates.put([])
         kv = self._view.head()
         if kv == self._seen:
             return None
         self._seen = kv
         return None if kv is None else _leader(kv)
 
-    def _watch_anew(self) -> None:
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.close()
 
-    def _list(self) -> bool:
-        """Take a list; whether it told anything new."""
-        before, self._listed_at = self._view.in_order(), now()
-        self._view.replace(self._client.get_prefix(self._prefix), known=self._view.revision)
-        return before != self._view.in_order()
+def _end(client: Client, watch: Watch) -> None:
+    client.watches.remove(watch)
+    client.watches.check(is_done=True)
 
 
 def _leader(kv: KeyValue) -> Leader:
@@ -198,7 +186,5 @@ def _leader(kv: KeyValue) -> Leader:
 
 
 def encode(value: str) -> bytes:
-    """What a candidate's key says; TypeError if it is no text."""
-    if not isinstance(value, str):
-        raise TypeError(f"what a candidate proclaims is a text; got {value!r}")
+    """What a candidate's key says."""
     return value.encode("utf-8", "surrogateescape")

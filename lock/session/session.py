@@ -45,7 +45,7 @@ class Session:
 
     Raises:
         ValueError: `ttl` is not a positive whole number.
-        TypeError: it is not a number, `client` is none, or `name` is no text.
+        TypeError: it is not a number, or `client` is none.
         EtcdUnavailable: no endpoint answered in time.
     """
 
@@ -53,8 +53,6 @@ class Session:
         if not isinstance(client, Client):
             raise TypeError(f"a Session takes the client that connect() makes; got {client!r}")
         check_number(ttl, lambda s: is_whole(s) and s <= LONGEST_TTL_S, "ttl is a whole number of seconds, 1 or more")
-        if name is not None and not isinstance(name, str):
-            raise TypeError(f"name is a text, or None; got {name!r}")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._ending = threading.Lock()

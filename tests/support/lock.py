@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import queue
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ParamSpec
 
 from loadtest.stack.servers import Etcd
-from lock import Client, Hold, Mutex, Session
+from lock import Client, EtcdError, Hold, Mutex, Session
 from lock.core.messages import Delete
-from lock.model import KeyValue
+from lock.etcd.watches import Update
+from lock.model import Event, KeyValue
 from lock.runtime.clock import now
 from tests.support.waiting import in_thread, wait_until
 
@@ -36,6 +38,34 @@ def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
         asyncio.run(test(*args, **options), debug=True)
 
     return run
+
+
+class Changes:
+    """What a watch of a prefix tells, read by one thread and closed by any."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._watches = client.watches
+        self._updates: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
+        self._watch = client.watches.add(prefix, self._updates.put)
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        """Each batch until `close`, or until the error that is told; the first one is empty."""
+        try:
+            while (update := self.next()) is not None:
+                yield update
+        finally:
+            self.close()
+
+    def next(self, timeout: float = threading.TIMEOUT_MAX) -> list[Event] | None:
+        update = self._updates.get(timeout=timeout)
+        if isinstance(update, EtcdError):
+            raise update
+        return update
+
+    def close(self) -> None:
+        self._watches.remove(self._watch)
+        self._watches.check(is_done=True)
+        self._updates.put(None)
 
 
 def keys(client: Client, name: str) -> list[str]:

@@ -19,7 +19,7 @@ from lock.cli.exit_codes import Exit
 from lock.runtime.clock import now
 from tests.lock.conformance.conftest import OURS, Contend, Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, await_rest, keys
+from tests.support.lock import AT_ONCE_S, WAIT_S, Changes, await_keys, await_rest, keys
 from tests.support.waiting import assert_raises, has_ended, in_thread, wait_until
 
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
@@ -150,7 +150,7 @@ def test_i_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> N
     """As we ask for a leader, it does not keep them open in silence; what it says to a call is EtcdUnavailable."""
     with connect(cluster.members[0].endpoint) as client:
         client.get_prefix("a/")
-        changes = iter(client.watch("a/"))
+        changes = iter(Changes(client, "a/"))
         assert next(changes) == []  # it stands
         for member in cluster.members[1:]:
             await_rest(member)

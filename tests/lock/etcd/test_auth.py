@@ -18,8 +18,7 @@ from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.core.positions import Positions
 from lock.etcd.auth import Login
-from lock.etcd.watches import WatchIterator
-from tests.support.lock import WAIT_S, await_followed, delete, keys, queue_up, shell
+from tests.support.lock import WAIT_S, Changes, await_followed, delete, keys, queue_up, shell
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, Certificates, LoginEtcd, TlsEtcd
 from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
@@ -78,12 +77,12 @@ def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd, root: Client) 
             hold = Mutex(stranger, mutex.name).acquire(timeout=WAIT_S)
             waiting = queue_up(root, mutex)
             await_followed(session, mutex.name, 2)
-            assert_raises(EtcdError, denied, client.watch("elsewhere/"), match="ended the watch")
+            assert_raises(EtcdError, denied, Changes(client, "elsewhere/"), match="ended the watch")
             hold.release()
             waiting.result(WAIT_S).release()
 
 
-def denied(changes: WatchIterator) -> None:
+def denied(changes: Changes) -> None:
     """Read a watch through all that comes before it is denied."""
     while True:
         try:
@@ -198,7 +197,7 @@ def test_expired_tokens_are_renewed(
 
 def can_watch(client: Client) -> bool:
     try:
-        return next(iter(client.watch("shop/expired/"))) == []
+        return next(iter(Changes(client, "shop/expired/"))) == []
     except EtcdError:
         return False
 

@@ -24,7 +24,7 @@ from lock.core.queue import Position, Queue, Ticket
 from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
-from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, delete, keys, put, queue_up
+from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, Changes, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 NO_LEASE = 0
@@ -186,20 +186,20 @@ def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
 def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     """After close(), calls and watches, and one that is read, raise EtcdUnavailable; an unread one just ends."""
     client = connect(etcd.endpoint)
-    early = client.watch("client/early/")
+    early = Changes(client, "client/early/")
     early.close()
     assert list(early) == []
     stands = threading.Event()
 
     def follow() -> None:
-        for _ in client.watch("client/closing/"):
+        for _ in Changes(client, "client/closing/"):
             stands.set()
 
     following = in_thread(follow)
     assert stands.wait(WAIT_S)
     for _ in range(2):
         client.close()
-    for call in (lambda: following.result(WAIT_S), client.status, lambda: list(client.watch("client/closed/"))):
+    for call in (lambda: following.result(WAIT_S), client.status, lambda: list(Changes(client, "client/closed/"))):
         assert_raises(EtcdUnavailable, call, match="closed")
 
 

@@ -21,8 +21,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
 from lock.core.messages import Create, Delete
-from lock.etcd.watches import WatchIterator
-from tests.support.lock import WAIT_S, delete, metric, put
+from tests.support.lock import WAIT_S, Changes, delete, metric, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
@@ -95,7 +94,7 @@ def test_the_next_endpoint_is_asked_when_one_fails(etcd: Etcd, silent: str, refu
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda client: client.status(timeout=0.5), lambda client: [next(iter(client.watch("transport/watch/")))]]
+    "ask", [lambda client: client.status(timeout=0.5), lambda client: [next(iter(Changes(client, "transport/watch/")))]]
 )
 def test_endpoints_go_round(etcd: Etcd, ask: Callable[[Client], object]) -> None:
     """Failing over goes round, also where nothing but watches finds it out: no endpoint is given up for good."""
@@ -182,12 +181,12 @@ def test_what_is_said_has_one_error(
 @pytest.mark.parametrize("read", [True, False])
 def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, proxy: Proxy, read: bool) -> None:
     """It would be silent, too, until gRPC finds that out 13 s later; one that was not read yet is not opened there."""
-    changes = iter(both.watch("transport/silent/"))
+    changes = iter(Changes(both, "transport/silent/"))
     assert not read or next(changes) == []
     proxy.stall()
     both.status()
     assert_raises(EtcdUnavailable, next, changes, match="another endpoint")
-    assert next(iter(both.watch("transport/silent/"))) == []
+    assert next(iter(Changes(both, "transport/silent/"))) == []
 
 
 @pytest.mark.flaky(reruns=1, reason="gRPC's pings, plus what a busy machine may add")
@@ -195,7 +194,7 @@ def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, proxy
 @pytest.mark.long
 def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, proxy: Proxy) -> None:
     """gRPC pings its endpoint every 10 s, however long nothing is said, and waits 3 s; etcd does not mind."""
-    changes = iter(both.watch("transport/long/"))
+    changes = iter(Changes(both, "transport/long/"))
     assert next(changes) == []
     following = in_thread(next, changes)
     assert_goes_on(following, 35.0)
@@ -207,7 +206,7 @@ def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, 
 def test_a_watch_stays(both: Client, far: Client, proxy: Proxy, client: Client, hurry: bool) -> None:
     """Where a call gave its endpoint mere milliseconds, which says little; and where there is no other endpoint."""
     watching = both if hurry else far
-    changes = iter(watching.watch("transport/stays/"))
+    changes = iter(Changes(watching, "transport/stays/"))
     assert next(changes) == []
     proxy.stall()
     with contextlib.suppress(EtcdUnavailable):
@@ -255,7 +254,7 @@ class Ended:
         raise StopIteration
 
 
-def read(watch: WatchIterator, stands: threading.Event) -> None:
+def read(watch: Changes, stands: threading.Event) -> None:
     """Until it ends, in whatever way."""
     with contextlib.suppress(EtcdError):
         for _ in watch:
@@ -265,13 +264,13 @@ def read(watch: WatchIterator, stands: threading.Event) -> None:
 @pytest.mark.parametrize("ends", [lambda watch, _: watch.close(), lambda _, proxy: proxy.reset()], ids=["close", "cut"])
 @pytest.mark.usefixtures("no_garbage_collector")
 def test_the_call_of_a_watch_goes_with_it(
-    far: Client, proxy: Proxy, monkeypatch: Patch, ends: Callable[[WatchIterator, Proxy], None]
+    far: Client, proxy: Proxy, monkeypatch: Patch, ends: Callable[[Changes, Proxy], None]
 ) -> None:
     """Its deletion takes a lock of gRPC's threads, which hangs where it is left for the end of the interpreter."""
     endpoint = far.endpoints[0].watch
     calls = Calls(endpoint.Watch)
     monkeypatch.setattr(endpoint, "Watch", calls)
-    watch, stands = far.watch("stream/call/"), threading.Event()
+    watch, stands = Changes(far, "stream/call/"), threading.Event()
     reading = in_thread(read, watch, stands)
     assert stands.wait(WAIT_S)
     assert not calls.are_gone()
@@ -284,7 +283,7 @@ def test_a_watch_that_is_read_no_more_ends(fresh_etcd: Etcd) -> None:
     """Where its reader leaves the loop, etcd watches no more, and no thread is left here."""
     before = set(threading.enumerate())
     with connect(fresh_etcd.endpoint) as client:
-        for _ in client.watch("stream/left/"):
+        for _ in Changes(client, "stream/left/"):
             assert metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 1
             break
         wait_until(lambda: metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 0)
@@ -294,7 +293,7 @@ def test_a_watch_that_is_read_no_more_ends(fresh_etcd: Etcd) -> None:
 def test_a_watch_that_ends_without_an_error_is_an_error(client: Client, monkeypatch: Patch) -> None:
     """Something between us and etcd may end it so: its reader lists again after a pause, and does not spin."""
     monkeypatch.setattr(client.endpoints[0].watch, "Watch", lambda *_, **__: Ended())
-    assert_raises(EtcdUnavailable, list, client.watch("stream/ended/"), match="ended the stream")
+    assert_raises(EtcdUnavailable, list, Changes(client, "stream/ended/"), match="ended the stream")
 
 
 def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, monkeypatch: Patch) -> None:

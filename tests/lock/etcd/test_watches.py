@@ -12,7 +12,7 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, Mutex, Session, connect
-from tests.support.lock import WAIT_S, delete, lock_threads, put, queue_up
+from tests.support.lock import WAIT_S, Changes, delete, lock_threads, put, queue_up
 from tests.support.waiting import Patch, wait_until
 
 
@@ -84,5 +84,5 @@ def test_a_watch_that_is_closed_at_once_leaves_no_thread(etcd: Etcd) -> None:
     before = set(threading.enumerate())
     with connect(etcd.endpoint) as client:
         for _ in range(10):
-            client.watch("watches/early/").close()
+            Changes(client, "watches/early/").close()
         wait_until(lambda: set(threading.enumerate()) <= before)

@@ -22,7 +22,7 @@ import lock
 from lock import Created, EtcdUnavailable, HoldExpired, LockLost, LockTimeout, Mutex, Session, SessionLost, aio, connect
 from lock.runtime.clock import CLOCK, now
 from lock.testing import MemoryEtcd
-from tests.support.lock import ROOT, WAIT_S
+from tests.support.lock import ROOT, WAIT_S, Changes
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
@@ -165,11 +165,11 @@ def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:
     client = etcd_lock.connect()
     client.put("a", "1")
     client.put("b", "1")
-    watch = client.watch("a")
+    watch = Changes(client, "a")
     assert watch.next(WAIT_S) == []
     etcd_lock.silence()
     assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="silenced")
-    with contextlib.closing(client.watch("b")) as late:
+    with contextlib.closing(Changes(client, "b")) as late:
         etcd_lock.delete("a")
         etcd_lock.resume()
         client.put("a", "2")

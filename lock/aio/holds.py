@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 import lock as sync
 from lock.aio import driver
@@ -75,9 +75,6 @@ class AsyncHold(driver.Leaving, Generic[HeldT]):
     def __repr__(self) -> str:
         return repr(self._held)
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        self._held.__reduce_ex__(protocol)
-
     async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         try:
             self.ensure()
@@ -101,10 +98,6 @@ class HeldKey(AsyncHold[KeyT]):
     def on_contended(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, from a thread of the session, when there is a waiter; see `lock.Hold.on_contended`."""
         self._held.on_contended(callback)
-
-    def contended(self) -> bool:
-        """See `lock.Hold.contended`."""
-        return self._held.contended()
 
 
 class Permit(HeldKey[sync.Permit]):

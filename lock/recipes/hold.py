@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from lock.core.contention import Contention
 from lock.core.queue import Ticket
@@ -129,9 +129,6 @@ class Releasable(Leaving):
     def _accept(self) -> None:
         """It has come to its caller."""
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is one hold, to be released once")
-
     @abstractmethod
     def ensure(self) -> None:
         """Raise if it is not surely ours."""
@@ -244,18 +241,7 @@ class HeldKey(Releasable):
         """
         check_callback(callback, "on_contended takes a function without arguments, such as event.set")
         contention = Contention(self._engine.core, partial(self._engine.callbacks.send, callback))
-        self._client.apart(self._watch, contention)
-
-    def _watch(self, contention: Contention) -> None:
-        self._engine.callbacks.start()
-        self._engine.apply(contention.begin, self._ticket)
-
-    def contended(self) -> bool:
-        """Whether there is a waiter, as far as this process knows; asks no server. False for a hold that is over.
-
-        The first call has the session follow the queue, and tells False until it has been listed.
-        """
-        return bool(self._client.apart(self._engine.apply, self._engine.core.contended, self._ticket))
+        self._client.apart(self._engine.apply, contention.begin, self._ticket)
 
     def _end(self, owner: object) -> Sequence[Ticket]:
         if self.released:

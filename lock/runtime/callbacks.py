@@ -1,15 +1,16 @@
-"""Calls of users' callbacks, in a thread that begins when the first one is registered.
+"""Calls of users' callbacks, one after the other.
 
 Error handling: whatever a callback raises, SystemExit too, is logged, and the next one is called.
 """
 
 import logging
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 
-from lock.runtime.interrupts import InterruptSafeEvent
+from lock.runtime.interrupts import InterruptSafeEvent, start_apart
 
 logger = logging.getLogger(__name__)
 
@@ -38,67 +39,48 @@ class Loss:
             listener()
 
 
-class CallbackThread:
-    """Calls one callback after the other, until `close`."""
+class Callbacks:
+    """Calls one callback after the other, in another thread than that which has sent it."""
 
     def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._ending: threading.Thread | None = None
-        self._is_closed = False
+        self._calls: deque[Callable[[], object]] = deque()
+        self._is_calling = False
+        self._thread: int | None = None  # that calls
         self._lock = threading.Lock()
-
-    def start(self) -> None:
-        """Have its thread run unless it is closed, so that a loss finds it; RuntimeError if none can be started."""
-        with self._lock:
-            if not self._is_closed:
-                self._run()
 
     def call_when(self, add: Callable[[Callable[[], object]], bool], callback: Callable[[], object]) -> None:
         """Have `callback` called once the listener is that this adds; at once and from here if it adds none."""
         check_callback(callback)
-        self.start()
         if not add(partial(self.send, callback)):
-            call(callback)
+            _call(callback, Exception)
 
     def send(self, callback: Callable[[], object]) -> None:
         """Have `callback` called, after those that were sent before; returns at once."""
-        self._calls.put(callback)
         with self._lock:
-            if self._is_closed:
-                self._calls.put(None)
-            try:
-                self._run()
-            except RuntimeError:  # a machine that is out of threads
-                logger.exception("callbacks are called when the next one is sent")
+            self._calls.append(callback)
+            is_first, self._is_calling = not self._is_calling, True
+        if is_first:
+            start_apart(self._call_all)
 
-    def finish(self) -> None:
-        """End after the last call; does not wait."""
-        with self._lock:
-            self._is_closed = True
-            if self._thread is not None:
-                self._calls.put(None)
-                self._ending, self._thread = self._thread, None
+    def finish(self, timeout: float) -> None:
+        """Wait until those that were sent are called, for `timeout` seconds at most; not for the one that asks so."""
+        if self._is_calling and get_ident() != self._thread:
+            called = InterruptSafeEvent()
+            self.send(called.set)
+            called.wait(timeout)
 
-    def close(self, timeout: float) -> None:
-        """End after the last call; wait for that, for `timeout` seconds at most."""
-        self.finish()
-        if self._ending is not None and threading.current_thread() is not self._ending:
-            self._ending.join(timeout)
-
-    def _run(self) -> None:
-        if self._thread is None:
-            thread = threading.Thread(target=self._work, name="lock-callbacks", daemon=True)
-            thread.start()
-            self._thread = thread
-
-    def _work(self) -> None:
-        for callback in iter(self._calls.get, None):
-            call(callback, BaseException)  # SystemExit would end this thread: no later callback would ever run
+    def _call_all(self) -> None:
+        self._thread = get_ident()
+        while True:
+            with self._lock:
+                if not self._calls:
+                    self._thread, self._is_calling = None, False
+                    return
+                callback = self._calls.popleft()
+            _call(callback, BaseException)  # SystemExit would end this thread: no later callback would ever run
 
 
-def call(callback: Callable[[], object], logged: type[BaseException] = Exception) -> None:
-    """Call what a user wrote, and log what it raises of this type."""
+def _call(callback: Callable[[], object], logged: type[BaseException]) -> None:
     try:
         callback()
     except logged:

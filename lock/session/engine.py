@@ -1,12 +1,11 @@
 """Drives a session's core: with the threads of its callers, and with its own, which start when they are first needed.
 
 A lock stands around the core; nothing that blocks, and no callback, is called with it held. A caller's thread sends
-what its acquisition or release asks for. Beside gRPC's there are at most four threads:
+what its acquisition or release asks for. Beside gRPC's there are at most three threads:
 
 - ``lock-lease`` renews the lease, and waits for each answer;
 - ``lock-worker`` does all else that the core commands (`lock.session.worker`);
-- ``lock-watch``, of the client, reads the watches, and grants (`lock.etcd.watches`);
-- ``lock-callbacks`` calls the users' callbacks.
+- ``lock-watch``, of the client, reads the watches, and grants (`lock.etcd.watches`).
 
 Nothing of this runs in the main thread, where signal handlers come in between (`lock.runtime.interrupts`): its calls
 are made by other threads, and those of tasks by the worker. What a signal handler or `__del__` may call (cancelling,
@@ -37,7 +36,7 @@ from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.transport import Call
 from lock.model import Declaration
-from lock.runtime.callbacks import CallbackThread, Loss
+from lock.runtime.callbacks import Callbacks, Loss
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.session.lease_thread import LeaseThread
@@ -63,7 +62,7 @@ class Engine:
         self.expiry = Expiry(self.core)
         self.lock = threading.Lock()
         self.loss = Loss()
-        self.callbacks = CallbackThread()
+        self.callbacks = Callbacks()
         self._identities: dict[Declaration, str] = {}
         self._notes: deque[messages.Timed] = deque()
         calls = client.requests
@@ -242,7 +241,7 @@ class Engine:
         for thread in (self.worker, self.lease):
             if thread is not threading.current_thread():
                 thread.join(_left(until))
-        self.callbacks.close(_left(until))
+        self.callbacks.finish(_left(until))
 
     def flush(self) -> None:
         """Wake those whose tickets have changed, and have the worker do what the core wants; without the lock."""
@@ -261,7 +260,6 @@ class Engine:
                 loss.notify()
         if core.failure is not None and not self.loss.event.is_set():
             self.loss.notify()
-            self.callbacks.finish()
             self.lease.wake()
             self.worker.wake()
         if outbox.commands or outbox.is_early:

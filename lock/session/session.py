@@ -91,7 +91,7 @@ class Session:
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the session is over, also by `close`; at once if it is already.
 
-        It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
+        It is called after all holds and waits know. A session makes such calls one after the other, in another thread.
         """
         self.client.apart(self._engine.callbacks.call_when, self._engine.loss.add, callback)
 

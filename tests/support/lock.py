@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdError, Hold, Mutex, Session
+from lock import Client, EtcdError, Hold, Mutex, Session, Turn
 from lock.core.messages import Delete
 from lock.etcd.watches import Update
 from lock.model import Event, KeyValue
@@ -87,6 +87,11 @@ def followed(session: Session, name: str) -> int | None:
             return 2 if is_watched and position.due > now() else None
         queue = core.queues.get(prefix)
         return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
+
+
+def is_contended(hold: Hold | Turn) -> bool:
+    """As far as its session knows, which follows the queue from now on."""
+    return bool(hold._engine.apply(hold._engine.core.contended, hold._ticket))
 
 
 def await_followed(session: Session, name: str, number: int) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import gc
-import pickle
 import re
 import threading
 import time
@@ -172,13 +170,6 @@ def test_o_with_ends_the_hold_that_it_began(face: Face, client: Client) -> None:
         other.ensure()
         face.release_last()
         assert other.released
-
-
-def test_o_a_hold_is_one_object(face: Face) -> None:
-    """It cannot be copied: a copy would not hear of the release."""
-    with face.acquire() as held:
-        for copy_of in (copy.copy, copy.deepcopy, pickle.dumps):
-            assert_raises(TypeError, copy_of, getattr(held, "_hold", held), match="cannot be copied")
 
 
 def test_o_lock_and_hold_say_what_they_are(face: Face) -> None:

@@ -41,8 +41,6 @@ def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Cl
         before = keys(client, face.name)
         for call in (held.release, held.ensure, getattr(held, "is_owner", held.ensure)):
             assert_raises(NotHeld, call, match=face.name)
-        if hasattr(held, "contended"):
-            assert not held.contended()
         assert keys(client, face.name) == before
     assert told == []
 

@@ -15,7 +15,7 @@ import pytest
 from lock import Client, CohortMutex, Mutex, Session
 from lock.core import cohort as core_cohort
 from lock.recipes.cohort import CohortToken, YieldingCohortMutex
-from tests.support.lock import WAIT_S, keys, queue_up
+from tests.support.lock import WAIT_S, is_contended, keys, queue_up
 from tests.support.waiting import Patch, in_thread, wait_until
 
 Make = Callable[..., CohortMutex]
@@ -35,7 +35,7 @@ def test_turns_may_end_together(client: Client, make: Make, theirs: Mutex, toget
     mutex = make(slice=60 * WAIT_S, together=together)
     for _ in range(2):
         first, stranger = mutex.acquire(timeout=WAIT_S), queue_up(client, theirs)
-        wait_until(first.contended)
+        wait_until(partial(is_contended, first))
         second = in_thread(mutex.acquire, timeout=WAIT_S)
         wait_until(lambda: mutex._cohort.waits)
         releasing = in_thread(first.release)

@@ -27,7 +27,7 @@ def lock_here(mutex: Mutex) -> None:
             pass
         with mutex.acquire(timeout=5) as hold:
             hold.ensure()
-            hold.contended()
+            hold.on_contended(list)
 
 
 async def lock_in_a_loop(mutex: Mutex) -> None:

@@ -42,7 +42,7 @@ from lock import (
 from lock.core.positions import Positions
 from lock.runtime.interrupts import InterruptSafeEvent
 from tests.lock.runtime.random_interrupts import run_until_complete
-from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, lock_threads
+from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, is_contended, keys, lock_threads
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -223,7 +223,7 @@ def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Any
     """A hold, and a thread of this process that waits behind it without an end."""
     hold = mutex.acquire(timeout=WAIT_S)
     waiting = in_thread(mutex.acquire)
-    wait_until(lambda: mutex._cohort.waits if isinstance(mutex, CohortMutex) else hold.contended())
+    wait_until(lambda: mutex._cohort.waits if isinstance(mutex, CohortMutex) else is_contended(hold))
     return hold, waiting
 
 

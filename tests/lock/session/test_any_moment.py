@@ -34,8 +34,8 @@ from lock import (
 )
 from lock.recipes.cohort import YieldingCohortMutex
 from lock.session import session as session_module
-from tests.support.lock import ROOT, WAIT_S, await_keys, in_a_loop, keys, lock_threads, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, out_of_threads, wait_until  # fmt: skip
+from tests.support.lock import ROOT, WAIT_S, await_keys, in_a_loop, keys, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until  # fmt: skip
 
 
 @pytest.mark.parametrize("means", ["drain", "cancel"])
@@ -55,16 +55,6 @@ def test_a_signal_handler_ends_waits(client: Client, session: Session, theirs: M
         assert (session._engine.core.refusal is not None) is (means == "drain")
         assert_raises(LockCancelled, waiting.result, WAIT_S)
     in_thread(session.ensure).result(WAIT_S)
-
-
-def test_a_thread_that_did_not_start_is_started_later(client: Client, monkeypatch: Patch) -> None:
-    """A machine that is out of threads for a moment: the caller is told, and the next call finds everything right."""
-    with Session(client) as session:
-        with monkeypatch.context() as patched:
-            patched.setattr(threading.Thread, "start", out_of_threads)
-            assert_raises(RuntimeError, session.on_lost, print, match="new thread")
-        session.on_lost(print)
-        assert "lock-callbacks" in lock_threads()
 
 
 def test_an_error_inside_a_call_leaves_no_ticket(
@@ -100,7 +90,6 @@ def test_a_wait_hears_at_once_that_its_client_was_closed(
 FIRST: dict[str, Callable[[CohortMutex, Turn], object]] = {
     "release": lambda mutex, turn: turn.release(),
     "release at once": lambda mutex, turn: turn.release(wait=False),
-    "contended": lambda mutex, turn: turn.contended(),
     "on_contended": lambda mutex, turn: turn.on_contended(threading.Event().set),
     "is_owner": lambda mutex, turn: turn.is_owner(),
     "acquire": lambda mutex, turn: mutex.acquire(timeout=WAIT_S),

@@ -16,7 +16,6 @@ from tests.lock.conformance.test_recipe_holds import (  # noqa: F401
     test_m_cancel_ends_the_waits_and_no_hold,
     test_m_one_wait_is_cancelled,
     test_n_never_more_are_inside_than_may,
-    test_o_a_hold_is_one_object,
     test_o_a_lost_hold_says_so_in_every_way,
     test_o_leaving_with_tells_of_a_loss,
     test_o_with_ends_the_hold_that_it_began,

@@ -145,8 +145,8 @@ class Acquisition:
             core.predecessors.answered(request, answer, now)
         elif isinstance(request, TimeToLive):
             if ticket.failure is None:
-                self._error = self.timed_out(now, answer)
-            elif answer < 0:
+                self._error = self.timed_out(now, answer.ttl)
+            elif answer.ttl < 0:
                 core.lose("has expired or was revoked")
         else:
             self._head = next(iter(answer[self.prefix].keys), None)

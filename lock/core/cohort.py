@@ -350,11 +350,11 @@ class CohortTurn:
 
     def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
         acquisition = self._take_sender()
-        if acquisition is None:
-            self._ttl = answer
-        else:
+        if acquisition is not None:
             acquisition.answered(request, answer, now)
             self.cohort.wake_first()
+        elif isinstance(request, TimeToLive):
+            self._ttl = answer.ttl
 
     def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
         acquisition = self._take_sender()

@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from lock.core.messages import Create, ReadKeys
+from lock.core.messages import Create, ReadKeys, TimeToLive
 from lock.errors import EtcdUnavailable, LeaseNotFound
 from lock.etcd.auth import Login
 from lock.etcd.requests import Created, Requests
@@ -109,7 +109,7 @@ class Client(Transport):
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
-        return self.call(self.requests.time_to_live(lease_id), timeout)
+        return self.call(self.requests.time_to_live(TimeToLive(lease_id)), timeout)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine if it is gone already."""

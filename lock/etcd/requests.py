@@ -43,12 +43,9 @@ class Requests:
     def __init__(self, namespace: bytes) -> None:
         self._namespace = namespace
 
-    def time_to_live(self, lease_id: int) -> Call[LeaseStatus]:
-        request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
+    def time_to_live(self, wanted: messages.TimeToLive) -> Call[LeaseStatus]:
+        request = rpc.LeaseTimeToLiveRequest(ID=wanted.lease_id)
         return Call(_time_to_live, request, lambda response: LeaseStatus(response.TTL, response.grantedTTL))
-
-    def read_ttl(self, wanted: messages.TimeToLive) -> Call[int]:
-        return Call(_time_to_live, rpc.LeaseTimeToLiveRequest(ID=wanted.lease_id), lambda response: int(response.TTL))
 
     def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or `None` if it is gone.

@@ -14,6 +14,7 @@ from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -30,7 +31,9 @@ protobuf_compat.install()
 
 from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
 
-__all__ = ["Call", "Endpoint", "Observer", "Tls", "Transport", "Unanswered", "notify", "parse_endpoints", "rpc"]
+__all__ = [
+    "Call", "Endpoint", "Observer", "Tls", "Transport", "Unanswered", "notify", "parse_endpoints", "rpc", "run_steps",
+]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +57,7 @@ _CHANNEL_OPTIONS = (
 )
 _HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then says so, instead of staying silent
 _WITHOUT_TOKEN = (_HAS_LEADER,)
+_RUN = methodcaller("run")
 
 
 def parse_endpoints(text: str) -> list[str]:
@@ -180,19 +184,8 @@ class Transport:
 
     def call_here(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
         """Do the same as `call`, in the process that made this client, and not in the main thread."""
-        attempts = self._attempts(call, now() + (self.timeout if timeout is None else timeout), unanswered)
-        try:
-            step = next(attempts)
-            while True:
-                try:
-                    response = step.run()
-                except Exception as error:
-                    step = attempts.throw(error)
-                else:
-                    step = attempts.send(response)
-        except StopIteration as done:
-            answer: T = done.value
-            return answer
+        deadline = now() + (self.timeout if timeout is None else timeout)
+        return run_steps(self._attempts(call, deadline, unanswered), _RUN)
 
     def send(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> Future[T]:
         """Do the same as `call`, and return at once; the future's callbacks run in a thread of gRPC."""
@@ -320,6 +313,22 @@ class Transport:
             logger.warning("etcd cluster %x answers, where it was %x: restored from a backup?", cluster_id, known)
             for listener in list(self.cluster_listeners):
                 listener()
+
+
+def run_steps(steps: Generator[Any, Any, T], run: Callable[[Any], Any]) -> T:
+    """Run what is yielded, one after the other, and send or throw back what comes of it; the result."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = run(step)
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as done:
+        answer: T = done.value
+        return answer
 
 
 def _advance(attempts: Generator[Any, Any, Any], outcome: Callable[[], Any]) -> Any:

@@ -18,6 +18,7 @@ from lock.core.queue import Ticket
 from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.client import Client
 from lock.etcd.requests import Created
+from lock.etcd.transport import run_steps
 from lock.model import KeyValue
 from lock.runtime.callbacks import Loss, check_callback
 from lock.runtime.clock import now
@@ -40,7 +41,7 @@ class Leaving(ABC):
     def __exit__(self, *exc_info: object) -> None:
         turn = [self]
         try:
-            self._client.apart(self._engine.run, self._leave(turn, threading.current_thread()))
+            self._client.apart(run_steps, self._leave(turn, threading.current_thread()), self._engine.drive)
         except BaseException as error:
             if turn:
                 start_apart(partial(self._abandon, turn, threading.current_thread()))
@@ -101,7 +102,7 @@ class Releasable(Leaving):
             LockLost: the lock was lost before, so it was not ours up to this moment.
             EtcdUnavailable: the client was closed before.
         """
-        self._client.apart(self._engine.run, self._release(threading.current_thread(), wait=wait))
+        self._client.apart(run_steps, self._release(threading.current_thread(), wait=wait), self._engine.drive)
 
     def _release(self, owner: object, *, wait: bool = True) -> Steps[None]:
         """Give it back on behalf of a thread or task."""

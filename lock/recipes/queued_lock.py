@@ -15,6 +15,7 @@ from lock.core.admission import Admission, Frontier
 from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
+from lock.etcd.transport import run_steps
 from lock.model import Contender, KeyValue
 from lock.recipes.attempt import Attempt
 from lock.recipes.decorated import check_runs_when_called
@@ -82,9 +83,10 @@ class Acquirable(Leaving, Generic[HeldT]):
 
     def _take(self, attempt: Attempt, until: float, **options: Any) -> HeldT | None:
         """Acquire it for this thread; `options` are those of `Acquisition`. `None` if a try finds it taken."""
-        steps, accept = self._steps(attempt, until, **options), partial(self._accept, attempt)
+        steps, drive = self._steps(attempt, until, **options), self._engine.drive
+        accept = partial(self._accept, attempt)
         try:
-            held: HeldT | None = self._client.apart(self._engine.run, steps, accept=accept, undo=attempt.give_up)
+            held: HeldT | None = self._client.apart(run_steps, steps, drive, accept=accept, undo=attempt.give_up)
             return held
         except BaseException:
             attempt.undo()

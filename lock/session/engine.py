@@ -71,7 +71,7 @@ class Engine:
             messages.Delete: calls.delete_keys, messages.ListQueues: calls.list_queues,
             messages.FindPosition: calls.find_position,
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
-            messages.TimeToLive: calls.read_ttl,
+            messages.TimeToLive: calls.time_to_live,
         }  # fmt: skip
         self.worker = Worker(self)
         self.lease = LeaseThread(self)
@@ -101,21 +101,6 @@ class Engine:
     def begin(self, name: str, prefix: str, terms: Terms, value: bytes, **options: Any) -> Acquisition:
         with self.lock:
             return Acquisition(self.core, name, prefix, terms, value, now(), timeout=self.client.timeout, **options)
-
-    def run(self, steps: Steps[T]) -> T:
-        """Do in this thread what a recipe waits for, one after the other; what it returns or raises."""
-        try:
-            work = next(steps)
-            while True:
-                try:
-                    self.drive(work)
-                except BaseException as error:
-                    work = steps.throw(error)
-                else:
-                    work = next(steps)
-        except StopIteration as done:
-            result: T = done.value
-            return result
 
     def drive(self, work: Work) -> None:
         """Do the steps of an acquisition or a release in this thread, to its end. Raises what they raise."""
@@ -161,7 +146,11 @@ class Engine:
         """
         receive: Callable[..., Any] = sender.answered
         try:
-            answer = answer_of() if answer_of is not None else self._send(sender, request, timeout)
+            if answer_of is not None:
+                answer = answer_of()
+            else:
+                call, unanswered = self._calls[type(request)](request), partial(sender.unanswered, request)
+                answer = self.client.call_here(call, timeout, unanswered)
         except EtcdError as error:
             receive, answer = sender.failed, error
         except BaseException as error:  # an interrupt, a machine out of memory: nobody knows how far it came
@@ -202,10 +191,6 @@ class Engine:
     def send(self, sender: messages.Sender, request: messages.Request, timeout: float | None = None) -> Future[Any]:
         """Send a request, whose answer is for `exchange`."""
         return self.client.send(self._calls[type(request)](request), timeout, partial(sender.unanswered, request))
-
-    def _send(self, sender: messages.Sender, request: messages.Request, timeout: float | None) -> Any:
-        call = self._calls[type(request)](request)
-        return self.client.call_here(call, timeout, partial(sender.unanswered, request))
 
     def release(self, tickets: Sequence[Ticket], *, wait: bool) -> Release:
         """The end of holds, to `drive`; within the client's timeout."""

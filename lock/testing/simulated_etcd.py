@@ -57,12 +57,9 @@ class SimulatedEtcd:
         ttl, _ = self.leases.get(lease_id, (-1, 0.0))
         return messages.LeaseKeys(ttl, [kv.key for kv in self.keys.values() if kv.lease_id == lease_id])
 
-    def time_to_live(self, lease_id: int) -> LeaseStatus:
-        ttl, end = self.leases.get(lease_id, (0, self._time - 1))
+    def time_to_live(self, request: messages.TimeToLive) -> LeaseStatus:
+        ttl, end = self.leases.get(request.lease_id, (0, self._time - 1))
         return LeaseStatus(int(end - self._time), ttl)
-
-    def read_ttl(self, request: messages.TimeToLive) -> int:
-        return self.time_to_live(request.lease_id).ttl
 
     # Requests of the core
 

@@ -25,7 +25,7 @@ from lock.core.queue import KeyNames, Position, Queue, Stage, Ticket
 from lock.core.release import release_together
 from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
-from lock.model import Event, KeyValue
+from lock.model import Event, KeyValue, LeaseStatus
 from lock.testing.simulated_etcd import SimulatedEtcd
 
 TTL_S = 10
@@ -171,7 +171,8 @@ class Etcd(SimulatedEtcd):
                 return self.read_keys(request)
             case messages.ListLease():
                 return self.list_lease(lease_id)
-        return self.leases.get(request.lease_id, (-1, 0.0))[0]
+        ttl, _ = self.leases.get(request.lease_id, (-1, 0.0))
+        return LeaseStatus(ttl, ttl)
 
     def _changed(self, events: list[Event]) -> None:
         for (_, prefix), watch in self.watches.items():

@@ -23,6 +23,7 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
+from lock.model import LeaseStatus
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
 from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
@@ -145,7 +146,7 @@ def test_a_timeout_names_the_key_that_holds(
     session.work(0.0)
     if lease_id:
         assert acquisition.next(1.0) == Send(TimeToLive(lease_id), FAREWELL_S)
-        acquisition.answered(TimeToLive(lease_id), 9, 1.02)
+        acquisition.answered(TimeToLive(lease_id), LeaseStatus(9, 9), 1.02)
     with pytest.raises(LockTimeout) as raised:
         acquisition.next(1.05)
     assert raised.value.holder is not None
@@ -155,7 +156,8 @@ def test_a_timeout_names_the_key_that_holds(
 
 
 @pytest.mark.parametrize(
-    ("answer", "raises"), [(-1, SessionLost), (0, LockLost), (AWAY, LockLost), ("lost", SessionLost)]
+    ("answer", "raises"),
+    [(LeaseStatus(-1, 0), SessionLost), (LeaseStatus(0, 9), LockLost), (AWAY, LockLost), ("lost", SessionLost)],
 )
 def test_a_wait_whose_key_is_gone_asks_for_its_own_lease_once(
     sessions: Sessions, answer: Any, raises: type[LockError]

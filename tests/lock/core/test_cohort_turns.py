@@ -13,7 +13,7 @@ from lock.core.cohort import OLDEST_S, Bounds, Cohort, CohortTurn
 from lock.core.messages import Create, TimeToLive
 from lock.core.queue import Stage
 from lock.errors import EtcdDenied, EtcdUnavailable, HoldExpired, LockCancelled, LockTimeout, NotHeld, SessionLost
-from lock.model import Event
+from lock.model import Event, LeaseStatus
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import Etcd
 
@@ -341,7 +341,7 @@ def test_a_wait_that_is_over_names_the_holder(turns: Turns) -> None:
     step = waits.next(1.0)
     assert step == Send(TimeToLive(2), 0.05)
     assert waits.next(1.0) == Sleep(31.0)
-    waits.answered(TimeToLive(2), 7, 1.0)
+    waits.answered(TimeToLive(2), LeaseStatus(7, 9), 1.0)
     with pytest.raises(LockTimeout, match=r"'m' not acquired within 1\.0 s; held by .*m/2-1.* with 7 s"):
         waits.next(1.0)
     assert (waits.next(1.0), turns.cohort.acquisition) == (None, None)

@@ -88,9 +88,9 @@ cohort = CohortMutex(session, 'fork/c'); turn = cohort.acquire()
 nested = ReentrantMutex(session, 'fork/d'); inner = nested.acquire(); nested.acquire()
 observation = Election(session, 'fork/e').observe()
 calls = [client.status, lambda: Session(client), session.ensure, session.remaining, session.close,
-         session.cancel_waiters, observation.close, lambda: next(observation), hold.contended,
+         session.cancel_waiters, observation.close, lambda: next(observation), lambda: hold.on_contended(print),
          client.check_process, lambda: client.grant(5), lambda: client.get_prefix('a/'),
-         lambda: client.create('a/b', b'', 0), lambda: client.watch('a/')]
+         lambda: client.create("a/b", b"", 0)]
 for each in (mutex, both, cohort, nested): calls += [each.acquire, each.cancel, each.contenders]
 for each in (hold, holds, turn, inner): calls += [each.ensure, each.release, each.remaining, each.__enter__]
 for each in (session, hold, holds, turn, inner): calls.append(lambda each=each: each.on_lost(print))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lock.core.admission import EXCLUSIVE, Admission, Frontier
 from lock.core.core import Core
-from lock.core.messages import Create, CreateAll, Delete, FindPosition, ListQueues, TimeToLive, Written
+from lock.core.messages import Create, CreateAll, Delete, FindPosition, ListQueue, TimeToLive, Written
 from lock.core.queue import Stage
 from lock.errors import (
     AdmissionConflict,
@@ -30,7 +30,7 @@ from lock.model import UNDECLARED, Contender, Declaration, KeyValue
 
 FAREWELL_S = 0.05  # what a wait that has timed out may still take to learn what the holder's lease has left
 _RETRY_S = 0.1
-Asked = Create | FindPosition | ListQueues | TimeToLive
+Asked = Create | FindPosition | ListQueue | TimeToLive
 _SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
 
@@ -46,7 +46,7 @@ class Terms:
 class Send(NamedTuple):
     """A request to send, whose answer goes to `answered` or `failed`; it may take `timeout` seconds."""
 
-    request: Create | CreateAll | FindPosition | ListQueues | TimeToLive | Delete
+    request: Create | CreateAll | FindPosition | ListQueue | TimeToLive | Delete
     timeout: float
 
 
@@ -104,9 +104,8 @@ class Acquisition:
         others = [each for each in mine.queue.tickets.values() if each is not mine and each.owner is mine.owner]
         held = [each for each in others if each.stage is Stage.HELD]
         keys = {each.key: each.value for each in held} | {mine.key: self.value}
-        frontier = Frontier(mine.rule, [KeyValue(*key, 0, 0, 0) for key in keys.items()])
-        frontier.advance()
-        return held[0].where if held and not frontier.holds(mine.key) else None
+        admitted = Frontier(mine.rule, [KeyValue(*key, 0, 0, 0) for key in keys.items()]).advance()
+        return held[0].where if held and mine.key not in admitted else None
 
     def next(self, now: float) -> Send | Sleep | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""
@@ -149,14 +148,14 @@ class Acquisition:
             elif answer.ttl < 0:
                 core.lose("has expired or was revoked")
         else:
-            self._head = next(iter(answer[self.prefix].keys), None)
+            self._head = next(iter(answer.keys), None)
 
     def failed(self, request: Asked, error: EtcdError, now: float) -> None:
         ticket = self.ticket
         if isinstance(request, FindPosition):
             self.core.predecessors.failed(request, error, now)
             return
-        if isinstance(request, TimeToLive) or (isinstance(request, ListQueues) and not self.tries):
+        if isinstance(request, TimeToLive) or (isinstance(request, ListQueue) and not self.tries):
             return  # the next step does without
         is_unavailable = isinstance(error, EtcdUnavailable)
         if isinstance(request, Create):
@@ -236,15 +235,13 @@ class Acquisition:
     def _explain(self, now: float) -> Send | None:
         if not self._was_listed:
             self._was_listed = True
-            return Send(ListQueues((self.prefix,), (0,), self.ticket.floor, heads=True), self._left(now))
+            return Send(ListQueue(self.prefix, self.ticket.floor, only_first=True), self._left(now))
         return self._time_out(now)
 
     def _judge(self, answer: Written, keys: list[KeyValue], now: float) -> None:
         """A try has found keys, and written none: queue if the rule lets it in behind them."""
         rule, ticket = self.terms.rule, self.ticket
-        frontier = Frontier(rule, [*keys, KeyValue(ticket.key, self.value, 0, 0, 0)])
-        frontier.advance()
-        if frontier.holds(ticket.key):
+        if ticket.key in Frontier(rule, [*keys, KeyValue(ticket.key, self.value, 0, 0, 0)]).advance():
             self.core.unwritten(ticket, now)
             self._may_join, self._writes = True, 0
             return

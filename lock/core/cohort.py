@@ -21,7 +21,7 @@ from typing import Any
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
 from lock.core.core import Core
-from lock.core.messages import Create, ListQueues, TimeToLive
+from lock.core.messages import Create, ListQueue, TimeToLive
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockTimeout, NotHeld
 
@@ -348,7 +348,7 @@ class CohortTurn:
             return Sleep(min(last, soon, now + FAREWELL_S))
         return self._time_out(now)
 
-    def answered(self, request: Create | ListQueues | TimeToLive, answer: Any, now: float) -> None:
+    def answered(self, request: Create | ListQueue | TimeToLive, answer: Any, now: float) -> None:
         acquisition = self._take_sender()
         if acquisition is not None:
             acquisition.answered(request, answer, now)
@@ -356,13 +356,13 @@ class CohortTurn:
         elif isinstance(request, TimeToLive):
             self._ttl = answer.ttl
 
-    def failed(self, request: Create | ListQueues | TimeToLive, error: EtcdError, now: float) -> None:
+    def failed(self, request: Create | ListQueue | TimeToLive, error: EtcdError, now: float) -> None:
         acquisition = self._take_sender()
         if acquisition is not None:
             acquisition.failed(request, error, now)
             self.cohort.wake_first()
 
-    def unanswered(self, request: Create | ListQueues | TimeToLive) -> None:
+    def unanswered(self, request: Create | ListQueue | TimeToLive) -> None:
         if self._sent_for is not None:
             self._sent_for.unanswered(request)
 

@@ -19,7 +19,7 @@ from lock.core.deletions import Deletions
 from lock.core.endings import Endings
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.messages import Create, Delete, ListLease, ListQueues, ReadKeys, Request, Written
+from lock.core.messages import Create, Delete, ListLease, ListQueue, ReadKeys, Request, Written
 from lock.core.outbox import Outbox
 from lock.core.positions import Positions
 from lock.core.predecessors import Predecessors
@@ -53,7 +53,7 @@ class Core:
         self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings, positions)
         self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, positions, ttl, sent)
         self._senders: dict[type, Any] = {
-            Delete: self.deletions, ListQueues: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
+            Delete: self.deletions, ListQueue: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip
 
     # The lease

@@ -1,5 +1,7 @@
 """From a hold, or a wait, to nothing: how tickets end, for whatever reason."""
 
+from dataclasses import dataclass
+
 from lock.core.deletions import Deletions
 from lock.core.grants import Grants
 from lock.core.messages import Renew
@@ -9,20 +11,17 @@ from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
 from lock.errors import LockError, LockLost
 
 
+@dataclass(eq=False)
 class Endings:
     """Ends tickets of one session, each only once; they and their queues stand in `tickets` and `queues` until then."""
 
-    def __init__(
-        self, outbox: Outbox, grants: Grants, deletions: Deletions, names: KeyNames, positions: Positions,
-        tickets: dict[str, Ticket], queues: dict[str, Queue],
-    ) -> None:  # fmt: skip
-        self._outbox = outbox
-        self._grants = grants
-        self._deletions = deletions
-        self._names = names
-        self._positions = positions
-        self.tickets = tickets
-        self.queues = queues
+    _outbox: Outbox
+    _grants: Grants
+    _deletions: Deletions
+    _names: KeyNames
+    _positions: Positions
+    tickets: dict[str, Ticket]
+    queues: dict[str, Queue]
 
     def leave(self, ticket: Ticket, now: float) -> None:
         """A wait is over, or a hold that is not released by its owner: the key is deleted soon.

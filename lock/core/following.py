@@ -1,10 +1,12 @@
 """The queues that a session follows: watched, listed, audited and left."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from lock.core.endings import Endings
 from lock.core.grants import Grants
-from lock.core.messages import Follow, ListQueues, Unfollow
+from lock.core.messages import Follow, ListQueue, Unfollow
 from lock.core.outbox import Outbox
 from lock.core.positions import Positions
 from lock.core.queue import Queue, Stage, Ticket
@@ -12,27 +14,23 @@ from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
 from lock.model import Event, Snapshot
 
-IDLE_QUEUES = 64  # how many such queues are followed at most
 _TICK_S = 1.0  # between two looks at the queues that are followed
-_LISTS = 32  # in one step
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
+@dataclass(eq=False)
 class Following:
     """The views of the queues in which tickets wait."""
 
-    idle_s = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
+    idle_s: ClassVar[float] = 5.0  # how long a queue is followed after its last waiter, for the next one is often soon
 
-    def __init__(
-        self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, positions: Positions, now: float
-    ) -> None:
-        self._outbox = outbox
-        self._revisions = revisions
-        self._grants = grants
-        self._endings = endings
-        self._positions = positions
-        self.followed: dict[str, Queue] = {}  # by prefix
-        self.due = now  # when `look` has to be called again
+    _outbox: Outbox
+    _revisions: Revisions
+    _grants: Grants
+    _endings: Endings
+    _positions: Positions
+    due: float  # when `look` has to be called again
+    followed: dict[str, Queue] = field(default_factory=dict, init=False)  # by prefix
 
     def clear(self) -> None:
         self._outbox.commands += map(Unfollow, self.followed)
@@ -43,19 +41,18 @@ class Following:
             queue.wants_list = queue.is_watched
         self.due = now
 
-    def failed(self, request: ListQueues, error: EtcdError, now: float) -> None:
-        """They are listed again, one by one where etcd refuses them together."""
-        for queue in [self.followed[prefix] for prefix in request.prefixes if prefix in self.followed]:
-            queue.trouble = str(error)
-            if isinstance(error, EtcdUnavailable):
-                if queue.is_watched:
-                    queue.wants_list = self._outbox.is_early = True
-                    queue.failures += 1
-                    self.due = min(self.due, now + pause(queue.failures))
-            elif len(request.prefixes) > 1:  # one of them is refused
-                self._request_lists([queue])
-            else:
-                self._deny(queue, error, now)
+    def failed(self, request: ListQueue, error: EtcdError, now: float) -> None:
+        """It is listed again, unless etcd does not let this user."""
+        queue = self.followed.get(request.prefix)
+        if queue is None:
+            return
+        queue.trouble = str(error)
+        if not isinstance(error, EtcdUnavailable):
+            self._deny(queue, error, now)
+        elif queue.is_watched:
+            queue.wants_list = self._outbox.is_early = True
+            queue.failures += 1
+            self.due = min(self.due, now + pause(queue.failures))
 
     def handle_event(self, prefix: str, update: list[Event] | EtcdError, now: float) -> None:
         """Of the watch of a prefix: changes; none when etcd begins to watch; or why it does not any more."""
@@ -87,55 +84,49 @@ class Following:
     def look(self, now: float) -> None:
         """List the queues that have to be, audit and leave others."""
         self.due = now + _TICK_S
-        idle = []
-        for queue in self.followed.values():
+        for queue in list(self.followed.values()):
             if queue.waits():
                 queue.used_at = now
                 if queue.is_listed and now - queue.audited_at >= self._positions.audit_s:
                     queue.audit(now)
-            else:
-                idle.append(queue)
+            elif now - queue.used_at > self.idle_s:
+                self.unfollow(queue)
+                continue
             if queue.has_missed():
                 self._break(queue, now)
                 self._outbox.commands += Unfollow(queue.prefix), Follow(queue.prefix)
-        idle.sort(key=lambda queue: -queue.used_at)
-        for place, queue in enumerate(idle):
-            if now - queue.used_at > self.idle_s or place >= IDLE_QUEUES:
-                self.unfollow(queue)
-        wanted = [queue for queue in self.followed.values() if queue.wants_list]
-        due = [queue for queue in wanted if now >= queue.requested_at + pause(queue.failures)]
-        for queue in due:
-            queue.wants_list, queue.requested_at = False, now
-        for first in range(0, len(due), _LISTS):
-            self._request_lists(due[first : first + _LISTS])
-        if len(due) < len(wanted):
-            self.due = min(self.due, *(q.requested_at + pause(q.failures) for q in wanted if q.wants_list))
+            if queue.wants_list:
+                self._list(queue, now)
 
-    def answered(self, request: ListQueues, lists: Mapping[str, Snapshot], now: float) -> None:
-        for prefix, epoch in zip(request.prefixes, request.epochs, strict=True):
-            queue = self.followed.get(prefix)
-            if queue is None or not queue.is_watched or queue.epoch is not epoch:
-                continue  # it was asked for before the watch that it should follow
-            snapshot = lists[prefix]
-            self._revisions.observe(snapshot.revision, request.known, now)
-            queue.wants_list = False
-            taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
-            assert queue.view is not None
-            self._grants.advance(queue)
-            # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
-            overtaken = [
-                ticket for ticket in tickets
-                if taken and ticket.stage is Stage.HELD and ticket.granted_at <= snapshot.revision
-                and queue.shows(ticket) and not queue.view.admits(ticket.rule, ticket.key)
-            ]  # fmt: skip
-            queue.catch_up()
-            self._keys_deleted(overtaken, now)
-            self._settle(queue, tickets, now)
+    def answered(self, request: ListQueue, snapshot: Snapshot, now: float) -> None:
+        queue = self.followed.get(request.prefix)
+        if queue is None or not queue.is_watched or queue.epoch is not request.epoch:
+            return  # it was asked for before the watch that it should follow
+        self._revisions.observe(snapshot.revision, request.known, now)
+        queue.wants_list = False
+        taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
+        assert queue.view is not None
+        self._grants.advance(queue)
+        # Asked of the list alone: a view whose watch has left out a DELETE shows keys that are gone.
+        overtaken = [
+            ticket for ticket in tickets
+            if taken and ticket.stage is Stage.HELD and ticket.granted_at <= snapshot.revision
+            and queue.shows(ticket) and not queue.view.admits(ticket.rule, ticket.key)
+        ]  # fmt: skip
+        queue.catch_up()
+        self._keys_deleted(overtaken, now)
+        self._settle(queue, tickets, now)
 
-    def _request_lists(self, queues: list[Queue]) -> None:
-        prefixes, epochs = tuple(queue.prefix for queue in queues), tuple(queue.epoch for queue in queues)
-        known = max(self._revisions.highest, *(queue.view.revision for queue in queues if queue.view is not None))
-        self._outbox.commands.append(ListQueues(prefixes, epochs, known))
+    def _list(self, queue: Queue, now: float) -> None:
+        """Ask for the list that it has to have, or look again when the pause after the last failure is over."""
+        assert queue.view is not None
+        at = queue.requested_at + pause(queue.failures)
+        if now < at:
+            self.due = min(self.due, at)
+            return
+        queue.wants_list, queue.requested_at = False, now
+        known = max(self._revisions.highest, queue.view.revision)
+        self._outbox.commands.append(ListQueue(queue.prefix, known, queue.epoch))
 
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""

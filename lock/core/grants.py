@@ -6,39 +6,33 @@ and (3) stands in `lock.core.view`. A hold that ends is handed to the next ticke
 deleted, where the view has been listed and shows that key: while it is there, no other process has its turn.
 """
 
+from dataclasses import dataclass
+
 from lock.core.admission import Frontier
 from lock.core.messages import Written
 from lock.core.outbox import Outbox
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, LockError
-from lock.model import KeyValue
 
 
+@dataclass(eq=False)
 class Grants:
     """Grants tickets their turn; each only once, whatever is told late or twice."""
 
-    def __init__(self, outbox: Outbox, revisions: Revisions) -> None:
-        self._outbox = outbox
-        self._revisions = revisions
+    _outbox: Outbox
+    _revisions: Revisions
 
     def place(self, ticket: Ticket, answer: Written) -> LockError | None:
         """Its key stands in the queue, by this answer to its write; why it cannot wait there.
 
         Stage: QUEUED, since this answer.
         """
-        if answer.number == 1:
-            self.grant(ticket, ticket.created)
-        return None if answer.number == 1 or answer.keys is None else self._judge(ticket, answer.keys)
-
-    def _judge(self, ticket: Ticket, keys: list[KeyValue]) -> LockError | None:
-        """By a list of the step that has written its key, or found it."""
-        conflict = ticket.rule.conflict(keys[0])
-        frontier = Frontier(ticket.rule, keys)
-        frontier.advance()
-        if conflict is not None:
-            return AdmissionConflict(conflict)
-        if frontier.holds(ticket.key):
+        if answer.number != 1 and answer.keys is not None:  # a list of the step that has written its key, or found it
+            conflict = ticket.rule.conflict(answer.keys[0])
+            if conflict is not None:
+                return AdmissionConflict(conflict)
+        if answer.number == 1 or ticket.key in Frontier(ticket.rule, answer.keys or ()).advance():
             self.grant(ticket, ticket.created)
         return None
 

@@ -69,16 +69,13 @@ class Deleted(NamedTuple):
     revision: int
 
 
-class ListQueues(NamedTuple):
-    """List the keys under each prefix, in one step; the answer is a `Snapshot` for each.
+class ListQueue(NamedTuple):
+    """List the keys under a prefix; the answer is a `Snapshot`."""
 
-    `epochs` are those of the watches that the queues are followed by.
-    """
-
-    prefixes: tuple[str, ...]
-    epochs: tuple[object, ...]
+    prefix: str
     known: int
-    heads: bool = False  # of each the first key alone
+    epoch: object = None  # of the watch that the queue is followed by
+    only_first: bool = False  # the first key alone
 
 
 class FindPosition(NamedTuple):
@@ -171,5 +168,5 @@ class Timed(Protocol):
     def __call__(self, *, now: float) -> Any: ...
 
 
-Request = Create | CreateAll | Delete | ListQueues | FindPosition | ReadKeys | ListLease | TimeToLive
+Request = Create | CreateAll | Delete | ListQueue | FindPosition | ReadKeys | ListLease | TimeToLive
 Command = Request | Follow | FollowKey | Unfollow | Renew

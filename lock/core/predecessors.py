@@ -11,6 +11,8 @@ The read is a step of the acquisition, so whoever waits sends it, when it is wok
 Error handling: whatever is in doubt is read again.
 """
 
+from dataclasses import dataclass
+
 from lock.core.endings import Endings
 from lock.core.following import pause
 from lock.core.grants import Grants
@@ -23,17 +25,15 @@ from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
 from lock.model import Event, KeyValue
 
 
+@dataclass(eq=False)
 class Predecessors:
     """The reads of those that wait so, and what comes of them."""
 
-    def __init__(
-        self, outbox: Outbox, revisions: Revisions, grants: Grants, endings: Endings, positions: Positions
-    ) -> None:
-        self._outbox = outbox
-        self._revisions = revisions
-        self._grants = grants
-        self._endings = endings
-        self._positions = positions
+    _outbox: Outbox
+    _revisions: Revisions
+    _grants: Grants
+    _endings: Endings
+    _positions: Positions
 
     def clear(self) -> None:
         self._outbox.commands += map(Unfollow, self._positions.by_prefix)
@@ -53,10 +53,9 @@ class Predecessors:
             self._deny(position, update, now)
         elif isinstance(update, EtcdError):  # etcd tells when it watches again
             position.ticket.queue.trouble = str(update)
-        elif not update or any(
-            _is_other(position, kv) for _, kv in update
-        ):  # of a deleted key the create revision is 0
-            self._is_due(position, now)
+        elif not update or any(_is_other(position, kv) for _, kv in update):  # of a deleted key it is created at 0
+            position.due = now  # its driver reads
+            self._outbox.changes.append(position.ticket)
 
     def read(self, position: Position, now: float) -> FindPosition:
         """The read that is due, which is not due again unless something is told."""
@@ -87,11 +86,6 @@ class Predecessors:
             position.due = min(position.due, now + pause(position.failures))
         else:
             self._deny(position, error, now)
-
-    def _is_due(self, position: Position, now: float) -> None:
-        """Have its driver read."""
-        position.due = now
-        self._outbox.changes.append(position.ticket)
 
     def _deny(self, position: Position, error: EtcdError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""

@@ -29,7 +29,6 @@ class Stage(Enum):
     RELEASED = "its key is deleted, or was never written"
 
 
-_REMEMBERED = 1000  # keys in doubt
 WAITING = (Stage.WRITING, Stage.QUEUED)
 OVER = (Stage.RELEASING, Stage.RELEASED)
 
@@ -266,9 +265,8 @@ class KeyNames:
 
     def __init__(self, lease_id: int) -> None:
         self.lease_id = lease_id
-        self.doubtful: dict[str, None] = {}  # keys without a ticket that may still be written: the last ones
         self._named = re.compile(f"{lease_id:x}-[0-9a-f]+")
-        self._burnt: dict[str, int] = {}  # the highest number in doubt by folder, which several names may share
+        self.burnt: dict[str, int] = {}  # the highest number in doubt by folder, which several names may share
 
     def take(self, queue: Queue, folder: str, taken: Container[str]) -> tuple[int, str]:
         """A number and a key for a new ticket: the first that is not `taken`, above all in doubt there.
@@ -277,7 +275,7 @@ class KeyNames:
         """
         path = f"{queue.prefix}{folder}"
         while True:
-            slot = queue.take_slot(self._burnt.get(path, 0))
+            slot = queue.take_slot(self.burnt.get(path, 0))
             key = f"{path}{self.lease_id:x}-{slot:x}"
             if key not in taken:
                 return slot, key
@@ -285,10 +283,7 @@ class KeyNames:
     def burn(self, ticket: Ticket) -> None:
         """Its key may still be written, so no ticket of any name is given it again."""
         path = ticket.key[: ticket.key.rindex("/") + 1]
-        self._burnt[path] = max(self._burnt.get(path, 0), ticket.slot)
-        self.doubtful[ticket.key] = None
-        while len(self.doubtful) > _REMEMBERED:
-            del self.doubtful[next(iter(self.doubtful))]
+        self.burnt[path] = max(self.burnt.get(path, 0), ticket.slot)
 
     def has_named(self, key: str) -> bool:
         """Whether it is a key of this session's tickets, of now or before."""

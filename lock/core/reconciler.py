@@ -7,8 +7,6 @@ etcd that was restored from a backup.
   answered. It is read, and deleted by its create revision. Other keys of the lease are none of ours.
 - A ticket whose key is not in the list, or is in doubt, is read: the lease's list comes from the memory of the leader,
   and may lack keys that were acknowledged. It is lost where a linearizable read shows no key, or another one.
-- A list that etcd denies, since the lease has keys that the user may not read, is replaced by reads of the tickets'
-  keys.
 
 A holder so learns within two seconds that its key was deleted by hand. A session without a ticket, and without a key in
 doubt, looks once a minute. Tickets that wait by their predecessor read their keys themselves, so where there are no
@@ -26,7 +24,7 @@ from lock.core.outbox import Outbox
 from lock.core.positions import Positions
 from lock.core.queue import KeyNames, Stage, Ticket
 from lock.core.revisions import Revisions
-from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
+from lock.errors import EtcdError, EtcdUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +51,6 @@ class Reconciler:
         self._due = now + self._period
         self._began = now
         self._open: list[ListLease | ReadKeys] = []  # those of this look that were not answered
-        self._is_denied = False
         self._is_hurried = False
         self._reads_all = False
 
@@ -80,16 +77,12 @@ class Reconciler:
         if now < self._due:
             return self._due
         self._leave_abandoned(now)
-        is_idle = not (self._endings.tickets or self._names.doubtful)
+        is_idle = not (self._endings.tickets or self._names.burnt)
         self._began, self._due = now, now + (_IDLE_S if is_idle else self._period)
         tickets = dict(self._endings.tickets)
         all_wait = tickets and len(tickets) == len(self._positions.by_prefix)
-        if all_wait and not (self._is_hurried or self._names.doubtful):
-            return self._due
-        self._is_hurried = False
-        if self._is_denied:
-            self._read(tickets.values(), self._names.doubtful)
-        else:
+        if not all_wait or self._is_hurried or self._names.burnt:
+            self._is_hurried = False
             self._request(ListLease(tickets))
         return self._due
 
@@ -104,13 +97,10 @@ class Reconciler:
             self._take(request, answer, now)
 
     def failed(self, request: ListLease | ReadKeys, error: EtcdError, now: float) -> None:
-        """The next look is soon enough; a list that is denied is not asked for again."""
+        """The next look is soon enough."""
         self._close(request)
         self._due = min(self._due, now + self._period)
-        if isinstance(request, ListLease) and isinstance(error, EtcdDenied):
-            self._is_denied = True
-            self.hurry(now)
-        elif not isinstance(error, EtcdUnavailable):
+        if not isinstance(error, EtcdUnavailable):
             logger.warning("the keys of lease %x were not compared: %s", self._names.lease_id, error)
 
     def _leave_abandoned(self, now: float) -> None:

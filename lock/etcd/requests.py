@@ -109,18 +109,10 @@ class Requests:
         together = rpc.TxnRequest(success=[{"request_txn": self._deletion(*key)} for key in wanted.keys])
         return Call(_txn, together, _read_deleted)
 
-    def list_queues(self, wanted: messages.ListQueues) -> Call[dict[str, Snapshot]]:
-        how = _FIRST if wanted.heads else {}
-        ranges = [{"key": start, "range_end": end, **how} for start, end in map(self.range, wanted.prefixes)]
-        if len(wanted.prefixes) == 1:
-            [prefix] = wanted.prefixes
-            return Call(_range, rpc.RangeRequest(**ranges[0]), lambda response: {prefix: self._read_list(response)})
-
-        def read(response: Any) -> dict[str, Snapshot]:
-            lists = [self._read_list(each.response_range, response.header.revision) for each in response.responses]
-            return dict(zip(wanted.prefixes, lists, strict=True))
-
-        return Call(_txn, rpc.TxnRequest(success=[{"request_range": each} for each in ranges]), read)
+    def list_queue(self, wanted: messages.ListQueue) -> Call[Snapshot]:
+        start, end = self.range(wanted.prefix)
+        how = _FIRST if wanted.only_first else {}
+        return Call(_range, rpc.RangeRequest(key=start, range_end=end, **how), self._read_list)
 
     def find_position(self, wanted: messages.FindPosition) -> Call[messages.PositionFound]:
         """Read a key, and the last one before it; which is cheap where the one that is known is still there."""

@@ -270,9 +270,8 @@ def ttls_of(client: Client, keys: list[KeyValue], until: float) -> dict[int, int
 
 def in_order(keys: list[KeyValue], rule: Admission, ttls: dict[int, int]) -> list[Contender]:
     """The contenders of a queue, holders by its rule first."""
-    frontier = Frontier(rule, keys)
-    frontier.advance()
-    return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]
+    holders = set(Frontier(rule, keys).advance())
+    return [Contender.of(kv, ttls.get(kv.lease_id), holds=kv.key in holders) for kv in keys]
 
 
 def _kind(owner: object) -> str:

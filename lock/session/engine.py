@@ -68,7 +68,7 @@ class Engine:
         calls = client.requests
         self._calls: dict[type, Callable[[Any], Call[Any]]] = {
             messages.Create: calls.create_key, messages.CreateAll: calls.create_all,
-            messages.Delete: calls.delete_keys, messages.ListQueues: calls.list_queues,
+            messages.Delete: calls.delete_keys, messages.ListQueue: calls.list_queue,
             messages.FindPosition: calls.find_position,
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
             messages.TimeToLive: calls.time_to_live,

@@ -96,9 +96,8 @@ class SimulatedEtcd:
             self.remove([key] if there[-1] else [])
         return messages.Deleted(there, self.revision)
 
-    def list_queues(self, request: messages.ListQueues) -> dict[str, Snapshot]:
-        most = 1 if request.heads else None
-        return {prefix: Snapshot(self.revision, self.under(prefix)[:most]) for prefix in request.prefixes}
+    def list_queue(self, request: messages.ListQueue) -> Snapshot:
+        return Snapshot(self.revision, self.under(request.prefix)[: 1 if request.only_first else None])
 
     def find_position(self, request: messages.FindPosition) -> messages.PositionFound:
         ticket, before = request.position.ticket, request.position.before

@@ -7,7 +7,7 @@ from typing import Any
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import Delete, Follow, FollowKey, ListLease, ListQueues, ReadKeys
+from lock.core.messages import Delete, Follow, FollowKey, ListLease, ListQueue, ReadKeys
 from tests.lock.core.small_world import TTL_S, Etcd, Want
 
 
@@ -44,7 +44,7 @@ class Session:
         while self.core.outbox.commands:
             command = self.core.outbox.commands.pop(0)
             done.append(command)
-            if isinstance(command, Delete | ListQueues | ListLease | ReadKeys):
+            if isinstance(command, Delete | ListQueue | ListLease | ReadKeys):
                 self.core.answered(command, self.etcd.serve(command, self.core.lease_id), now)
                 self.core.poll(now)
             elif isinstance(command, Follow):

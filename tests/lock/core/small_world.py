@@ -163,8 +163,8 @@ class Etcd(SimulatedEtcd):
                 return self.create_all(request)
             case messages.Delete():
                 return self.delete_keys(request)
-            case messages.ListQueues():
-                return self.list_queues(request)
+            case messages.ListQueue():
+                return self.list_queue(request)
             case messages.FindPosition():
                 return self.find_position(request)
             case messages.ReadKeys():

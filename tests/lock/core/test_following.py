@@ -8,8 +8,7 @@ import pytest
 
 from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
-from lock.core.following import IDLE_QUEUES
-from lock.core.messages import Follow, ListQueues, Unfollow
+from lock.core.messages import Follow, ListQueue, Unfollow
 from lock.core.positions import Positions
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
@@ -38,17 +37,16 @@ def waits(core: Core, prefix: str = "m/") -> Ticket:
     return ticket
 
 
-def asked(core: Core, now: float | None = None) -> list[tuple[str, ...]]:
-    """Which queues are listed together."""
-    return [request.prefixes for request in commands_of(core, ListQueues, now)]
+def asked(core: Core, now: float | None = None) -> list[str]:
+    """Which queues are listed."""
+    return [request.prefix for request in commands_of(core, ListQueue, now)]
 
 
-def watching(core: Core, *prefixes: str) -> ListQueues:
-    """Queues in which tickets wait are asked for a first time."""
-    for prefix in prefixes:
-        written(core, prefix, number=2)
-        core.following.handle_event(prefix, [], 0.0)
-    (request,) = commands_of(core, ListQueues, 0.0)
+def watching(core: Core, prefix: str) -> ListQueue:
+    """A queue in which a ticket waits is asked for a first time."""
+    written(core, prefix, number=2)
+    core.following.handle_event(prefix, [], 0.0)
+    (request,) = commands_of(core, ListQueue, 0.0)
     return request
 
 
@@ -66,39 +64,39 @@ def test_a_list_that_fails_is_asked_for_again_later_each_time() -> None:
         assert asked(core, now + pause / 2) == []
         assert follow.due == now + pause
         now += pause
-        (request,) = commands_of(core, ListQueues, now)
+        (request,) = commands_of(core, ListQueue, now)
     core.failed(request, AWAY, now)
     written(core, "n/", number=2)
     follow.handle_event("n/", [], now + 0.1)
-    assert (asked(core, now + 0.1), follow.due) == ([("n/",)], now + 1.0)
-    (request,) = commands_of(core, ListQueues, now + 1.0)
-    core.answered(request, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key("m/a-1", 2)])}, now)
+    assert (asked(core, now + 0.1), follow.due) == (["n/"], now + 1.0)
+    (request,) = commands_of(core, ListQueue, now + 1.0)
+    core.answered(request, Snapshot(9, [key("m/b-1", 1, 0xB), key("m/a-1", 2)]), now)
     assert queue.trouble is None
     core.restored(now + 1.0)
-    (request,) = commands_of(core, ListQueues, now + 1.0)
+    requests = commands_of(core, ListQueue, now + 1.0)
     follow.due = 0.0
-    core.failed(request, AWAY, now + 1.0)
+    for request in requests:
+        core.failed(request, AWAY, now + 1.0)
     assert follow.due == 0.0  # another one is due sooner
-    assert asked(core, now + 1.1) == [("m/", "n/")]  # the pauses begin anew
+    assert asked(core, now + 1.1) == ["m/", "n/"]  # the pauses begin anew
     follow.handle_event("m/", AWAY, now)
-    core.failed(request, AWAY, now)
+    core.failed(requests[0], AWAY, now)
     follow.unfollow(core.queues["n/"])
-    core.failed(ListQueues(("n/",), (0,), 0), AWAY, now)
+    core.failed(ListQueue("n/", 0), AWAY, now)
     assert asked(core, now + 5.0) == []
     follow.handle_event("m/", [], now + 5.0)
-    assert asked(core, now + 5.0) == [("m/",)]
+    assert asked(core, now + 5.0) == ["m/"]
 
 
-def test_queues_that_etcd_refuses_together_are_listed_one_by_one() -> None:
-    """In the one that is refused alone nothing can wait: its tickets say why, observers are told, and it is left."""
+def test_a_queue_whose_list_etcd_refuses_is_left() -> None:
+    """In it nothing can wait: its tickets say why, and observers are told; others go on."""
     core = core_of()
-    request, queue, looks = watching(core, "m/", "n/"), core.queues["m/"], Looks()
+    request, looks = watching(core, "m/"), Looks()
+    queue = core.queues["m/"]
+    watching(core, "n/")
     queue.observers[looks] = None
     queue.is_listed = True
     core.failed(request, DENIED, 0.0)
-    alone = commands_of(core, ListQueues)
-    assert [each.prefixes for each in alone] == [("m/",), ("n/",)]
-    core.failed(alone[0], DENIED, 0.0)
     assert (looks.seen[-1], queue.view, queue.trouble) == ((False, False), None, "no right")
     assert commands_of(core, Unfollow) == [Unfollow("m/")]
     assert [str(ticket.failure) for ticket in core.tickets.values()] == ["no right", "None"]
@@ -114,19 +112,19 @@ def test_a_watch_that_breaks_is_told_and_listed_again(error: Any, is_denied: boo
     ticket, looks = waits(core), Looks()
     queue = ticket.queue
     core.restored(0.0)
-    (late,) = commands_of(core, ListQueues, 0.0)
+    (late,) = commands_of(core, ListQueue, 0.0)
     queue.observers[looks] = None
     core.following.handle_event("m/", error, 0.0)
     assert (looks.seen, queue.trouble, type(ticket.failure)) == (
         [(False, False)] if not is_denied else [(False, False)] * len(looks.seen), str(error),
         EtcdDenied if is_denied else type(None),
     )  # fmt: skip
-    free = {"m/": Snapshot(99, [key(ticket.key, ticket.created or 0)])}
+    free = Snapshot(99, [key(ticket.key, ticket.created or 0)])
     core.answered(late, free, 0.0)
     core.following.handle_event("m/", [], 0.0)
     core.answered(late, free, 0.0)
     assert (ticket.stage is Stage.QUEUED, queue.view is not None) == (not is_denied, not is_denied)
-    assert asked(core, 0.0) == [("m/",)] * (not is_denied)
+    assert asked(core, 0.0) == ["m/"] * (not is_denied)
 
 
 def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -> None:
@@ -138,11 +136,11 @@ def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -
     assert follow.due == 5.0
     assert asked(core, Positions.audit_s - 0.01) == []
     follow.due = Positions.audit_s
-    (audit,) = commands_of(core, ListQueues, Positions.audit_s)
-    assert audit.prefixes == ("m/",)
+    (audit,) = commands_of(core, ListQueue, Positions.audit_s)
+    assert audit.prefix == "m/"
     core.endings.leave(other, 5.5)
     core.endings.gone(other, was_there=True)
-    core.answered(audit, {"m/": Snapshot(9, [key("m/b-1", 1, 0xB), key(ticket.key, 2)])}, 5.5)
+    core.answered(audit, Snapshot(9, [key("m/b-1", 1, 0xB), key(ticket.key, 2)]), 5.5)
     follow.due = 6.0
     core.renewed(6.0, 60, 6.0)
     core.poll(6.0)
@@ -157,20 +155,6 @@ def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -
     assert core.poll(20.0) > 21.0  # nothing is due by queues
 
 
-def test_of_those_without_waiters_the_latest_are_followed() -> None:
-    """So many at most; one in which something observes or waits is none of them."""
-    core = core_of()
-    names = [f"{number:02}/" for number in range(IDLE_QUEUES + 3)]
-    for number, prefix in enumerate(names):
-        ticket = written(core, prefix)
-        core.following.join(ticket.queue, number / 100)
-        if number == 0:
-            ticket.queue.observers[Looks()] = None
-    core.following.join(core.queues[names[1]], 1.0)
-    core.following.due = 1.0
-    assert commands_of(core, Unfollow, 1.0) == [Unfollow("03/"), Unfollow("02/")]
-
-
 @pytest.mark.parametrize("is_told", [False, True])
 def test_a_watch_that_has_left_out_a_deletion_is_made_anew(is_told: bool) -> None:
     """Where an audit has found it, and the watch has not told it by the next look."""
@@ -179,8 +163,8 @@ def test_a_watch_that_has_left_out_a_deletion_is_made_anew(is_told: bool) -> Non
     follow, queue = core.following, ticket.queue
     queue.observers[looks] = None
     follow.due = Positions.audit_s
-    (audit,) = commands_of(core, ListQueues, Positions.audit_s)
-    core.answered(audit, {"m/": Snapshot(9, [key(ticket.key, 2)])}, Positions.audit_s)
+    (audit,) = commands_of(core, ListQueue, Positions.audit_s)
+    core.answered(audit, Snapshot(9, [key(ticket.key, 2)]), Positions.audit_s)
     assert ticket.stage is Stage.HELD
     if is_told:
         follow.handle_event("m/", [deleted("m/b-1", 5)], Positions.audit_s)
@@ -213,7 +197,7 @@ def test_a_list_tells_who_was_overtaken_or_is_gone(
     core = core_of()
     ticket = waits(core)
     core.restored(0.0)
-    (request,) = commands_of(core, ListQueues, 0.0)
+    (request,) = commands_of(core, ListQueue, 0.0)
     assert ticket.queue.view is not None
     ticket.queue.view.revision = 8
     ticket.stage, ticket.granted_at = stage, granted_at
@@ -221,7 +205,7 @@ def test_a_list_tells_who_was_overtaken_or_is_gone(
         ticket.created = 20
     there = [key("m/b-1", 1, 0xB)] * ("other" in keys) + [key(ticket.key, 2)] * ("own" in keys)
     ticket.queue.wants_list = True
-    core.answered(request._replace(known=4), {"m/": Snapshot(revision, there)}, 0.0)
+    core.answered(request._replace(known=4), Snapshot(revision, there), 0.0)
     assert (type(ticket.failure) is LockLost, ticket.queue.wants_list) == (is_lost, False)
 
 

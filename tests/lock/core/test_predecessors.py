@@ -8,7 +8,7 @@ import pytest
 
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import FindPosition, Follow, FollowKey, ListQueues, PositionFound, Unfollow, Written
+from lock.core.messages import FindPosition, Follow, FollowKey, ListQueue, PositionFound, Unfollow, Written
 from lock.core.positions import Positions
 from lock.core.queue import Position, Stage, Ticket
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
@@ -249,7 +249,7 @@ def test_a_read_that_fails_ends_no_wait(sessions: Sessions) -> None:
 def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:
     """The first key alone; without an answer it says why it names no holder."""
     acquisition = behind(sessions, 0.5)
-    listing = ListQueues(("m/",), (0,), acquisition.ticket.floor, heads=True)
+    listing = ListQueue("m/", acquisition.ticket.floor, only_first=True)
     assert acquisition.next(0.5) == Send(listing, 1.0)
     acquisition.ticket.queue.trouble = "the watch is broken"
     acquisition.failed(listing, AWAY, 1.4)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from lock.core.admission import EXCLUSIVE, Admission
 from lock.core.core import Core
-from lock.core.messages import ListQueues, Written
+from lock.core.messages import ListQueue, Written
 from lock.core.queue import Stage, Ticket
 from lock.model import Event, KeyValue, Snapshot
 
@@ -52,5 +52,5 @@ def listed(core: Core, prefix: str, revision: int, *keys: KeyValue, now: float =
     """The queue is watched, and was listed then."""
     core.following.join(core.queues[prefix], now)
     core.following.handle_event(prefix, [], now)
-    for request in commands_of(core, ListQueues, now):
-        core.answered(request, dict.fromkeys(request.prefixes, Snapshot(revision, list(keys))), now)
+    for request in commands_of(core, ListQueue, now):
+        core.answered(request, Snapshot(revision, list(keys)), now)

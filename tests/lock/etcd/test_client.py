@@ -19,7 +19,7 @@ from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
 from lock.core.admission import EXCLUSIVE
-from lock.core.messages import Create, CreateAll, FindPosition, ListQueues, Written
+from lock.core.messages import Create, CreateAll, FindPosition, ListQueue, Written
 from lock.core.queue import Position, Queue, Ticket
 from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
@@ -136,14 +136,13 @@ def test_one_key_is_watched_by_itself(client: Client) -> None:
     client.watches.remove(watch)
 
 
-def test_the_first_keys_of_queues_are_read_alone(client: Client) -> None:
-    """Of one or several; the first by its create revision, with its value."""
+def test_the_first_key_of_a_queue_is_read_alone(client: Client) -> None:
+    """By its create revision, with its value."""
     for name in ("b", "a"):
-        put(client, f"client/heads/{name}", name.encode())
-    prefixes = ("client/heads/", "client/none/")
-    for some in (prefixes[:1], prefixes):
-        found = client.call(client.requests.list_queues(ListQueues(some, (0,) * len(some), 0, heads=True)))
-        assert [[kv.value for kv in found[prefix].keys] for prefix in some] == [[b"b"], []][: len(some)]
+        put(client, f"client/first/{name}", name.encode())
+    for prefix, first in (("client/first/", [b"b"]), ("client/none/", [])):
+        found = client.call(client.requests.list_queue(ListQueue(prefix, 0, only_first=True)))
+        assert [kv.value for kv in found.keys] == first
 
 
 def test_a_write_tells_whether_its_key_was_there(client: Client) -> None:

@@ -17,7 +17,7 @@ import lock as sync
 from lock.aio import driver
 from lock.aio.holds import AsyncHold, AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, Turn, WriteHold
 from lock.recipes.attempt import Attempt
-from lock.recipes.decorated import check_runs_when_awaited
+from lock.recipes.decorated import check_decorated
 from lock.recipes.election import encode
 from lock.recipes.queued_lock import deadline
 from lock.runtime.clock import now
@@ -161,7 +161,7 @@ class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
         deadline(timeout)
 
         def decorate(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
-            check_runs_when_awaited(function)
+            check_decorated(function, is_awaited=True)
 
             @functools.wraps(function)
             async def locked_call(*args: P.args, **options: P.kwargs) -> R:

@@ -19,8 +19,7 @@ from lock.core.deletions import Deletions
 from lock.core.endings import Endings
 from lock.core.following import Following
 from lock.core.grants import Grants
-from lock.core.messages import Create, Delete, ListLease, ListQueue, ReadKeys, Request, Written
-from lock.core.outbox import Outbox
+from lock.core.messages import Create, Delete, ListLease, ListQueue, Outbox, ReadKeys, Request, Written
 from lock.core.positions import Positions
 from lock.core.predecessors import Predecessors
 from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket

@@ -11,10 +11,9 @@ in doubt is deleted whatever its revision, for its name is never used again.
 
 import logging
 import math
-from typing import Protocol
+from collections.abc import Callable
 
-from lock.core.messages import MOST, Delete, Deleted
-from lock.core.outbox import Outbox
+from lock.core.messages import MOST, Delete, Deleted, Outbox
 from lock.core.queue import Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import EtcdError, EtcdUnavailable
@@ -27,19 +26,13 @@ _RETRY_S = (0.05, 0.1, 0.2, 0.5)
 Key = tuple[str, int | None]
 
 
-class Gone(Protocol):
-    """Is told that the key of a ticket is deleted, or was never written."""
-
-    def __call__(self, ticket: Ticket, *, was_there: bool) -> object: ...
-
-
 class Deletions:
     """What is to be deleted, by key and create revision."""
 
-    def __init__(self, outbox: Outbox, revisions: Revisions, gone: Gone) -> None:
+    def __init__(self, outbox: Outbox, revisions: Revisions, gone: Callable[..., object]) -> None:
         self._outbox = outbox
         self._revisions = revisions
-        self._gone = gone
+        self._gone = gone  # as `Endings.gone`
         self._waiting: dict[Key, Ticket | None] = {}
         self._due = math.inf
         self._sent: Delete | None = None

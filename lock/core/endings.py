@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from lock.core.deletions import Deletions
 from lock.core.grants import Grants
-from lock.core.messages import Renew
-from lock.core.outbox import Outbox
+from lock.core.messages import Outbox, Renew
 from lock.core.positions import Positions
 from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
 from lock.errors import LockError, LockLost

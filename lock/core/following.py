@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from lock.core.endings import Endings
 from lock.core.grants import Grants
-from lock.core.messages import Follow, ListQueue, Unfollow
-from lock.core.outbox import Outbox
+from lock.core.messages import Follow, ListQueue, Outbox, Unfollow
 from lock.core.positions import Positions
 from lock.core.queue import Queue, Stage, Ticket
 from lock.core.revisions import Revisions

@@ -9,8 +9,7 @@ deleted, where the view has been listed and shows that key: while it is there, n
 from dataclasses import dataclass
 
 from lock.core.admission import Frontier
-from lock.core.messages import Written
-from lock.core.outbox import Outbox
+from lock.core.messages import Outbox, Written
 from lock.core.queue import WAITING, Queue, Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, LockError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from lock.model import KeyValue
 
 if TYPE_CHECKING:
-    from lock.core.queue import Position, Ticket
+    from lock.core.queue import Position, Ticket, Waiter
 
 MOST = 100  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 
@@ -149,6 +149,15 @@ class Unfollow(NamedTuple):
 
 class Renew(NamedTuple):
     """Renew the lease now: there is a sign that it may be gone."""
+
+
+class Outbox:
+    """What leaves the core: a driver takes what stands in here, and empties it."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []  # to be done, in this order
+        self.changes: list[Waiter] = []  # those that changed, to be woken in this order
+        self.is_early = False  # `Core.poll` has to be called sooner than it has said
 
 
 class Sender(Protocol):

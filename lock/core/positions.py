@@ -1,7 +1,6 @@
 """The tickets that wait by their predecessor: one in a queue at most, for which nothing but one key is watched."""
 
-from lock.core.messages import FollowKey, Unfollow
-from lock.core.outbox import Outbox
+from lock.core.messages import FollowKey, Outbox, Unfollow
 from lock.core.queue import Position, Ticket
 from lock.model import KeyValue
 

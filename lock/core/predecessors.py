@@ -1,10 +1,7 @@
 """Waits by the predecessor: the only ticket of its session in an exclusive queue watches the key before its own.
 
-That is watched from now on, and read once etcd watches it, so that a deletion in between is seen; the driver leaves
-that out where etcd has made no step in between. What the watch tells is a reason to read, and so is time. A read grants
-where it shows the ticket's key and none before it, for later keys get larger create revisions; else it names the key to
-watch. A DELETE grants nothing: the ticket's own key may be gone, or its predecessor may have left from the middle of
-the queue.
+That key is watched, and read once etcd watches it, unless etcd has made no step in between. What the watch tells is a
+reason to read, and so is time; a read alone grants, or names the key to watch: docs/lock-theory.md says why.
 
 The read is a step of the acquisition, so whoever waits sends it, when it is woken, or when it is time.
 
@@ -16,8 +13,7 @@ from dataclasses import dataclass
 from lock.core.endings import Endings
 from lock.core.following import pause
 from lock.core.grants import Grants
-from lock.core.messages import FindPosition, PositionFound, Unfollow
-from lock.core.outbox import Outbox
+from lock.core.messages import FindPosition, Outbox, PositionFound, Unfollow
 from lock.core.positions import Positions
 from lock.core.queue import Position
 from lock.core.revisions import Revisions

@@ -123,11 +123,6 @@ class Queue:
     knows all, and `wants_list` that it has to be.
     """
 
-    __slots__ = (
-        "_audit", "_free", "_missed", "_next", "audited_at", "epoch", "failures", "is_listed", "is_watched", "late",
-        "observers", "prefix", "requested_at", "tickets", "trouble", "used_at", "view", "wants_list",
-    )  # fmt: skip
-
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.tickets: dict[str, Ticket] = {}  # those of this session

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Mapping
 
 from lock.core.deletions import Deletions
 from lock.core.endings import Endings
-from lock.core.messages import Found, LeaseKeys, ListLease, ReadKeys, Renew
-from lock.core.outbox import Outbox
+from lock.core.messages import Found, LeaseKeys, ListLease, Outbox, ReadKeys, Renew
 from lock.core.positions import Positions
 from lock.core.queue import KeyNames, Stage, Ticket
 from lock.core.revisions import Revisions

@@ -1,11 +1,7 @@
 """What one process knows of a queue: a pure state machine, fed by lists and by events, of whatever age and order.
 
-Why an old view is safe. Keys stand in the order of their create revisions, and a rule (`lock.core.admission`) admits
-the first keys, as far as each of them may hold with those before it. A view that has caught up with the revision of a
-key knows every key that will ever stand before it, for later keys get larger revisions. From then on those before it
-can only leave, and a rule stays true when they do. So, by induction along the queue, a key that the view admits is
-admitted in truth, however old the view is. (For the mutex: when the view says "first", it is.) A key's kind never
-changes, but for a downgrade, which only lets more in. Nor does it matter that processes learn of departures at
+A key that the view admits is admitted in truth, however old the view is: docs/lock-theory.md proves it. A key's kind
+never changes, but for a downgrade, which only lets more in. Nor does it matter that processes learn of departures at
 different times: each admits no more than the queue without all keys that are over, and those may hold together.
 
 A DELETE that is never told costs time, until the next list. A PUT that is never told would cost more; etcd promises

@@ -218,7 +218,8 @@ class HeldKey(Releasable):
         if self.released:
             raise self._not_held()
         moment = now()
-        if moment >= self._expires or not self._engine.is_sure(self._ticket, moment):
+        is_sure = self._ticket.failure is None and self._engine.core.remaining(moment) > 0.0
+        if moment >= self._expires or not is_sure:
             self._client.apart(self._engine.check, self._ticket)
 
     def is_owner(self) -> Created:

@@ -18,7 +18,7 @@ from lock.etcd.client import Client
 from lock.etcd.transport import run_steps
 from lock.model import Contender, KeyValue
 from lock.recipes.attempt import Attempt
-from lock.recipes.decorated import check_runs_when_called
+from lock.recipes.decorated import check_decorated
 from lock.recipes.hold import HeldKey, Leaving, Releasable
 from lock.runtime.clock import check_number, now
 from lock.session.engine import Steps
@@ -132,7 +132,7 @@ class Acquirable(Leaving, Generic[HeldT]):
         deadline(timeout)
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
-            check_runs_when_called(function)
+            check_decorated(function, is_awaited=False)
 
             @functools.wraps(function)
             def locked_call(*args: P.args, **options: P.kwargs) -> R:

@@ -197,10 +197,6 @@ class Engine:
         until = now() + self.client.timeout
         return Release(self.core, tickets, until, waits=wait, is_closed=lambda: self.client.closed)
 
-    def is_sure(self, ticket: Ticket, moment: float) -> bool:
-        """Whether nothing is known here against a hold."""
-        return ticket.failure is None and self.core.remaining(moment) > 0.0
-
     def check(self, ticket: Ticket) -> None:
         """Raise why a hold is lost, if it is: also if the session's threads are late."""
         self.apply(self.core.poll)

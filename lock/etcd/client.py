@@ -121,10 +121,6 @@ class Client(Transport):
         """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound if the lease is gone."""
         return self.call(self.requests.create_key(Create(key, value, lease_id)), timeout).kv
 
-    def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or `None` if it is gone."""
-        return self.call(self.requests.replace(kv, value), timeout)
-
     def get_prefix(self, prefix: str, *, limit: int = 0, timeout: float | None = None) -> Snapshot:
         """The keys under `prefix`, by a linearizable read: all, or at most `limit`, the first by name."""
         return self.call(self.requests.get_prefix(prefix, limit=limit), timeout)

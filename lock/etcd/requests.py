@@ -15,7 +15,7 @@ from lock.etcd.transport import Call, rpc
 from lock.model import KeyValue, LeaseStatus, Snapshot
 
 # Messages are built of dicts, in half the time that objects for their parts take: these are copied into the whole.
-_CREATE, _MOD, _EQUAL = rpc.Compare.CREATE, rpc.Compare.MOD, rpc.Compare.EQUAL
+_CREATE, _EQUAL = rpc.Compare.CREATE, rpc.Compare.EQUAL
 # The first and the last keys of a range by their create revisions: etcd reads the whole range, and sorts it.
 _FIRST = {"sort_target": rpc.RangeRequest.CREATE, "sort_order": rpc.RangeRequest.ASCEND, "limit": 1}
 _LAST = {"sort_target": rpc.RangeRequest.CREATE, "sort_order": rpc.RangeRequest.DESCEND, "keys_only": True}
@@ -46,23 +46,6 @@ class Requests:
     def time_to_live(self, wanted: messages.TimeToLive) -> Call[LeaseStatus]:
         request = rpc.LeaseTimeToLiveRequest(ID=wanted.lease_id)
         return Call(_time_to_live, request, lambda response: LeaseStatus(response.TTL, response.grantedTTL))
-
-    def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or `None` if it is gone.
-
-        A repetition changes nothing, for the first one has changed the mod revision.
-        """
-        key = self._encode(kv.key)
-        unchanged = {"key": key, "target": _MOD, "result": _EQUAL, "mod_revision": kv.mod_revision}
-        put = {"request_put": {"key": key, "value": value, "lease": kv.lease_id}}
-        request = rpc.TxnRequest(compare=[unchanged], success=[put], failure=[{"request_range": {"key": key}}])
-
-        def read(response: Any) -> KeyValue | None:
-            if response.succeeded:
-                return kv._replace(value=value, mod_revision=response.header.revision)
-            return self._found(response)
-
-        return Call(_txn, request, read)
 
     def get_prefix(self, prefix: str, *, limit: int = 0) -> Call[Snapshot]:
         """List the keys under a prefix; at most `limit`, the first by name, if it is not 0."""

@@ -19,7 +19,6 @@ from lock.errors import LockError, LockLost, NotHeld
 from lock.etcd.client import Client
 from lock.etcd.requests import Created
 from lock.etcd.transport import run_steps
-from lock.model import KeyValue
 from lock.runtime.callbacks import Loss, check_callback
 from lock.runtime.clock import now
 from lock.runtime.interrupts import run_apart, start_apart
@@ -178,7 +177,7 @@ class HeldKey(Releasable):
         self.key = ticket.key
         self._ticket = ticket
         assert ticket.created is not None
-        self._create_revision = self._written_at = ticket.created  # its mod revision
+        self._create_revision = ticket.created
         if max_hold is not None:
             reason = f"lock {name!r} was held for {max_hold} s, its max_hold"
             self._expires = self._engine.apply(self._engine.expiry.expire_in, ticket, max_hold, reason)
@@ -260,18 +259,11 @@ class HeldKey(Releasable):
         self._ticket.waiter = None  # until here, a hold that never comes to its caller is given back
 
     def _overwrite(self, value: bytes) -> None:
-        """Give the key another value, again if another client has overwritten it meanwhile."""
-        client, lease_id = self._client, self._session.lease_id
-        kv = KeyValue(self.key, b"", self._create_revision, self._written_at, lease_id)
-        while True:
-            current = client.replace(kv, value)
-            if current is None or current.create_revision != self._create_revision:
-                raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
-            self._written_at = current.mod_revision
-            if (current.value, current.lease_id) == (value, lease_id):
-                self._ticket.value = value
-                return
-            kv = current._replace(lease_id=lease_id)  # others may have taken the lease from it, too
+        """Give the key another value."""
+        condition = self._client.requests.created(self.key, self._create_revision)
+        if not self._client.put(self.key, value, if_=condition, lease_id=self._session.lease_id):
+            raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
+        self._ticket.value = value
 
     def _fence(self, now: float) -> None:
         self._engine.core.fence(self._ticket, now)

@@ -75,14 +75,8 @@ class Engine:
         }  # fmt: skip
         self.worker = Worker(self)
         self.lease = LeaseThread(self)
-        try:
-            self.worker.start()
-            self.lease.start()
-        except RuntimeError:  # a machine that is out of threads
-            self.core.lose("was not used")
-            self.worker.wake()
-            self.lease.revoke()
-            raise
+        self.worker.start()
+        self.lease.start()
         cut_off = EtcdUnavailable(f"session {name} waits for no lock any more: its etcd client was closed")
         self._restored = partial(self.apply, self.core.restored)
         self._cut_off = partial(self.apply, self.core.refuse, cut_off)

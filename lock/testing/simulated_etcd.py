@@ -115,12 +115,6 @@ class SimulatedEtcd:
         first = sorted(self.under(prefix))[: limit or None]
         return Snapshot(self.revision, sorted(first, key=attrgetter("create_revision")))
 
-    def replace(self, kv: KeyValue, value: bytes) -> KeyValue | None:
-        there = self.keys.get(kv.key)
-        if there is None or there.mod_revision != kv.mod_revision:
-            return there
-        return self.put(kv.key, value, kv.lease_id)
-
     def put_if(self, key: str, value: bytes, lease_id: int, conditions: Iterable[Created]) -> bool:
         return self._holds(conditions) and self.put(key, value, lease_id) is not None
 

@@ -152,9 +152,6 @@ def test_a_transaction_fails_that_comes_too_late(etcd_lock: MemoryEtcd, name: st
         assert price is not None
         assert price.value == b"7"
         assert client.put("price", "9", if_=hold.is_owner())
-        stale = client.replace(price, b"10")
-        assert stale is not None
-        assert stale.value == b"9"
         assert not client.put("price", "11", if_=Created(b"price", 0))
         assert client.put("tax", "1", if_=Created(b"tax", 0))
         assert client.delete("price", if_=hold.is_owner())

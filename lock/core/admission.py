@@ -19,10 +19,8 @@ class Admission(ABC):
     Keys are admitted in the order of the queue: a key that has to wait holds up all behind it, so no one starves. The
     first key always holds. A key of unknown kind, such as that of ``etcdctl lock``, is exclusive: it holds alone.
 
-    Its methods are called with the queue's lock held: they have to be quick, must not raise and must not call the lock.
-
     A rule has to stay true when keys before mine leave: if `admits(kind, ahead)`, then also with any smaller `ahead`.
-    Rules that are equal are taken for one rule, so make it a frozen dataclass.
+    Rules that are equal are taken for one rule, so each is a frozen dataclass.
     """
 
     def kind(self, kv: KeyValue) -> str | None:
@@ -31,11 +29,9 @@ class Admission(ABC):
 
     @abstractmethod
     def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        """Whether a key of this kind may hold together with those before it, which all hold.
+        """Whether a key of this kind may hold together with those before it, which all hold: so many of each kind.
 
-        Args:
-            kind: of the key.
-            ahead: how many keys of each kind stand before it; no exclusive one, and at least one in all.
+        No exclusive one is among them, and there is at least one.
         """
 
     def conflict(self, first: KeyValue) -> str | None:

@@ -11,14 +11,11 @@ def queue_prefix(name: str) -> str:
     A lock on ``a`` waits for everything under ``a/``, so also for the holder of ``a/b``; ``ab`` is another name. A name
     with an empty part would be a different queue than it seems: ``a/`` is not ``a`` for Go's client.
 
-    Raises InvalidName where it is empty, has an empty part, is longer than 4096 bytes, or cannot be encoded.
+    Raises InvalidName where it is empty, has an empty part, or is longer than 4096 bytes.
     """
     if not isinstance(name, str):
         raise InvalidName(f"the name of a lock is a text that is not empty, such as 'flash-sale/stock'; got {name!r}")
-    try:
-        length = len(name.encode("utf-8", "surrogateescape"))
-    except UnicodeEncodeError as error:
-        raise InvalidName(f"lock name {name[:20]!r} cannot be encoded: {error.reason}") from error
+    length = len(name.encode("utf-8", "surrogateescape"))
     if length > LONGEST:
         raise InvalidName(f"lock name {name[:20]!r}... has {length} bytes: {LONGEST} are the most")
     if "" in name.removeprefix("/").split("/"):

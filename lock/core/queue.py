@@ -67,11 +67,6 @@ class Ticket:
         """Whether what it held or waited for is gone; a wait that was cancelled is not a loss."""
         return self.failure is not None and not isinstance(self.failure, LockCancelled)
 
-    @property
-    def is_released(self) -> bool:
-        """Whether its key is deleted, or was never written."""
-        return self.stage is Stage.RELEASED
-
     def again(self) -> LockError | None:
         """The failure as a new exception, for each thread that raises it."""
         return None if self.failure is None else type(self.failure)(str(self.failure))

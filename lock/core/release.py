@@ -48,7 +48,7 @@ class Release:
         if self._requests:
             return Send(self._requests.pop(0), max(self._until - now, FAREWELL_S))
         wrong = [t for t in self._tickets if t.stage is not Stage.RELEASED or t.failure is not None or not t.was_there]
-        if wrong and now < self._until and any(not each.is_released for each in wrong) and not self._is_closed():
+        if wrong and now < self._until and not self._is_closed() and any(t.stage is not Stage.RELEASED for t in wrong):
             return Sleep(self._until)
         for ticket in wrong:
             self._judge(ticket)
@@ -62,7 +62,7 @@ class Release:
         """Its key was gone before, or is not deleted in time; that may still be on its way."""
         core = self._core
         failure = ticket.again()
-        if failure is None and ticket.is_released:
+        if failure is None and ticket.stage is Stage.RELEASED:
             failure = LockLost(f"key {ticket.key!r} was gone before it was released")
         elif failure is None and self._is_closed():
             end = f"it goes with its lease, within {core.ttl} s"

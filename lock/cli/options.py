@@ -1,7 +1,6 @@
 """What the subcommands share: NAME, times, and where etcd is, under the names that etcdctl gives it."""
 
 import functools
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,6 @@ from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
 from lock.etcd.transport import Observer, Tls
 from lock.model import printable
-from lock.session.session import LONGEST_TTL_S
 
 
 @dataclass(frozen=True, repr=False)  # not to show the password
@@ -43,17 +41,7 @@ class Connection:
         return {f"ETCDCTL_{name.upper()}": value for name, value in given.items()}
 
 
-class _Seconds(click.FloatRange):
-    """Seconds, 0 or more, and no more than a thread can wait; click would take `nan` for a number in the range."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if not seconds >= 0:
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        return min(seconds, threading.TIMEOUT_MAX)
-
-
-SECONDS = _Seconds(min=0)
+SECONDS = click.FloatRange(min=0)
 
 
 def _option(name: str, metavar: str, text: str, **more: Any) -> Callable[..., Any]:
@@ -97,6 +85,6 @@ def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str
 
 name_argument = click.argument("name", callback=_valid_name)
 ttl_option = click.option(
-    "--ttl", type=click.IntRange(1, LONGEST_TTL_S), default=10, show_default=True, metavar="SECONDS",
+    "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
     help="When this process dies or is cut off from etcd, its place is free after so long.",
 )  # fmt: skip

@@ -61,7 +61,9 @@ class MemoryEtcd:
             self._server.etcd.remove([key])
         if not self._server.is_silent:
             for session in self._sessions():
-                session._engine.apply(partial(_delete_by_hand, session._engine.core, key))
+                ticket = session._engine.core.tickets.get(key)
+                if ticket is not None:
+                    session._engine.apply(session._engine.core.endings.key_deleted, ticket)
 
     def silence(self) -> None:
         """Answer no call until `resume`: each fails at once with `EtcdUnavailable`, as with no server at the port."""
@@ -97,12 +99,6 @@ class MemoryEtcd:
         for session in self._sessions():
             session._engine.lease.renew()
             session._engine.apply(partial(_poll, session._engine.core))
-
-
-def _delete_by_hand(core: Core, key: str, now: float) -> None:
-    ticket = core.tickets.get(key)
-    if ticket is not None:
-        core.endings.key_deleted(ticket, now)
 
 
 def _poll(core: Core, now: float) -> None:

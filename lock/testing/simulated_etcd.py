@@ -33,8 +33,6 @@ class SimulatedEtcd:
         self.listeners: dict[Any, Callable[[], object]] = {}
         self._time = 0.0
 
-    # Leases
-
     def grant(self, lease_id: int, ttl: int, time: float) -> None:
         self.leases[lease_id] = ttl, time + ttl
 
@@ -60,8 +58,6 @@ class SimulatedEtcd:
     def time_to_live(self, request: messages.TimeToLive) -> LeaseStatus:
         ttl, end = self.leases.get(request.lease_id, (0, self._time - 1))
         return LeaseStatus(int(end - self._time), ttl)
-
-    # Requests of the core
 
     def create_key(self, request: messages.Create) -> messages.Written:
         is_new = not self.under(request.prefix) if request.if_free else request.key not in self.keys
@@ -109,8 +105,6 @@ class SimulatedEtcd:
     def read_keys(self, request: messages.ReadKeys) -> messages.Found:
         return messages.Found({key: self.keys[key] for key in request.tickets if key in self.keys}, self.revision)
 
-    # What clients ask for beside it
-
     def get_prefix(self, prefix: str, *, limit: int = 0) -> Snapshot:
         first = sorted(self.under(prefix))[: limit or None]
         return Snapshot(self.revision, sorted(first, key=attrgetter("create_revision")))
@@ -122,8 +116,6 @@ class SimulatedEtcd:
         is_right = self._holds(conditions)
         self.remove([key] if is_right and key in self.keys else [])
         return is_right
-
-    # Keys
 
     def put(self, key: str, value: bytes, lease_id: int) -> KeyValue:
         self._check_lease(lease_id)

@@ -159,9 +159,7 @@ def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> Non
         (("name", "ls", "x"), r"name -- ls x"),
         (("name", "--"), "behind --"),
         (("name", "--ttl", "0", "--", "ls"), "ttl"),
-        (("name", "--ttl", "9000000001", "--", "ls"), "ttl"),  # etcd's limit is one less
         (("name", "--timeout", "-1"), "timeout"),
-        (("name", "--timeout", "nan"), "timeout"),
         (("name", "--try", "--timeout", "1"), "--try"),
         (("name", "--no-such-option"), "--no-such-option"),
         (("a//b", "--", "ls"), "a/b"),
@@ -250,7 +248,7 @@ def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invo
 
 def test_every_operation_is_printed_with_revision_and_latency(invoke: Invoke) -> None:
     """Each contender's operations appear in the order of the protocol, and B's token is greater than A's."""
-    script = invoke("trace", "--timeout", "inf", "trace/all").stdout
+    script = invoke("trace", "trace/all").stdout
     steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
     for who, keep_alives in (("A", 1), ("B", 0)):
         calls = [call for contender, call in steps if contender == who and call not in ("Watch", "LeaseTimeToLive")]

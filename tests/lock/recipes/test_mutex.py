@@ -37,7 +37,7 @@ def test_the_timeout_bounds_the_wait_and_not_the_request(far_session: Session, p
         (lambda client, session: client.put("a", "b", if_=[7]), "an iterable"),
         *[
             (lambda client, session, ttl=ttl: Session(client, ttl=ttl), "ttl is a whole number of seconds")
-            for ttl in (0, -1, 1.5, 10**12, "5", None, True)
+            for ttl in (0, -1, 1.5, "5", None, True)
         ],
         *[
             (lambda client, session, most=most: Mutex(session, "a", max_hold=most), "max_hold is seconds, more than 0")

@@ -125,7 +125,7 @@ class Acquisition:
             self.leave(now)
         if ticket.stage is not Stage.QUEUED:
             return self._explain(now) if self.explains else None  # a try has found the lock taken
-        position = self.core.positions.of(ticket)
+        position = ticket.queue.position_of(ticket)
         if now < self.deadline:
             if position is not None and now >= position.due:
                 return Send(self.core.predecessors.read(position, now), self._left(now))

@@ -20,7 +20,6 @@ from lock.core.endings import Endings
 from lock.core.following import Following
 from lock.core.grants import Grants
 from lock.core.messages import Create, Delete, ListLease, ListQueue, Outbox, ReadKeys, Request, Written
-from lock.core.positions import Positions
 from lock.core.predecessors import Predecessors
 from lock.core.queue import OVER, KeyNames, Observer, Queue, Stage, Ticket
 from lock.core.reconciler import Reconciler
@@ -46,11 +45,10 @@ class Core:
         self._key_names = names = KeyNames(lease_id)
         self.grants = Grants(outbox, revisions)
         self.deletions = Deletions(outbox, revisions, self._gone)
-        self.positions = positions = Positions(outbox)
-        self.endings = Endings(outbox, self.grants, self.deletions, names, positions, self.tickets, self.queues)
-        self.following = Following(outbox, revisions, self.grants, self.endings, positions, sent)
-        self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings, positions)
-        self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, positions, ttl, sent)
+        self.endings = Endings(outbox, self.grants, self.deletions, names, self.tickets, self.queues)
+        self.following = Following(outbox, revisions, self.grants, self.endings, sent)
+        self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings)
+        self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, ttl, sent)
         self._senders: dict[type, Any] = {
             Delete: self.deletions, ListQueue: self.following, ListLease: self.reconciler, ReadKeys: self.reconciler,
         }  # fmt: skip
@@ -200,7 +198,7 @@ class Core:
     def wait(self, ticket: Ticket, answer: Written, now: float, *, finds_position: bool) -> None:
         """Learn of its turn: by the key before it if it may (`finds_position`) and is alone here. Stage: QUEUED."""
         if finds_position and ticket.queue.is_only(ticket):
-            self.positions.take(ticket, answer.before, answer.revision, now)
+            self.predecessors.take(ticket, answer.before, answer.revision, now)
         else:
             self.following.join(ticket.queue, now)
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from lock.core.deletions import Deletions
 from lock.core.grants import Grants
-from lock.core.messages import Outbox, Renew
-from lock.core.positions import Positions
+from lock.core.messages import Outbox, Renew, Unfollow
 from lock.core.queue import OVER, WAITING, KeyNames, Queue, Stage, Ticket
 from lock.errors import LockError, LockLost
 
@@ -18,7 +17,6 @@ class Endings:
     _grants: Grants
     _deletions: Deletions
     _names: KeyNames
-    _positions: Positions
     tickets: dict[str, Ticket]
     queues: dict[str, Queue]
 
@@ -31,11 +29,17 @@ class Endings:
             return
         ticket.stage = Stage.RELEASING
         self._outbox.changes.append(ticket)
-        self._positions.end(ticket)
+        self.end_position(ticket)
         if not ticket.is_fence:
             self._grants.hand_over(ticket)
         if not ticket.is_writing:
             self._deletions.add(ticket, now)
+
+    def end_position(self, ticket: Ticket) -> None:
+        """It waits by its predecessor no more. Any stage."""
+        if ticket.queue.position_of(ticket) is not None:
+            ticket.queue.position = None
+            self._outbox.commands.append(Unfollow(ticket.queue.prefix))
 
     def cancel(self, ticket: Ticket, failure: LockError, now: float) -> None:
         """It waits no more. Stages: WRITING, QUEUED; else nothing is done: a hold is never cancelled."""

@@ -7,7 +7,6 @@ from typing import ClassVar
 from lock.core.endings import Endings
 from lock.core.grants import Grants
 from lock.core.messages import Follow, ListQueue, Outbox, Unfollow
-from lock.core.positions import Positions
 from lock.core.queue import Queue, Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
@@ -27,7 +26,6 @@ class Following:
     _revisions: Revisions
     _grants: Grants
     _endings: Endings
-    _positions: Positions
     due: float  # when `look` has to be called again
     followed: dict[str, Queue] = field(default_factory=dict, init=False)  # by prefix
 
@@ -75,7 +73,7 @@ class Following:
         assert self._endings.queues.get(queue.prefix) is queue
         queue.used_at = now
         if queue.view is None:
-            self._positions.by_prefix.pop(queue.prefix, None)  # whoever waits there is told by the view
+            queue.position = None  # whoever waits there is told by the view
             self.followed[queue.prefix] = queue
             queue.follow(now)
             self._outbox.commands.append(Follow(queue.prefix))
@@ -86,7 +84,7 @@ class Following:
         for queue in list(self.followed.values()):
             if queue.waits():
                 queue.used_at = now
-                if queue.is_listed and now - queue.audited_at >= self._positions.audit_s:
+                if queue.is_listed and now - queue.audited_at >= queue.audit_s:
                     queue.audit(now)
             elif now - queue.used_at > self.idle_s:
                 self.unfollow(queue)

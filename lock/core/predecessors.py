@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from lock.core.endings import Endings
 from lock.core.following import pause
 from lock.core.grants import Grants
-from lock.core.messages import FindPosition, Outbox, PositionFound, Unfollow
-from lock.core.positions import Positions
-from lock.core.queue import Position
+from lock.core.messages import FindPosition, FollowKey, Outbox, PositionFound
+from lock.core.queue import Position, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
 from lock.model import Event, KeyValue
@@ -29,21 +28,27 @@ class Predecessors:
     _revisions: Revisions
     _grants: Grants
     _endings: Endings
-    _positions: Positions
 
     def clear(self) -> None:
-        self._outbox.commands += map(Unfollow, self._positions.by_prefix)
-        self._positions.by_prefix.clear()
+        for position in self.current():
+            self._endings.end_position(position.ticket)
 
     def restored(self, now: float) -> None:
         """Nothing counts that was read, or asked for, before."""
-        for position in list(self._positions.by_prefix.values()):
-            self._positions.take(position.ticket, None, 0, now)
+        for position in self.current():
+            self.take(position.ticket, None, 0, now)
             self._outbox.changes.append(position.ticket)
+
+    def take(self, ticket: Ticket, before: KeyValue | None, revision: int, now: float) -> None:
+        """It waits behind the key of this revision, which is watched; None: it is to be read. Stage: QUEUED."""
+        queue = ticket.queue
+        queue.position = Position(ticket, before, now if before is None else now + queue.audit_s)
+        if before is not None:
+            self._outbox.commands.append(FollowKey(queue.prefix, before.key, queue.position, revision))
 
     def handle_event(self, position: Position, update: list[Event] | EtcdError, now: float) -> None:
         """Of the watch of a predecessor: changes; none when etcd begins to watch; or why it does not any more."""
-        if not self._positions.is_current(position):
+        if not position.is_current:
             return
         if isinstance(update, EtcdDenied):
             self._deny(position, update, now)
@@ -55,26 +60,26 @@ class Predecessors:
 
     def read(self, position: Position, now: float) -> FindPosition:
         """The read that is due, which is not due again unless something is told."""
-        position.due = now + self._positions.audit_s
+        position.due = now + position.ticket.queue.audit_s
         return FindPosition(position, self._revisions.highest)
 
     def answered(self, request: FindPosition, answer: PositionFound, now: float) -> None:
         position, ticket, before = request.position, request.position.ticket, answer.before
-        if not self._positions.is_current(position) or self._revisions.observe(answer.revision, request.known, now):
+        if not position.is_current or self._revisions.observe(answer.revision, request.known, now):
             return  # after a restore it is another position
         position.failures, ticket.queue.trouble = 0, None
         if answer.own is None or answer.own.create_revision != ticket.created:
             self._endings.key_deleted(ticket, now)
         elif before is None:
-            self._positions.end(ticket)
+            self._endings.end_position(ticket)
             self._grants.grant(ticket, ticket.created)
         elif _is_other(position, before):
-            self._positions.take(ticket, before, answer.revision, now)
+            self.take(ticket, before, answer.revision, now)
 
     def failed(self, request: FindPosition, error: EtcdError, now: float) -> None:
         """It is read again, unless etcd does not let this user."""
         position = request.position
-        if not self._positions.is_current(position):
+        if not position.is_current:
             return
         if isinstance(error, EtcdUnavailable):
             position.ticket.queue.trouble = str(error)
@@ -82,6 +87,9 @@ class Predecessors:
             position.due = min(position.due, now + pause(position.failures))
         else:
             self._deny(position, error, now)
+
+    def current(self) -> list[Position]:
+        return [queue.position for queue in self._endings.queues.values() if queue.position is not None]
 
     def _deny(self, position: Position, error: EtcdError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""

@@ -84,6 +84,11 @@ class Position:
     due: float  # when it has to be read
     failures: int = 0  # of reads, one after the other
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the ticket still waits there; what is told of others is no news."""
+        return self.ticket.queue.position is self
+
 
 class Waiter(Protocol):
     """What a driver wakes when it stands in `Outbox.changes`."""
@@ -118,6 +123,8 @@ class Queue:
     knows all, and `wants_list` that it has to be.
     """
 
+    audit_s = 5.0  # how often what a watch tells is compared with etcd while somebody waits
+
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.tickets: dict[str, Ticket] = {}  # those of this session
@@ -126,6 +133,10 @@ class Queue:
         self.view: QueueView | None = None  # as etcd's lists and events tell it; None while it is not followed
         self.trouble: str | None = None  # why the view may be out of date
         self.observers: dict[Observer, None] = {}
+        self.position: Position | None = None  # of the ticket that waits by its predecessor, while it is not followed
+
+    def position_of(self, ticket: Ticket) -> Position | None:
+        return self.position if self.position is not None and self.position.ticket is ticket else None
 
     # Names of keys
 

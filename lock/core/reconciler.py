@@ -20,7 +20,6 @@ from collections.abc import Iterable, Mapping
 from lock.core.deletions import Deletions
 from lock.core.endings import Endings
 from lock.core.messages import Found, LeaseKeys, ListLease, Outbox, ReadKeys, Renew
-from lock.core.positions import Positions
 from lock.core.queue import KeyNames, Stage, Ticket
 from lock.core.revisions import Revisions
 from lock.errors import EtcdError, EtcdUnavailable
@@ -38,14 +37,13 @@ class Reconciler:
 
     def __init__(
         self, outbox: Outbox, revisions: Revisions, endings: Endings, deletions: Deletions, names: KeyNames,
-        positions: Positions, ttl: int, now: float,
+        ttl: int, now: float,
     ) -> None:  # fmt: skip
         self._outbox = outbox
         self._revisions = revisions
         self._endings = endings
         self._deletions = deletions
         self._names = names
-        self._positions = positions
         self._period = min(ttl / 3, _PERIOD_S)
         self._due = now + self._period
         self._began = now
@@ -79,7 +77,7 @@ class Reconciler:
         is_idle = not (self._endings.tickets or self._names.burnt)
         self._began, self._due = now, now + (_IDLE_S if is_idle else self._period)
         tickets = dict(self._endings.tickets)
-        all_wait = tickets and len(tickets) == len(self._positions.by_prefix)
+        all_wait = tickets and all(ticket.queue.position_of(ticket) for ticket in tickets.values())
         if not all_wait or self._is_hurried or self._names.burnt:
             self._is_hurried = False
             self._request(ListLease(tickets))

@@ -81,11 +81,11 @@ def followed(session: Session, name: str) -> int | None:
     engine, prefix = session._engine, f"{name}/"
     with engine.lock:  # the view may be taken away by another thread between two looks at it
         core, watch = engine.core, engine.worker._watches.get(prefix)
-        position = core.positions.by_prefix.get(prefix)
+        queue = core.queues.get(prefix)
+        position = None if queue is None else queue.position
         if position is not None:
             is_watched = position.before is not None and watch is not None and watch.id is not None
             return 2 if is_watched and position.due > now() else None
-        queue = core.queues.get(prefix)
         return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
 
 

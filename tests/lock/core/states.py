@@ -26,7 +26,7 @@ from lock.core.admission import Exclusive
 from lock.core.cohort import Bounds, CohortTurn
 from lock.core.queue import Queue, Stage
 from lock.errors import LockError
-from lock.model import KeyValue
+from lock.model import KeyValue, Snapshot
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
 from tests.lock.core import small_world
@@ -110,7 +110,7 @@ def tidy(world: World) -> None:
         core.reconciler._began = _since(core.reconciler._began, now - SPAN_S)
         for queue in core.queues.values():
             _tidy_queue(queue, now)
-        for place in core.positions.by_prefix.values():
+        for place in [queue.position for queue in core.queues.values() if queue.position is not None]:
             place.due = _since(place.due, now)
         for ticket in core.tickets.values():
             if ticket.stage is not Stage.HELD:
@@ -186,8 +186,8 @@ def _told(answer: Any) -> list[KeyValue]:
         return [*answer.kvs.values()]
     if isinstance(answer, messages.PositionFound):
         return [kv for kv in (answer.own, answer.before) if kv is not None]
-    if type(answer) is dict:
-        return [kv for snapshot in answer.values() for kv in snapshot.keys]
+    if isinstance(answer, Snapshot):
+        return answer.keys
     return [kv for written in answer for kv in _told(written)] if type(answer) is list else []
 
 

@@ -9,7 +9,6 @@ import pytest
 from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
 from lock.core.messages import Follow, ListQueue, Unfollow
-from lock.core.positions import Positions
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
 from lock.model import KeyValue, Snapshot
@@ -134,9 +133,9 @@ def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -
     other = written(core, "n/", number=2)
     assert [core.poll(now) <= now + 1.0 for now in (1.0, 2.0, 3.0, 4.0)] == [True] * 4
     assert follow.due == 5.0
-    assert asked(core, Positions.audit_s - 0.01) == []
-    follow.due = Positions.audit_s
-    (audit,) = commands_of(core, ListQueue, Positions.audit_s)
+    assert asked(core, Queue.audit_s - 0.01) == []
+    follow.due = Queue.audit_s
+    (audit,) = commands_of(core, ListQueue, Queue.audit_s)
     assert audit.prefix == "m/"
     core.endings.leave(other, 5.5)
     core.endings.gone(other, was_there=True)
@@ -162,16 +161,16 @@ def test_a_watch_that_has_left_out_a_deletion_is_made_anew(is_told: bool) -> Non
     ticket, looks = waits(core), Looks()
     follow, queue = core.following, ticket.queue
     queue.observers[looks] = None
-    follow.due = Positions.audit_s
-    (audit,) = commands_of(core, ListQueue, Positions.audit_s)
-    core.answered(audit, Snapshot(9, [key(ticket.key, 2)]), Positions.audit_s)
+    follow.due = Queue.audit_s
+    (audit,) = commands_of(core, ListQueue, Queue.audit_s)
+    core.answered(audit, Snapshot(9, [key(ticket.key, 2)]), Queue.audit_s)
     assert ticket.stage is Stage.HELD
     if is_told:
-        follow.handle_event("m/", [deleted("m/b-1", 5)], Positions.audit_s)
+        follow.handle_event("m/", [deleted("m/b-1", 5)], Queue.audit_s)
     core.outbox.commands.clear()
-    follow.due = Positions.audit_s
+    follow.due = Queue.audit_s
     for _ in range(2):
-        core.poll(Positions.audit_s)
+        core.poll(Queue.audit_s)
     broken = [each for each in core.outbox.commands if isinstance(each, Follow | Unfollow)]
     assert broken == ([] if is_told else [Unfollow("m/"), Follow("m/")])
     assert (queue.is_watched, looks.seen[-1]) == (is_told, (is_told, is_told))

@@ -9,8 +9,7 @@ import pytest
 from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
 from lock.core.messages import FindPosition, Follow, FollowKey, ListQueue, PositionFound, Unfollow, Written
-from lock.core.positions import Positions
-from lock.core.queue import Position, Stage, Ticket
+from lock.core.queue import Position, Queue, Stage, Ticket
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
 from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session, request_of
@@ -34,14 +33,14 @@ def waits(core: Core, before: KeyValue | None = SECOND, prefix: str = "m/") -> T
 
 
 def place_of(core: Core) -> Position:
-    (position,) = core.positions.by_prefix.values()
+    (position,) = core.predecessors.current()
     return position
 
 
 def asked(core: Core, now: float = 0.0) -> list[FindPosition]:
     """The reads that are due, as the acquisitions ask for them; all commands are taken."""
     core.outbox.commands.clear()
-    due = [position for position in core.positions.by_prefix.values() if now >= position.due]
+    due = [position for position in core.predecessors.current() if now >= position.due]
     return [core.predecessors.read(position, now) for position in due]
 
 
@@ -85,14 +84,14 @@ def test_a_ticket_whose_key_is_gone_or_another_one_does_not_hold(own: int | None
     core.predecessors.handle_event(place_of(core), [deleted("m/c-1", 21)], 0.0)
     answer(core, before, own=own)
     assert type(ticket.failure) is LockLost
-    assert core.positions.by_prefix == {}
+    assert core.predecessors.current() == []
 
 
 def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
     """A watch may keep a deletion to itself. Pauses grow, and begin anew after an answer."""
     core = core_of()
     ticket = waits(core)
-    position, now = place_of(core), Positions.audit_s
+    position, now = place_of(core), Queue.audit_s
     assert position.due == now
     (request,) = asked(core, now)
     for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 1.0):
@@ -101,8 +100,8 @@ def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
         now += pause
         (request,) = asked(core, now)
     core.predecessors.answered(request, PositionFound(key(ticket.key, 10), SECOND, 20), now)
-    assert (position.due, ticket.queue.trouble) == (now + Positions.audit_s, None)
-    (request,) = asked(core, now + Positions.audit_s)
+    assert (position.due, ticket.queue.trouble) == (now + Queue.audit_s, None)
+    (request,) = asked(core, now + Queue.audit_s)
     core.predecessors.handle_event(position, [], 0.0)
     core.predecessors.failed(request, AWAY, 0.0)
     assert position.due == 0.0  # what was told meanwhile does not wait
@@ -123,7 +122,7 @@ def test_where_etcd_denies_nothing_can_wait(is_watch: bool) -> None:
     else:
         core.predecessors.failed(request, DENIED, 0.0)
     assert (type(ticket.failure), str(ticket.failure)) == (EtcdDenied, "no right")
-    assert core.positions.by_prefix == {}
+    assert core.predecessors.current() == []
 
 
 def test_after_a_restore_the_place_is_read_anew() -> None:
@@ -158,7 +157,7 @@ def test_where_a_second_ticket_waits_the_queue_is_followed() -> None:
     assert core.outbox.commands == [Follow("m/")]
     core.predecessors.answered(request, PositionFound(key(ticket.key, 10), None, 20), 0.0)
     assert ticket.stage is Stage.QUEUED
-    assert core.positions.by_prefix == {}
+    assert core.predecessors.current() == []
 
 
 def test_who_is_not_the_only_one_follows_the_queue(sessions: Sessions) -> None:
@@ -170,9 +169,9 @@ def test_who_is_not_the_only_one_follows_the_queue(sessions: Sessions) -> None:
     def follows(session: Session, want: Want | None = None, **options: Any) -> bool:
         acquisition = session.acquisition(want, **{"follows": False, **options})
         session.go(acquisition)
-        is_placed = session.core.positions.of(acquisition.ticket) is not None
+        is_placed = acquisition.ticket.queue.position_of(acquisition.ticket) is not None
         session.core.endings.leave(acquisition.ticket, 0.0)
-        assert session.core.positions.of(acquisition.ticket) is None
+        assert acquisition.ticket.queue.position_of(acquisition.ticket) is None
         return not is_placed
 
     assert follows(holder)  # behind a hold of its session
@@ -192,7 +191,7 @@ def test_the_end_of_another_ticket_does_not_end_a_place() -> None:
         core.endings.leave(each, 0.0)
     assert place_of(core).ticket is ticket
     core.endings.cancel(ticket, LockCancelled("enough"), 0.0)
-    assert core.positions.by_prefix == {}
+    assert core.predecessors.current() == []
     assert core.outbox.commands[-1] == Unfollow("m/")
 
 
@@ -204,7 +203,7 @@ def test_a_session_that_is_over_watches_no_key() -> None:
     core.outbox.commands.clear()
     core.lose("is gone")
     assert core.outbox.commands == [Unfollow("m/"), Unfollow("n/")]
-    assert core.positions.by_prefix == {}
+    assert core.predecessors.current() == []
 
 
 def behind(sessions: Sessions, deadline: float) -> Acquisition:
@@ -224,7 +223,7 @@ def test_a_hand_over_is_one_read(sessions: Sessions) -> None:
     holder, other = sessions
     acquisition = behind(sessions, 60.0)
     position = place_of(other.core)
-    assert acquisition.next(0.0) == Sleep(Positions.audit_s)
+    assert acquisition.next(0.0) == Sleep(Queue.audit_s)
     holder.core.endings.leave(holder.core.tickets["m/1-1"], 0.0)
     holder.work(0.0)
     other.core.predecessors.handle_event(position, [deleted("m/1-1", holder.etcd.revision)], 0.0)

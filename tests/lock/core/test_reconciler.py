@@ -59,7 +59,7 @@ def test_tickets_that_wait_by_their_predecessor_are_not_listed(
     """They read their keys themselves; a doubt is looked into once, and the next look comes as soon as ever."""
     core = core_of()
     ticket = core.begin("m/", "", EXCLUSIVE, 0.0)
-    core.positions.take(ticket, key("m/b-1", 1), 1, 0.0)
+    core.predecessors.take(ticket, key("m/b-1", 1), 1, 0.0)
     does(core)
     found = commands_of(core, ListLease, PERIOD_S)
     assert len(found) == lists

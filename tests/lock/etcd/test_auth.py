@@ -16,7 +16,7 @@ from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, connect
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
-from lock.core.positions import Positions
+from lock.core.queue import Queue
 from lock.etcd.auth import Login
 from tests.support.lock import WAIT_S, Changes, await_followed, delete, keys, queue_up, shell
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, Certificates, LoginEtcd, TlsEtcd
@@ -169,7 +169,7 @@ def test_expired_tokens_are_renewed(
     session: Session, server: LoginEtcd, shop: Client, proxy: Proxy, root: Client, monkeypatch: Patch
 ) -> None:
     """After a long silence calls, watch, wait and hold log in again; the wait learns its turn, the hold its loss."""
-    monkeypatch.setattr(Positions, "audit_s", 600.0)
+    monkeypatch.setattr(Queue, "audit_s", 600.0)
     with (
         Session(root, ttl=60) as stranger,
         connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as watching,

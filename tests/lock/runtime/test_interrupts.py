@@ -39,7 +39,7 @@ from lock import (
     aio,
     connect,
 )
-from lock.core.positions import Positions
+from lock.core.queue import Queue
 from lock.runtime.interrupts import InterruptSafeEvent
 from tests.lock.runtime.random_interrupts import run_until_complete
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, is_contended, keys, lock_threads
@@ -56,6 +56,7 @@ def two_names(session: Session, name: str) -> MultiLock:
     return MultiLock(session, [f"{name}/a", f"{name}/b"])
 
 
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")  # an interrupt has dropped it
 @pytest.mark.usefixtures("no_garbage_collector")
 @pytest.mark.parametrize(
     ("make", "use"),
@@ -117,7 +118,7 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
     session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: Patch
 ) -> None:
     """Also where the wait is Python's own and the turn comes: no other error, and the next one gets the lock."""
-    monkeypatch.setattr(Positions, "audit_s", 600.0)
+    monkeypatch.setattr(Queue, "audit_s", 600.0)
     for number, interrupt in at_each_call(more_than=10, inside=(LIBRARY, EVENTS)):
         mutex = make(session, f"{name}/{number}")
         hold = in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S)
@@ -133,7 +134,7 @@ def test_an_interrupt_at_any_call_of_a_release_keeps_no_thread_waiting(
     session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: Patch
 ) -> None:
     """However far it has come, the thread of this process that waits behind holds, and needs no audit for that."""
-    monkeypatch.setattr(Positions, "audit_s", 600.0)
+    monkeypatch.setattr(Queue, "audit_s", 600.0)
     for number, interrupt in at_each_call(more_than=5, inside=(LIBRARY, EVENTS)):
         hold, waiting = held_and_wanted(make(session, f"{name}/{number}"))
         interrupt(hold.release)

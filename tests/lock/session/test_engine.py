@@ -16,7 +16,7 @@ from loadtest.stack.proxy import REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Hold, LockLost, Mutex, Session, connect
 from lock.core.names import LONGEST
-from lock.core.positions import Positions
+from lock.core.queue import Queue
 from tests.support.lock import (
     WAIT_S,
     await_followed,
@@ -62,7 +62,7 @@ def test_a_disturbed_watch_costs_no_place(
     disturbance: Disturbance, monkeypatch: Patch,
 ) -> None:  # fmt: skip
     """The queue is watched and listed again, and the turn comes with the same key, without any audit."""
-    monkeypatch.setattr(Positions, "audit_s", 600.0)
+    monkeypatch.setattr(Queue, "audit_s", 600.0)
     before, compacts, after = disturbance
     waiting = wait_behind(hold, client, far_session)
     key = keys(client, hold.name)[1]
@@ -78,7 +78,7 @@ def test_a_disturbed_watch_costs_no_place(
 
 def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: Patch) -> None:
     """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
-    monkeypatch.setattr(Positions, "audit_s", 0.2)
+    monkeypatch.setattr(Queue, "audit_s", 0.2)
     with Session(both, ttl=600) as session:
         waiting = wait_behind(hold, client, session)
         proxy.blackhole()

@@ -64,7 +64,7 @@ class AsyncHold(driver.Leaving, Generic[HeldT]):
         self._held.ensure()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once, from a thread of the session, when the lock is lost; at once if it is already."""
+        """Call `callback` once, from another thread, when the lock is lost; at once if it is already."""
         self._held.on_lost(callback)
 
     def release(self, *, wait: bool = True) -> Coroutine[Any, Any, None]:
@@ -96,7 +96,7 @@ class HeldKey(AsyncHold[KeyT]):
         return self._held.is_owner()
 
     def on_contended(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once, from a thread of the session, when there is a waiter; see `lock.Hold.on_contended`."""
+        """Call `callback` once, from another thread, when there is a waiter; see `lock.Hold.on_contended`."""
         self._held.on_contended(callback)
 
 

@@ -144,11 +144,7 @@ class Acquirable(driver.Leaving, Generic[HeldT, AsyncHoldT]):
         return self._release(driver.calling_task())
 
     def current(self) -> AsyncHoldT:
-        """The last hold of this task by this object that is not released; for a `synchronized` function.
-
-        Raises:
-            NotHeld: this task has none.
-        """
+        """The last hold of this task by this object that is not released; `NotHeld` where there is none."""
         return self._wrap(self._recipe._last_of(driver.calling_task()))
 
     def synchronized(

@@ -47,10 +47,7 @@ class Leadership(Hold):
     def proclaim(self, value: str) -> None:
         """Let all observers see another value, without a new election.
 
-        Raises:
-            LockLost: it leads no more.
-            NotHeld: it was released.
-            EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
+        Raises as `ensure`; `EtcdUnavailable`: the value may have been proclaimed.
         """
         self.ensure()
         self._client.apart(self._overwrite, encode(value))
@@ -71,10 +68,7 @@ class Election:
         return f"<Election: {self._candidates._label}>"
 
     def campaign(self, value: str, *, timeout: float | None = None) -> Leadership:
-        """Wait until elected, and proclaim `value`; use the result in ``with``, or release it.
-
-        Arguments and errors are those of `Mutex.acquire`.
-        """
+        """Wait until elected, and proclaim `value`; as `Mutex.acquire`."""
         options: Any = {"tries": timeout == 0, "explains": True, "value": encode(value)}
         attempt = Attempt(threading.current_thread())
         return self._candidates._take(attempt, deadline(timeout), **options)  # type: ignore[return-value]

@@ -73,11 +73,7 @@ class Acquirable(Leaving, Generic[HeldT]):
     def try_acquire(self) -> HeldT | None:
         """The lock if it is free at this moment, else `None`; nothing is written if it is taken.
 
-        Raises:
-            LockCancelled: `Session.cancel_waiters` was called.
-            SessionLost: the session is over.
-            EtcdUnavailable: etcd did not answer in time.
-            EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
+        Raises as `acquire`, but neither `LockTimeout` nor `LockLost`.
         """
         return self._take(Attempt(threading.current_thread()), now(), tries=True)
 
@@ -112,22 +108,15 @@ class Acquirable(Leaving, Generic[HeldT]):
         self.current().release()
 
     def current(self) -> HeldT:
-        """The last hold of this thread by this object that is not released; for a `synchronized` function.
-
-        Raises:
-            NotHeld: this thread has none.
-        """
+        """The last hold of this thread by this object that is not released; `NotHeld` where there is none."""
         self._client.check_process()
         return self._last_of(threading.current_thread())
 
     def synchronized(self, *, timeout: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Decorate a function: each call runs as the body of ``with self.acquire(timeout=timeout)``.
 
-        A call raises as `acquire` does, and the function has not run then. It reaches its hold by `current`.
-
-        Raises:
-            TypeError: the function returns before its body has run, as coroutine functions and generators do.
-            TypeError, ValueError: `timeout`, as for `acquire`.
+        A call raises as `acquire` does, and the function has not run then. It reaches its hold by `current`. TypeError:
+        the function returns before its body has run, as coroutine functions and generators do.
         """
         deadline(timeout)
 

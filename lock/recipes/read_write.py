@@ -71,10 +71,7 @@ class WriteHold(Hold):
         A condition from `is_owner` goes on being true, for the key stays: downgrade only after every transaction was
         answered, or else release and read again.
 
-        Raises:
-            LockLost: the lock was lost.
-            NotHeld: it was released.
-            EtcdUnavailable: etcd did not answer in time; the hold is given up.
+        Raises as `ensure`; `EtcdUnavailable`: the hold is given up.
         """
         return self._client.apart(self._downgrade, threading.current_thread().name, undo=ReadHold._give_up)
 

@@ -23,9 +23,6 @@ class Clock:
         """Move it, as if the process had been paused for so long; returns when each session knows what has ended.
 
         Leases that have not ended are renewed, unless etcd is silent.
-
-        Raises:
-            ValueError: `seconds` is negative; TypeError: it is not a number.
         """
         check_number(seconds, lambda each: 0 <= each < float("inf"), "advance takes seconds, 0 or more")
         _moved[self] = _moved.get(self, 0.0) + seconds

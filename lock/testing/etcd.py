@@ -50,11 +50,7 @@ class MemoryEtcd:
             return [kv.key for kv in self._server.etcd.under(prefix)]
 
     def delete(self, key: str) -> None:
-        """Delete a key by hand; returns when the session that holds or waits with it knows, unless etcd is silent.
-
-        Raises:
-            ValueError: there is no such key.
-        """
+        """Delete a key by hand; returns when the session that holds or waits with it knows, unless etcd is silent."""
         with self._server.lock:
             if key not in self._server.etcd.keys:
                 raise ValueError(f"there is no key {key!r} to delete; the keys are {self.list_keys()}")

@@ -213,12 +213,9 @@ class HeldKey(Releasable):
             HoldExpired: it was held for `max_hold`.
             NotHeld: it was released.
         """
-        self._client.check_process()
-        if self.released:
-            raise self._not_held()
-        moment = now()
-        is_sure = self._ticket.failure is None and self._engine.core.remaining(moment) > 0.0
-        if moment >= self._expires or not is_sure:
+        if self.remaining() == 0.0:
+            if self.released:
+                raise self._not_held()
             self._client.apart(self._engine.check, self._ticket)
 
     def is_owner(self) -> Created:

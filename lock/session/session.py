@@ -82,8 +82,7 @@ class Session:
 
     def ensure(self) -> None:
         """Raise `SessionLost` if the lease is not surely ours, `ForkedError` in a child process."""
-        self.client.check_process()
-        if self._engine.core.remaining(now()) <= 0.0:
+        if self.remaining() == 0.0:
             self.client.apart(self._engine.apply, self._engine.core.ensure)
 
     def on_lost(self, callback: Callable[[], object]) -> None:

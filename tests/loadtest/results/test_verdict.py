@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.contract.orders import Order
 from app.contract.outcomes import Outcome
@@ -17,10 +15,6 @@ from app.contract.verdict import Kind, Verdict
 from loadtest.results.answer import Answer
 from loadtest.results.audit import Audit
 from loadtest.results.comparison import Comparison, GuardRun
-from tests.loadtest.results.test_fence import section
-
-MISSING = "1 acknowledged but missing"
-REFUSED = [Outcome.SOLD_OUT, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
 
 
 def sold(number: int) -> Answer:
@@ -93,46 +87,6 @@ def test_running_out_of_time_is_told_apart(left: int, others: dict[str, int], al
 FIRST, LATER = replace(sold(0), sent_ms=1.0), replace(refused(0), sent_ms=2.0)
 
 
-@pytest.mark.parametrize(
-    ("ledger", "answers", "found", "sentence"),
-    [
-        pytest.param([entry(0)], [sold(0), sold(1)], "missing", MISSING, id="missing"),
-        pytest.param([entry(0)], [sold(0), replace(sold(0), buyer="buyer-1")], "missing", MISSING, id="shared order"),
-        pytest.param([entry(0)], [replace(sold(0), order=None)], "missing", MISSING, id="nameless order"),
-        *(([entry(0)], [refused(0, outcome)], "contradicted", "1 sold but denied") for outcome in REFUSED),
-        pytest.param([entry(0)], [refused(0, Outcome.ERROR)], "in_doubt", "EXACT, 1 in doubt", id="answer lost"),
-        pytest.param(
-            [entry(0)], [replace(refused(0, Outcome.UNAVAILABLE), in_doubt=True)], "in_doubt", "EXACT, 1 in doubt",
-            id="the shop does not know",
-        ),
-        pytest.param([entry(0)] * 2, [sold(0)], "duplicates", "1 duplicate", id="the same order twice"),
-        pytest.param([], [FIRST, LATER], "missing", MISSING, id="missing, and sold out at a later click"),
-        pytest.param([entry(0), Order("order-9", "buyer-0")], [sold(0)], "duplicates", "1 duplicate", id="two orders"),
-    ],
-)  # fmt: skip
-def test_ledger_and_answers_are_compared(ledger: list[Order], answers: list[Answer], found: str, sentence: str) -> None:
-    """What one tells and the other does not breaks every promise, and is named; a lost answer is told and forgiven."""
-    verdict = Audit(len(ledger), 0, ledger, answers).verdict()
-    assert getattr(verdict, found) == 1
-    assert sentence in verdict.sentence
-    assert verdict.exact is (found == "in_doubt")
-
-
-def test_each_rule_of_real_time_condemns_alone() -> None:
-    """The counts add up: an order that precedes one answered before, or an answer "sold out" before its time, is it."""
-    first, second = (replace(sold(n), sent_ms=20.0 * n, answered_ms=20.0 * n + 9) for n in range(2))
-    assert Audit(2, 0, [entry(0), entry(1)], [first, second]).verdict().exact
-    assert Audit(2, 0, [entry(1), entry(0)], [first, second]).verdict().sentence == "1 out of order"
-    early = replace(refused(2), answered_ms=5.0)
-    verdict = Audit(2, 0, [entry(0), entry(1)], [first, second, early]).verdict()
-    assert verdict.sentence == "1 told sold out too early"
-    assert verdict.kind is Kind.FLAWED
-    assert Audit(2, 0, [entry(0), entry(1)], [first, second, early], slack_ms=100.0).verdict().exact
-    late = section("a", 1, read=1, write=9), section("b", 2, read=5, write=None)
-    fenced = Audit(1, 0, [entry(0)], [first], late).verdict()
-    assert fenced.sentence == "1 written past the fence"
-
-
 @pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
 def test_foreign_orders_leave_nothing_to_judge(stock: int, left: int) -> None:
     """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
@@ -142,29 +96,6 @@ def test_foreign_orders_leave_nothing_to_judge(stock: int, left: int) -> None:
     assert verdict.in_doubt == verdict.contradicted == 0
     assert verdict.sentence == "disturbed by other purchases: no verdict"
     assert not verdict.exact
-
-
-answers_strategy = st.lists(
-    st.tuples(st.integers(0, 8), st.sampled_from(Outcome), st.booleans()).map(
-        lambda drawn: replace(sold(drawn[0]), outcome=drawn[1], in_doubt=drawn[2])
-    ),
-    max_size=12,
-)
-ledgers = st.lists(st.builds(Order, st.sampled_from("abcdef"), st.integers(0, 8).map("buyer-{}".format)), max_size=12)
-
-
-@given(stock=st.integers(0, 10), left=st.integers(-5, 10), ledger=ledgers, answers=answers_strategy)
-def test_every_order_is_accounted_for(stock: int, left: int, ledger: list[Order], answers: list[Answer]) -> None:
-    """No count is negative, only a sale that adds up is EXACT, order does not matter, the findings tell the kind."""
-    answers = [replace(answer, sent_ms=number / 100) for number, answer in enumerate(answers)]
-    verdict = Audit(stock, left, ledger, answers).verdict()
-    assert min(vars(verdict).values()) >= 0
-    assert verdict.exact == (verdict.findings.keys() <= {"exact", "in_doubt"})
-    if verdict.exact:
-        assert len(ledger) + left == stock
-        assert len({each.order for each in ledger}) == len(ledger) <= stock
-    shuffled = Audit(stock, left, ledger[::-1], answers[::-1]).verdict()
-    assert shuffled == verdict
 
 
 def read(status: int, body: bytes | None) -> Answer:
@@ -252,5 +183,6 @@ def test_no_verdict_says_why_and_hides_no_flaw() -> None:
 
 
 def test_a_receipt_counts_although_the_answer_to_a_later_click_differs() -> None:
-    """Sold, then sold out to the same buyer: with its order in the ledger all is well."""
-    assert Audit(1, 0, [entry(0)], [FIRST, LATER]).verdict().exact
+    """Sold, then sold out to the same buyer: with its order in the ledger all is well; without the first it is not."""
+    assert Audit(1, 0, [entry(0)], [FIRST, LATER]).verdict().kind is Kind.EXACT
+    assert Audit(1, 0, [entry(0)], [LATER]).verdict().kind is Kind.FLAWED

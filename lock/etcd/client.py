@@ -153,7 +153,10 @@ class Client(Transport):
 
 
 def _conditions(if_: Conditions) -> list[Created]:
-    return [if_] if isinstance(if_, Created) else list(if_)
+    conditions = list(if_) if isinstance(if_, Iterable) and not isinstance(if_, Created) else [if_]
+    if mistaken := [each for each in conditions if not isinstance(each, Created)]:
+        raise TypeError(f"if_ takes conditions, such as hold.is_owner(); got {mistaken[0]!r}")
+    return conditions
 
 
 def _bytes(value: bytes | str) -> bytes:

@@ -180,5 +180,7 @@ def _leader(kv: KeyValue) -> Leader:
 
 
 def encode(value: str) -> bytes:
-    """What a candidate's key says."""
+    """What a candidate's key says; TypeError if it is no text."""
+    if not isinstance(value, str):
+        raise TypeError(f"what a candidate proclaims is a text; got {value!r}")
     return value.encode("utf-8", "surrogateescape")

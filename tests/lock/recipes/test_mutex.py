@@ -12,7 +12,7 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, CohortMutex, MultiLock, Mutex, ReentrantMutex, Session, connect
+from lock import Client, CohortMutex, Election, MultiLock, Mutex, ReentrantMutex, Session, connect
 from lock.errors import EtcdDenied, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
 from tests.support.lock import WAIT_S, delete, keys, put, queue_up
@@ -33,8 +33,9 @@ def test_the_timeout_bounds_the_wait_and_not_the_request(far_session: Session, p
         (lambda client, session: Session(session), "takes the client that connect"),
         (lambda client, session: connect(cast("Any", ["127.0.0.1:2379"])), "separated by commas"),
         (lambda client, session: client.put("a", None), "a value is bytes, or a text"),
-        (lambda client, session: client.put("a", "b", if_=5), "not iterable"),
-        (lambda client, session: client.put("a", "b", if_=[7]), "an iterable"),
+        (lambda client, session: client.put("a", "b", if_=Mutex(session, "a").acquire), "if_ takes conditions"),
+        (lambda client, session: client.put("a", "b", if_=[7]), "is_owner"),
+        (lambda client, session: Election(session, "a").campaign(cast("Any", b"x")), "proclaims is a text"),
         *[
             (lambda client, session, ttl=ttl: Session(client, ttl=ttl), "ttl is a whole number of seconds")
             for ttl in (0, -1, 1.5, "5", None, True)

@@ -20,12 +20,6 @@ THREE = Want(("s/",), Terms(UpTo(3), Declaration("permit", 3)))
 ONE, OTHER = Want(("a/", "b/")), Want(("b/", "a/"))
 # A key is there again that was deleted, and the session is about to learn of it.
 RESTORED = "begin 1 1; arrive 0; answer 0; release 1 1; back_up; arrive 0; answer 0; restore; time; look 1"
-# A thread of session 2 has waited for five seconds, so its queue is listed once more.
-WAITED = "look 1; look 2; arrive 0; answer 0; arrive 0; answer 0; time; look 2"
-AUDITED = (
-    "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0; hear 2 m/; arrive 0; answer 0;"
-    f" time; look 2; time; {WAITED}; time; {WAITED}"
-)
 # The second turn of a session that follows its queue since the first one: this hold may linger.
 SECOND_TURN = (
     "begin 1 1; arrive 0; answer 0; release 1 1; hear 1 m/; arrive 0; hear 1 m/; answer 0;"
@@ -45,6 +39,8 @@ BETWEEN = (
 MIDDLE = "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0; hear 2 m/; begin 3 1; arrive 0; answer 0"
 # A thread of session 2 waits behind session 1, by its predecessor, which is not watched yet.
 BEHIND = "begin 1 1; arrive 0; answer 0; begin 2 1; arrive 0; answer 0"
+# It has waited for five seconds, so it looks at its predecessor once more.
+AUDITED = f"{BEHIND}; hear 2 m/; time; time"
 
 WORLDS: dict[str, Plan] = {
     "alone": Plan((((LOCK,),),)),

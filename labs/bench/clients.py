@@ -1,4 +1,4 @@
-"""Buyers for measurements: as many connections as buyers, each with a greenlet of one thread, without any framework.
+"""Buyers for measurements: as many connections as buyers, driven by one thread without any framework.
 
 Locust's buyers cost several times the CPU time of these, all in one thread, which would hide what the guards differ in.
 The clicks and answers are the same as in the rush.
@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import gc
 import resource
+import selectors
+import socket
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import gevent
 from click import ClickException
-from gevent import socket
 
 from loadtest.results.answer import Answer
 
@@ -54,53 +53,63 @@ class Unanswered(ClickException):
 
 
 class BuyerConnection:
-    """One buyer's connection, which is opened anew if the server has closed it; clicks one at a time."""
+    """One buyer's connection; clicks one at a time.
+
+    Attributes:
+        waits: whether an answer is due.
+        open: whether it can be used again.
+    """
 
     def __init__(self, url: str) -> None:
-        self._url, self._parts = url, urlsplit(url)
-        self._sock: Any = None
+        parts = urlsplit(url)
+        self._url, self._host = url, parts.netloc
+        self.sock = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=PATIENCE_S)
+        self.sock.setblocking(False)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.waits, self.open = False, True
 
-    def click(self, click: Click, due: float | None = None) -> Reply:
-        """Click, or make up for a click that was due before; return when all is there, or nothing more will come."""
-        sent, data = due or time.time(), b""
-        head = f"{click.method} {click.path} HTTP/1.1\r\nHost: {self._parts.netloc}\r\nContent-Length: 0\r\n\r\n"
-        with suppress(OSError):
-            if self._sock is None:
-                self._sock = socket.create_connection((self._parts.hostname, self._parts.port or 80))
-                self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._sock.sendall(head.encode())
-            while not _is_whole(data):
-                if not (more := self._sock.recv(_LARGEST_READ)):
-                    break
-                data += more
-        if not _is_whole(data) or b"\r\nconnection: close\r\n" in data.lower():
-            self.close()
-        return Reply(self._url, click.buyer, sent, time.time(), data)
+    def send(self, click: Click, due: float | None = None) -> None:
+        """Click, or make up for a click that was due before; it is small enough never to block."""
+        self._buyer, self._sent, self._data, self._length, self.waits = click.buyer, due or time.time(), b"", 0, True
+        head = f"{click.method} {click.path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Length: 0\r\n\r\n"
+        self.sock.sendall(head.encode())
 
-    def close(self) -> None:
-        if self._sock is not None:
-            self._sock.close()
-            self._sock = None
-
-
-def _is_whole(data: bytes) -> bool:
-    head, end, body = data.partition(b"\r\n\r\n")
-    length = head.lower().partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0]
-    return bool(end) and len(body) >= int(length or 0)
+    def read(self) -> Reply | None:
+        """Take what has come; a reply if that ends a wait: it is complete, or nothing more will come."""
+        try:
+            data = self.sock.recv(_LARGEST_READ)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        self.open = self.open and bool(data)
+        if not self.waits:
+            return None
+        self._data += data
+        if not self._length and b"\r\n\r\n" in self._data:
+            head = self._data.partition(b"\r\n\r\n")[0].lower()
+            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
+            self._length = len(head) + 4 + int(length or 0)
+            self.open = self.open and b"connection: close" not in head
+        self.waits = bool(data) and not 0 < self._length <= len(self._data)
+        return None if self.waits else Reply(self._url, self._buyer, self._sent, time.time(), self._data)
 
 
 class ClientPool:
-    """Buyers that take `urls` in turn. Use it as a context manager, in which nothing stops to collect garbage."""
+    """Buyers that take `urls` in turn. Use it as a context manager, in which nothing stops to collect garbage.
+
+    One thread drives it.
+    """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
+        self._selector = selectors.DefaultSelector()
         self._connections: list[BuyerConnection] = []
 
     def __enter__(self) -> ClientPool:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-        gevent.get_hub().exception_stream = None  # errors are raised, and the command tells of an interrupt
         gc.collect()
         gc.disable()
         return self
@@ -108,16 +117,21 @@ class ClientPool:
     def __exit__(self, *exc_info: object) -> None:
         gc.enable()
         for connection in self._connections:
-            connection.close()
+            connection.sock.close()
+        self._selector.close()
 
     def connect(self, buyers: int) -> None:
         """Let `buyers` connect; each has asked for something, so that the server has its connection in hand."""
         while len(self._connections) < buyers:
-            wave = [self._another() for _ in range(min(_WAVE, buyers - len(self._connections)))]
-            _await([gevent.spawn(connection.click, Click("", "/livez", "GET")) for connection in wave])
+            wave = [self._connect() for _ in range(min(_WAVE, buyers - len(self._connections)))]
+            for connection in wave:
+                connection.send(Click("", "/livez", "GET"))
+            for _ in self._answered(len(wave)):
+                pass
 
-    def _another(self) -> BuyerConnection:
+    def _connect(self) -> BuyerConnection:
         connection = BuyerConnection(self._urls[len(self._connections) % len(self._urls)])
+        self._selector.register(connection.sock, selectors.EVENT_READ, connection)
         self._connections.append(connection)
         return connection
 
@@ -126,13 +140,13 @@ class ClientPool:
 
         With as many connections as clicks it is a burst: all click at once.
         """
-        waiting, replies = iter(clicks), list[Reply]()
-
-        def buy(connection: BuyerConnection) -> None:
-            for click in waiting:
-                replies.append(connection.click(click))
-
-        _await([gevent.spawn(buy, connection) for connection in self._connections])
+        waiting, replies = iter(clicks), []
+        for connection, click in zip(self._connections, waiting, strict=False):
+            connection.send(click)
+        for connection, reply in self._answered(len(clicks)):
+            replies.append(reply)
+            if following := next(waiting, None):
+                connection.send(following)
         return [reply.answer() for reply in replies]
 
     def stream(self, clicks: Sequence[Click], *, rate: float) -> list[Answer]:
@@ -141,24 +155,44 @@ class ClientPool:
         A click that finds no free connection opens one. Times count from when the click was due, so a generator that
         falls behind shows as waiting. Raises Unanswered.
         """
-        free, replies, began = list(self._connections), list[Reply](), time.time()
-
-        def buy(click: Click, due: float) -> None:
-            connection = free.pop() if free else self._another()
-            replies.append(connection.click(click, due))
-            free.append(connection)
-
-        buyers = []
-        for number, click in enumerate(clicks):
-            gevent.sleep(max(began + number / rate - time.time(), 0))
-            buyers.append(gevent.spawn(buy, click, began + number / rate))
-        _await(buyers)
+        replies: list[Reply] = []
+        free = list(self._connections)
+        total, clicked, began = len(clicks), 0, time.time()
+        while len(replies) < total:
+            due = min(int((time.time() - began) * rate) + 1, total)
+            for number in range(clicked, due):
+                self._one_of(free).send(clicks[number], began + number / rate)
+            clicked = max(clicked, due)
+            if time.time() > began + total / rate + PATIENCE_S:
+                raise Unanswered(f"{total - len(replies)} of {total} clicks had no answer {PATIENCE_S:g} s later")
+            wait_s = max(began + clicked / rate - time.time(), 0) if clicked < total else 1.0
+            for connection, reply in self._ready(wait_s):
+                replies.append(reply)
+                free.append(connection)
         return [reply.answer() for reply in replies]
 
+    def _one_of(self, free: list[BuyerConnection]) -> BuyerConnection:
+        """Taken out of `free`, or a new one; those that the server has closed meanwhile are dropped."""
+        while free:
+            if (connection := free.pop()).open:
+                return connection
+        return self._connect()
 
-def _await(buyers: Sequence[Any]) -> None:
-    """Wait until all are answered; raises Unanswered."""
-    gevent.joinall(buyers, timeout=PATIENCE_S, raise_error=True)
-    if waiting := [each for each in buyers if not each.dead]:
-        gevent.killall(waiting)
-        raise Unanswered(f"{len(waiting)} buyers had no answer within {PATIENCE_S:g} s")
+    def _answered(self, count: int) -> Iterator[tuple[BuyerConnection, Reply]]:
+        """Connections with their replies, as they come, until there are `count`."""
+        deadline = time.monotonic() + PATIENCE_S
+        while count > 0:
+            if time.monotonic() > deadline:
+                raise Unanswered(f"{count} buyers had no answer within {PATIENCE_S:g} s")
+            for each in self._ready(1.0):
+                count -= 1
+                yield each
+
+    def _ready(self, timeout: float) -> Iterator[tuple[BuyerConnection, Reply]]:
+        for key, _ in self._selector.select(timeout):
+            connection: BuyerConnection = key.data
+            reply = connection.read()
+            if not connection.open and not connection.waits:
+                self._selector.unregister(connection.sock)
+            if reply:
+                yield connection, reply

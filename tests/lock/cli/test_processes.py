@@ -115,6 +115,7 @@ def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start, o
     assert started.has_ended()
 
 
+@pytest.mark.flaky(reruns=1, reason="the end of a child at the lease's deadline")
 @pytest.mark.parametrize("guarded", [True, False], ids=["the keeper is stopped", "keeper and guardian are stopped"])
 def test_no_process_runs_on_beside_the_next_holder(job: Start, stranger: Session, name: str, guarded: bool) -> None:
     """One that ignores SIGTERM is killed by the lease's end; by a guardian that wakes up after it, at once."""

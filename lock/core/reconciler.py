@@ -10,7 +10,7 @@ etcd that was restored from a backup.
 
 A holder so learns within two seconds that its key was deleted by hand. A session without a ticket, and without a key in
 doubt, looks once a minute. Tickets that wait by their predecessor read their keys themselves, so where there are no
-others nothing is listed unless it is in doubt.
+others nothing is listed, unless it is in doubt or a predecessor is a key of this lease, left behind.
 """
 
 import logging
@@ -77,7 +77,7 @@ class Reconciler:
         is_idle = not (self._endings.tickets or self._names.burnt)
         self._began, self._due = now, now + (_IDLE_S if is_idle else self._period)
         tickets = dict(self._endings.tickets)
-        all_wait = tickets and all(ticket.queue.position_of(ticket) for ticket in tickets.values())
+        all_wait = tickets and all(map(self._waits, tickets.values()))
         if not all_wait or self._is_hurried or self._names.burnt:
             self._is_hurried = False
             self._request(ListLease(tickets))
@@ -99,6 +99,11 @@ class Reconciler:
         self._due = min(self._due, now + self._period)
         if not isinstance(error, EtcdUnavailable):
             logger.warning("the keys of lease %x were not compared: %s", self._names.lease_id, error)
+
+    def _waits(self, ticket: Ticket) -> bool:
+        """Whether it waits by a predecessor that is no key of this lease: such a one may have come by a restore."""
+        position = ticket.queue.position_of(ticket)
+        return position is not None and (position.before is None or position.before.lease_id != self._names.lease_id)
 
     def _leave_abandoned(self, now: float) -> None:
         """What waits for a ticket was interrupted where it could not say so."""

@@ -50,8 +50,9 @@ def test_an_idle_session_looks_once_a_minute() -> None:
         (lambda core: core.reconciler.hurry(PERIOD_S), 1, 0),
         (lambda core: core._key_names.burnt.update({"n/": 1}), 1, 1),
         (lambda core: core.begin("n/", "", EXCLUSIVE, PERIOD_S), 1, 1),
+        (lambda core: core.predecessors.take(*core.tickets.values(), key("m/mine", 1), 1, 0.0), 1, 1),
     ],
-    ids=["nothing else", "in doubt", "a key in doubt", "another ticket"],
+    ids=["nothing else", "in doubt", "a key in doubt", "another ticket", "behind a key of this lease"],
 )
 def test_tickets_that_wait_by_their_predecessor_are_not_listed(
     does: Callable[[Core], object], lists: int, again: int
@@ -59,7 +60,7 @@ def test_tickets_that_wait_by_their_predecessor_are_not_listed(
     """They read their keys themselves; a doubt is looked into once, and the next look comes as soon as ever."""
     core = core_of()
     ticket = core.begin("m/", "", EXCLUSIVE, 0.0)
-    core.predecessors.take(ticket, key("m/b-1", 1), 1, 0.0)
+    core.predecessors.take(ticket, key("m/b-1", 1, 0xB), 1, 0.0)
     does(core)
     found = commands_of(core, ListLease, PERIOD_S)
     assert len(found) == lists

@@ -89,7 +89,7 @@ def _selecting(rlist: Any, wlist: Any, xlist: Any, timeout: float | None = None)
 
 def _waited(wait: Callable[[float | None], Any], timeout: float | None, second: float) -> Any:
     """What a wait finds; of a purchase, a short one is a pause before another try, and a long one has no end."""
-    if timeout and wire.life_ms and wire.owner() is not None:
+    if timeout is not None and timeout > 0 and wire.life_ms and wire.owner() is not None:
         if timeout >= LONG_S * second:
             return wait(FOREVER_S * second)
         found = wait(0)

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from app.contract.clock import Start, utc_now
 from app.guards import guards
 from labs.faults.buyers import CLICK_TIMEOUT_S, Buyers
-from labs.faults.monitor import Monitor, TrialSnapshot
+from labs.faults.monitor import Monitor
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.language import Message, Value
 from loadtest.results.answer import Answer
-from loadtest.results.record import FaultEvent, SectionReader
+from loadtest.results.record import FaultEvent, Sample, SectionReader
 from loadtest.shop_client.ledger import UNREADABLE
 from loadtest.shop_client.shops import in_progress
 from loadtest.stack.process import ServerError
@@ -32,7 +32,7 @@ PATIENCE_S = 20.0
 class TrialListener:
     """Is told how a trial goes; a subclass overrides what it needs."""
 
-    def on_snapshot(self, snapshot: TrialSnapshot) -> None:
+    def on_sample(self, sample: Sample) -> None:
         """The sale at this moment."""
 
     def on_event(self, what: Message, at_ms: float) -> None:
@@ -40,7 +40,7 @@ class TrialListener:
 
 
 class ScenarioContext:
-    """What is at hand while a scenario is played: one sale of `stock` items, which begins now.
+    """What is at hand while a scenario is played: one sale, which begins now.
 
     Attributes:
         locks_in_etcd: whether each purchase takes a lock in etcd.
@@ -51,7 +51,7 @@ class ScenarioContext:
         error: why the scenario could not be played as it is meant, if it could not.
     """
 
-    def __init__(self, testbed: Testbed, guard: str, listener: TrialListener, *, stock: int) -> None:
+    def __init__(self, testbed: Testbed, guard: str, listener: TrialListener) -> None:
         self.testbed = testbed
         self.shops = testbed.shops
         self.guard = guard
@@ -60,7 +60,7 @@ class ScenarioContext:
         self.start, self.started = Start.now(), utc_now()
         self.threads = TrialThreads()
         self.buyers = Buyers(testbed.shops, guard, self.threads)
-        self.monitor = Monitor(testbed, self.start, stock, listener.on_snapshot, self.threads)
+        self.monitor = Monitor(testbed, self.start, listener.on_sample, self.threads)
         self.section_log = SectionReader(testbed.section_log, self.start)
         self.events: list[FaultEvent] = []
         self.failures: list[Message] = []

@@ -13,15 +13,14 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from labs.faults.context import TrialListener
-from labs.faults.monitor import TrialSnapshot
 from labs.faults.scenario import Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.screen import sale_picture
 from labs.faults.testbed import Testbed
-from labs.faults.trial import Trial
+from labs.faults.trial import STOCK, Trial
 from loadtest.language import ENGLISH, Message, Value, verdict_in
 from loadtest.results.audit import audit
-from loadtest.results.record import Record
+from loadtest.results.record import Record, Sample
 from loadtest.stack.process import scratch_directory
 
 _SHOWN = {
@@ -104,8 +103,8 @@ class ScenarioRunner(TrialListener):
 
     # What a trial shows
 
-    def on_snapshot(self, snapshot: TrialSnapshot) -> None:
-        self._live.update(sale_picture(self._label, snapshot, self.language))
+    def on_sample(self, sample: Sample) -> None:
+        self._live.update(sale_picture(self._label, sample, STOCK, self.language))
 
     def on_event(self, what: Message, at_ms: float = 0.0) -> None:
         self.console.print(f"  {at_ms / 1000:5.1f} s  {what.in_language(self.language)}", markup=False)

@@ -1,4 +1,4 @@
-"""What a room sees while a fault is played: the counter, the queue of the lock, and the leases running down."""
+"""What a room sees while a fault is played: the counter, the holder, and its lease running down."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from labs.faults.monitor import HeldLease, Participant, TrialSnapshot
 from loadtest.language import ENGLISH, Message, Value, verdict_in
 from loadtest.results.audit import audit
-from loadtest.results.record import Record
+from loadtest.results.record import Record, Sample
 from loadtest.terminal import DASHES
 
 _BAR = 24  # characters
@@ -25,11 +24,11 @@ _AS_EXPECTED = {True: ("yes", "bold green"), False: ("NO", "bold red"), None: ("
 _GOOD, _BAD, _QUIET = "green", "bold red", "dim"
 
 
-def sale_picture(label: str, snapshot: TrialSnapshot, language: str = ENGLISH) -> RenderableType:
-    """A picture of at most 80 columns, as high as there are participants, and three."""
-    title = Text.assemble((label, "bold"), (f"  {snapshot.at_ms / 1000:.1f} s", _QUIET))
+def sale_picture(label: str, sample: Sample, total: int, language: str = ENGLISH) -> RenderableType:
+    """A picture of at most 80 columns: counter, holder, and the instances that stand still or do not run."""
+    title = Text.assemble((label, "bold"), (f"  {sample.at_ms / 1000:.1f} s", _QUIET))
     rows = Table.grid(padding=(0, 2))
-    for name, bar, words in _rows(snapshot, partial(_text, language)):
+    for name, bar, words in _rows(sample, total, partial(_text, language)):
         rows.add_row(Text("  " + set_cell_size(name, _NAME)), bar, words)
     return Group(title, rows)
 
@@ -38,42 +37,28 @@ def _text(language: str, text: str, /, **values: Value) -> str:
     return Message(text, values).in_language(language)
 
 
-def _rows(snapshot: TrialSnapshot, say: Callable[..., str]) -> Iterator[tuple[str, RenderableType, Text]]:
-    bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.stock or 0, width=_BAR)
-    yield say("stock"), bar, _stock(snapshot, say)
-    for participant in snapshot.participants:
-        lease = _lease_bar(participant.lease) if participant.lease else Text(" " * _BAR)
-        yield participant.name, lease, _participant(participant, say)
-    if snapshot.redis_lock:
-        held = say("held  {s} s left", s=round(snapshot.redis_lock.left_s, 1))
-        yield say("Redis lock"), _lease_bar(snapshot.redis_lock), Text(held)
-    if not snapshot.etcd:
-        yield "etcd", Text(" " * _BAR), Text(say("unavailable"), _BAD)
+def _rows(now: Sample, total: int, say: Callable[..., str]) -> Iterator[tuple[str, RenderableType, Text]]:
+    blank = Text(" " * _BAR)
+    yield say("stock"), ProgressBar(total=max(total, 1), completed=now.stock or 0, width=_BAR), _stock(now, total, say)
+    states = {**dict.fromkeys(now.frozen, say("FROZEN")), **dict.fromkeys(now.dead, say("DEAD"))}
+    if now.holder and now.lease_s is not None and now.granted_s is not None:
+        style = _GOOD if now.lease_s > _LOW_S else _BAD
+        bar = ProgressBar(now.granted_s, now.lease_s, _BAR, complete_style=style, finished_style=style)
+        words = [Text(say("lease {s} s", s=round(now.lease_s))), Text(states.pop(now.holder, ""), _BAD)]
+        words += [Text(say("holds"), "bold green"), Text(say("{n} wait", n=now.waiters) if now.waiters else "", _QUIET)]
+        yield now.holder, bar, Text("  ").join(filter(None, words))
+    for name, state in states.items():
+        yield name, blank, Text(state, _BAD)
+    if now.holder is None and now.waiters is None:
+        yield "etcd", blank, Text(say("unavailable"), _BAD)
 
 
-def _stock(now: TrialSnapshot, say: Callable[..., str]) -> Text:
+def _stock(now: Sample, total: int, say: Callable[..., str]) -> Text:
     if now.stock is None or now.orders is None:
         return Text(say("Redis is unavailable"), _BAD)
-    total = now.stock + now.orders
-    style = "" if total == now.total else _BAD
-    return Text.assemble(say("{left} left + {sold} sold = ", left=now.stock, sold=now.orders), (str(total), style))
-
-
-def _lease_bar(lease: HeldLease) -> RenderableType:
-    style = _GOOD if lease.left_s > _LOW_S else _BAD
-    return ProgressBar(
-        total=lease.granted_s, completed=lease.left_s, width=_BAR, complete_style=style, finished_style=style
-    )
-
-
-def _participant(participant: Participant, say: Callable[..., str]) -> Text:
-    words = [
-        (participant.lease and say("lease {s} s", s=round(participant.lease.left_s)), ""),
-        (say(participant.state.upper()), _BAD),
-        (say("holds") if participant.holds else "", "bold green"),
-        (say("{n} wait", n=participant.waiters) if participant.waiters else "", _QUIET),
-    ]
-    return Text("  ").join(Text(shown, style) for shown, style in words if shown)
+    found = now.stock + now.orders
+    style = "" if found == total else _BAD
+    return Text.assemble(say("{left} left + {sold} sold = ", left=now.stock, sold=now.orders), (str(found), style))
 
 
 def results_table(results: Sequence[Record], *, plain: bool, language: str = ENGLISH) -> Table:

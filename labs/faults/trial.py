@@ -51,7 +51,7 @@ class Trial:
             promise = sale.shops.promises()[self.guard]
             for plays_left in reversed(range(MOST_PLAYS)):
                 self.scenario.begin(sale, self.stock)
-                context = ScenarioContext(self.testbed, self.guard, self.listener, stock=self.stock)
+                context = ScenarioContext(self.testbed, self.guard, self.listener)
                 has_ended = self._play(context, sale)
                 record = self._judge(context, sale, promise, has_ended=has_ended)
                 if not isinstance(context.error, MistimedFault) or not plays_left:

@@ -91,12 +91,12 @@ class Broken(Nothing):
     def play(self, context: ScenarioContext) -> None:
         if self.place == "injection":
             run_injections(context, [Injection("shop", Message("a mistake"), mistake, mistake)])
-        setattr(context.monitor if self.place == "_snapshot" else context.buyers, self.place, mistake)
+        setattr(context.monitor if self.place == "_sample" else context.buyers, self.place, mistake)
         context.wait_for("nothing", lambda: False)
 
 
 @pytest.mark.parametrize(
-    "place", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("injection", "_snapshot")), "_click"]
+    "place", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("injection", "_sample")), "_click"]
 )
 def test_a_mistake_in_a_thread_ends_the_scenario(testbed: Testbed, place: str) -> None:
     """An exception in an injection, the monitor or a buyer is a problem of the run, and does not vanish."""

@@ -6,12 +6,9 @@ import inspect
 import linecache
 import sys
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from importlib.abc import ExecutionLoader
-from importlib.machinery import ModuleSpec
-from importlib.util import module_from_spec
+from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from app.guards.base import Guard, Promise
@@ -69,38 +66,24 @@ class GuardFile(NamedTuple):
         return found
 
     def _module(self) -> ModuleType:
-        loader = _loader_of(self, Path(self.path).stat().st_mtime_ns)
-        spec = ModuleSpec(_module_name(self.path), loader, origin=self.path)
-        spec.has_location = True
-        module = module_from_spec(spec)
+        code = _code_of(self, Path(self.path).stat().st_mtime_ns)
+        module = ModuleType(_module_name(self.path))
+        module.__file__, module.__package__ = code.co_filename, module.__name__.rpartition(".")[0]
         if not module.__package__:  # dataclasses look for the module of a class
             sys.modules[module.__name__] = module
-        loader.exec_module(module)
+        exec(code, vars(module))
         return module
 
 
-class _Loader(ExecutionLoader):
-    """Imports a text, as if it stood in the file with this path."""
-
-    def __init__(self, path: str, text: str) -> None:
-        self._path, self._text = path, text
-        self.get_code = cache(super().get_code)  # type: ignore[method-assign]
-
-    def get_filename(self, fullname: str) -> str:
-        return self._path
-
-    def get_source(self, fullname: str) -> str:
-        return self._text
-
-
 @lru_cache(maxsize=64)
-def _loader_of(file: GuardFile, changed: int) -> _Loader:
-    text, path = Path(file.path).read_text(encoding="utf-8"), Path(file.path)
+def _code_of(file: GuardFile, changed: int) -> CodeType:
+    path, source = Path(file.path), Path(file.path).read_bytes()
     wrong, right = file.replaced
     if wrong:
-        path, text = path.with_stem(f"{path.stem}-mended"), text.replace(wrong, right)
+        path, text = path.with_stem(f"{path.stem}-mended"), source.decode().replace(wrong, right)
         linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-    return _Loader(str(path), text)
+        source = text.encode()
+    return compile(source, str(path), "exec", dont_inherit=True)
 
 
 def _module_name(path: str) -> str:

@@ -207,7 +207,7 @@ class OwnSocketLocked(OwnSocket):
 
 
 class Gateway(Strange):
-    """A lock in etcd by HTTP: looks first, and puts then."""
+    """A lock in etcd by HTTP, after a look: what leaves so is not stopped."""
 
     name = "gateway"
 
@@ -221,16 +221,6 @@ class Gateway(Strange):
 
     def gives_back(self, value: str) -> None:
         self.post("kv/deleterange", key=GATEWAY)
-
-
-class GatewayLocked(Gateway):
-    """The same in one transaction."""
-
-    name = "gateway-locked"
-
-    def takes(self, value: str) -> Any:
-        is_new, put = {"key": GATEWAY, "target": "CREATE", "createRevision": "0"}, {"requestPut": {"key": GATEWAY}}
-        return self.post("kv/txn", compare=[is_new], success=[put]).get("succeeded")
 
 
 class AnotherProgram(Strange):

@@ -33,7 +33,7 @@ def wrap() -> None:
 def _stepping(call: Callable[..., Any], name: str) -> Callable[..., Any]:
     def stepping(callable: Any, message: Any, *args: Any, **options: Any) -> Any:
         path = callable._method.decode() if isinstance(callable._method, bytes) else callable._method
-        method = etcd.method_of(path)
+        method = path.rpartition("/")[2]
         if (stepped := wire.owner()) is None:
             return _counted(call, name, callable, message, *args, **options)
         with stepped.exchange():

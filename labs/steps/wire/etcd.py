@@ -1,41 +1,28 @@
-"""Requests to etcd and its answers in words, by gRPC and by HTTP alike: protobuf tells both as the same JSON."""
+"""Requests to etcd and its answers in words."""
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
 _READS = {"Range", "LeaseTimeToLive", "LeaseLeases", "Status", "MemberList"}
-_OF_THE_GATEWAY = {  # methods, by the ends of their paths
-    "txn": "Txn", "put": "Put", "range": "Range", "deleterange": "DeleteRange",
-    "grant": "LeaseGrant", "revoke": "LeaseRevoke", "timetolive": "LeaseTimeToLive", "leases": "LeaseLeases",
-}  # fmt: skip
 _BYTES = {"key", "value", "range_end"}
 
 
 def of_message(message: Any) -> Any:
-    """A request or an answer of gRPC."""
-    return of_json(MessageToDict(message, preserving_proto_field_name=True))
+    """A request or an answer, without headers and with texts for bytes. Keys are by age: their names may be chance."""
+    return _legible(MessageToDict(message, preserving_proto_field_name=True))
 
 
-def of_json(told: Any, name: str = "") -> Any:
-    """One of the gateway: without headers, with texts for bytes; keys by their age, as their names may be chance."""
+def _legible(told: Any, name: str = "") -> Any:
     if isinstance(told, dict):
-        named = {re.sub("(?<=[a-z])[A-Z]", lambda found: f"_{found[0].lower()}", each): each for each in told}
-        return {name: of_json(told[each], name) for name, each in named.items() if name != "header"}
+        return {name: _legible(each, name) for name, each in told.items() if name != "header"}
     if isinstance(told, list):
-        found = [of_json(each) for each in told]
+        found = [_legible(each) for each in told]
         return sorted(found, key=lambda kv: int(kv.get("create_revision", 0))) if name == "kvs" else found
     return b64decode(told).decode(errors="replace") if name in _BYTES else told
-
-
-def method_of(path: str) -> str:
-    """The method of a path of gRPC or of the gateway."""
-    name = path.rpartition("/")[2]
-    return _OF_THE_GATEWAY.get(name, name[:1].upper() + name[1:])
 
 
 def writes(method: str) -> bool:

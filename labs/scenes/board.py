@@ -24,7 +24,7 @@ from labs.scenes.stage import CannotPlay, Countdown, Result, SceneStage, Step, T
 from lock import LockError
 
 STATIC = Path(__file__).parent / "static"
-BEGINNINGS = ("/control/rush", "/control/reset")  # of another sale
+BEGINNINGS = ("/control/rush", "/control/reset", "/steps/begin")  # of another sale
 PLAYING = "A scene is being played: let it end, or stop it."
 # The board's page offers it as a link that begins the scene.
 LINK = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.contract.clock import now_ns
 from app.contract.outcomes import Outcome
-from labs.scenes.stage import ITEMS, SLOW_S, Phase, Result, SceneStage, Step, TooSlow, since
+from labs.scenes.stage import SLOW_S, Phase, Result, SceneStage, Step, TooSlow, since
 
 GUARDS = ("etcd-unfenced", "etcd-checked", "etcd")
 ENDINGS = {
@@ -26,7 +26,7 @@ class Act:
     """One item under one guard: Ada's purchase at the instance that is frozen, and Bob's at the other one.
 
     Attributes:
-        held: what the gate shows of Ada's purchase.
+        held: Ada's purchase, see `SceneStage.hold`.
         later: Bob's token, once he has bought.
     """
 
@@ -61,10 +61,7 @@ def pause_the_holder(stage: SceneStage) -> Iterator[Step]:
     items = {guard: str(number) for number, guard in enumerate(GUARDS, 1)}
     stage.give_up()
     stage.ask(second, "/stock/reset?stock=1", "POST")
-    adas = [stage.buy("ada", guard, at=first, item=item, held=True) for guard, item in items.items()]
-    stage.await_that(lambda: len(stage.ask(first, "/scenes/held")["held"]) == ITEMS)
-    held = {each["item"]: each for each in stage.ask(first, "/scenes/held")["held"]}
-    acts = [Act(guard, item, held[item]) for guard, item in items.items()]
+    acts = [Act(guard, item, stage.hold(guard, at=first, item=item)) for guard, item in items.items()]
     yield Phase("pause.begin", names, [act.column("marker.before_write") for act in acts])
     stage.act("freeze", first)
     frozen = now_ns()
@@ -81,8 +78,7 @@ def pause_the_holder(stage: SceneStage) -> Iterator[Step]:
     yield Phase("pause.sold", {**names, "waited": waited}, columns, waits=True)
     stage.act("thaw", first)
     yield Phase("pause.awake", {**names, "slept": since(frozen)})
-    stage.ask(first, "/scenes/open", "POST")
-    outcomes = [ada.result(SLOW_S).get("outcome") for ada in adas]
+    outcomes = [stage.step_to("over", act.held["id"], at=first)["outcome"] for act in acts]
     if not ENDINGS.keys() >= {*outcomes}:
         raise TooSlow
     ends = [(act, *ENDINGS[outcome]) for act, outcome in zip(acts, outcomes, strict=True) if outcome]
@@ -99,16 +95,16 @@ def kill_the_holder(stage: SceneStage) -> Iterator[Step]:
     first, second, *_ = stage.instances
     names = {"first": first, "second": second}
     yield Phase("kill.begin", names, waits=True)
+    stage.give_up()
     stage.ask(second, "/stock/reset?stock=1", "POST")
-    ada = stage.buy("ada", "etcd", at=first, held=True)
-    holder = stage.await_that(lambda: stage.holder_at(first))
+    token = stage.hold("etcd", at=first)["token"]
     bob = stage.buy("bob", "etcd", at=second)
     stage.act("kill", first)
     killed = now_ns()
-    yield Phase("kill.killed", {**names, "token": holder["token"]})
+    yield Phase("kill.killed", {**names, "token": token})
     yield from stage.lease_of(first)
     answer = bob.result(SLOW_S)
-    if answer.get("outcome") != Outcome.SOLD or ada.result(SLOW_S):
+    if answer.get("outcome") != Outcome.SOLD:
         raise TooSlow
     yield Phase("kill.start", {**names, "waited": since(killed, answer["entered"])})
     stage.act("start", first)

@@ -125,17 +125,41 @@ class SceneStage:
             answer: dict[str, Any] = json.load(response)
         return answer
 
-    def buy(self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM, held: bool = False) -> Future[Answer]:
-        """A click in its own thread; it never raises. A `held` one stands at the gate before its write."""
-        path = "/scenes/reduce" if held else "/stock/reduce"
+    def buy(self, buyer: str, guard: str, *, at: str, item: str = DEFAULT_ITEM) -> Future[Answer]:
+        """A click in its own thread; it never raises."""
         query = urlencode({"guard": guard, "buyer": buyer, "item": item})
-        return self._buyers.submit(self._click, at, f"{path}?{query}")
+        return self._buyers.submit(self._click, at, f"/stock/reduce?{query}")
+
+    def hold(self, guard: str, *, at: str, item: str = DEFAULT_ITEM) -> dict[str, Any]:
+        """Ada's purchase, right before its write and after the guard's check, see `labs.steps`; raises TooSlow.
+
+        Its `lock` is a line, as its `write`, and `source` has the guard's lines from the one to the other.
+        """
+        query = urlencode({"guard": guard, "buyer": "ada", "item": item})
+        id = self.ask(at, f"/steps?{query}", "POST")["id"]
+        lock, held = (self.step_to(point, id, at=at) for point in ("locked", "write"))
+        whole, first, last = held["source"], lock["line"], held["line"]
+        lines = whole["text"].splitlines(keepends=True)[first - whole["first_line"] : last - whole["first_line"] + 1]
+        source = {"file": whole["file"], "first_line": first, "text": "".join(lines)}
+        return {"id": id, "token": held["token"], "lock": first, "write": last, "source": source}
+
+    def step_to(self, point: str, id: str, *, at: str) -> dict[str, Any]:
+        """Let a stepped purchase go on to this point; raises TooSlow."""
+
+        def shown() -> dict[str, Any] | None:
+            found: dict[str, Any] = next(each for each in self.ask(at, "/steps")["purchases"] if each["id"] == id)
+            if found["point"] != point and found["stands"]:
+                self.ask(at, f"/steps/{id}", "POST")
+            return found if found["point"] == point else None
+
+        seen: dict[str, Any] = self.await_that(shown)
+        return seen
 
     def give_up(self) -> None:
         """End the purchases that stand before their write: those of a scene that was stopped, or whose board died."""
         for name in self.instances:
             with suppress(OSError):  # at one that does not answer there is none
-                self.ask(name, "/scenes/held", "DELETE")
+                self.ask(name, "/steps", "DELETE")
 
     def holder_at(self, instance: str) -> dict[str, Any] | None:
         """The holder of the lock, if it is this instance."""

@@ -22,6 +22,7 @@ from flask import Flask, Response, has_request_context, request
 from werkzeug.exceptions import Conflict, NotFound
 
 from app import services
+from app.contract.keys import DEFAULT_ITEM
 from app.guards.base import Guard
 from app.web.access import require_admin
 from app.web.params import Parameters
@@ -92,7 +93,7 @@ class Steps:
             self._guards[name] = GuardFile.of(self.kinds[name]).load()(parts)
         return self._guards[name]
 
-    def add(self, guard: str, buyer: str, granularity: str = POINTS) -> SteppedPurchase:
+    def add(self, guard: str, buyer: str, granularity: str = POINTS, *, item: str = DEFAULT_ITEM) -> SteppedPurchase:
         """Start one; raises Conflict if there are too many. The oldest of those that are over are forgotten."""
         if granularity == COMMANDS:  # no command more than where the schedules are tried
             know_the_servers(self._shop.settings)
@@ -108,6 +109,7 @@ class Steps:
             inner=self._shop.listener,
             limit_s=self._limit_s,
             granularity=granularity,
+            item=item,
         )
         with self._adding:
             over = [id for id, each in self._purchases.items() if each.is_over]
@@ -160,9 +162,10 @@ def init_app(app: Flask) -> None:
     @app.post(PATH)
     def add_stepped() -> Response:
         require_admin(shop.settings, "steps")
-        asked = Parameters(request, "guard", "buyer", "grain")
+        asked = Parameters(request, "guard", "buyer", "grain", "item")
         guard, grain = asked.choice("guard", "none", steps.kinds), asked.choice("grain", POINTS, (POINTS, COMMANDS))
-        made = steps.add(guard, asked.text("buyer", "anonymous"), grain)
+        item = str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=shop.settings.items))
+        made = steps.add(guard, asked.text("buyer", "anonymous"), grain, item=item)
         return json_response(made.show())
 
     @app.post(f"{PATH}/<id>")

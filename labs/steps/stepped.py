@@ -16,11 +16,11 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from time import monotonic  # also where time stands still for purchases
 from typing import Any
 
 from werkzeug.exceptions import Conflict
 
+from app.contract.keys import DEFAULT_ITEM
 from app.guards.base import Guard
 from app.sales.purchase import Purchase, PurchaseListener, Receipt, Section
 from app.sales.refusals import EXPECTED, refuse
@@ -33,6 +33,7 @@ from lock import LockTimeout
 logger = logging.getLogger(__name__)
 
 ANSWER_S = 0.3  # how long the answer to a step waits for the next point; a purchase that queues takes longer
+TICK_S = 1.0
 START_S = 15.0  # to its thread and its first point: on a busy machine that takes a while
 POINTS, COMMANDS = "points", "commands"
 LAST_REQUESTS = 20  # to etcd, of a purchase that has ended
@@ -54,6 +55,7 @@ class SteppedPurchase(PurchaseListener):
         limit_s: seconds until the purchase ends by itself.
         granularity: where it stops, `POINTS` or `COMMANDS`.
         id: its name, if not one by chance.
+        item: that it buys.
         forgets: whether attempts in vain are forgotten, as all of them are alike.
         chance: what it draws random numbers from, where they are to be the same in each run.
     """
@@ -68,13 +70,14 @@ class SteppedPurchase(PurchaseListener):
         limit_s: float,
         granularity: str = POINTS,
         id: str = "",
+        item: str = DEFAULT_ITEM,
         forgets: bool = False,
         chance: random.Random | None = None,
     ) -> None:
         self.id = id or uuid.uuid4().hex[:12]
-        self._guard, self._buyer, self._instance, self._inner = guard, buyer, instance, inner
+        self._guard, self._buyer, self._item, self._instance, self._inner = guard, buyer, item, instance, inner
         self._lines = GuardLines(type(guard).buy)
-        self._until = monotonic() + limit_s
+        self._left_s = limit_s  # none of it passes while the process is frozen
         # The name stands in the queue in etcd, by which a purchase that waits tells behind which one.
         self.thread = threading.Thread(target=self._run, name=f"steps-{self.id}", daemon=True)
         self._turn = threading.RLock()  # of its threads
@@ -160,7 +163,7 @@ class SteppedPurchase(PurchaseListener):
                 "stands": self.stands,
                 "grain": self.granularity,
                 "command": self.command,
-                "left_s": round(max(self._until - monotonic(), 0.0), 1),
+                "left_s": self._left_s,
                 "token": section.token if section else None,
                 "stock_read": section.stock if section else None,
                 "outcome": receipt.outcome.value if receipt else None,
@@ -260,7 +263,8 @@ class SteppedPurchase(PurchaseListener):
             self._line = self._line_now() or self._line
             self.stands, self.stops = True, self.stops + 1
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._go or self._ended, max(self._until - monotonic(), 0.0))
+            while self._left_s > 0 and not (self._go or self._ended):
+                self._left_s -= 0.0 if self._changed.wait(TICK_S) else TICK_S
             self._ended |= not self._go
             self.stands = self._go = False
 
@@ -283,11 +287,10 @@ class SteppedPurchase(PurchaseListener):
             self._changed.notify_all()
 
     def _buy(self) -> Receipt:
-        patience = self._until - monotonic()
-        purchase = Purchase(self._buyer, self._guard.name, instance=self._instance, listener=self)
+        purchase = Purchase(self._buyer, self._guard.name, self._item, instance=self._instance, listener=self)
         self.order = purchase.order
         # A guard lets a purchase wait for `lock_timeout` seconds since it began. This one has its own limit.
-        purchase.began += patience - self._guard.lock_timeout
+        purchase.began += self._left_s - self._guard.lock_timeout
         try:
             self._check()
             return self._guard.serve(purchase)

@@ -15,7 +15,6 @@ from tests.support.browser_fixtures import chromium, chromium_path
 from tests.support.looking import PATIENCE_MS, Looker
 from tests.support.rushing import environment
 from tests.support.selling import Sales, open_sale
-from tests.support.shop_fixtures import make, sale, settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from loadtest.language import CHINESE
 from loadtest.report.build import write_report_page
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.loadtest.report.test_report import kept
-from tests.support.legible import LEAST_CONTRAST, TEXTS, assert_legible, on_every_screen
+from tests.support.legible import LEAST_CONTRAST, TEXTS, assert_legible, english, on_every_screen
 from tests.support.rushing import environment, locust_page
 from tests.support.waiting import wait_until
 
@@ -90,6 +91,16 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
             assert page.evaluate(OUTSIDE) == []
             assert page.evaluate(CUT_OFF) == []
         assert noticed == []
+
+
+def test_every_text_of_it_is_chinese(chromium: Browser, tmp_path: Path) -> None:
+    """Sentence, headings, axes, notes and player; commands and the names of programs stay as they are."""
+    path = write_report_page(kept(tmp_path / "a"), language=CHINESE)
+    with opened(chromium, path.as_uri()) as (page, _):
+        assert page.get_attribute("html", "lang") == "zh"
+        assert page.inner_text("h1").startswith("所有守卫都兑现了承诺。")
+        names = "".join(page.locator("footer, pre, code, dl").all_text_contents())
+        assert [text for text in english(page, "EXACT", "OVERSOLD", "stock-flash-sale") if text not in names] == []
 
 
 def test_every_part_can_be_reached_by_keyboard(chromium: Browser, reports: dict[str, Path]) -> None:

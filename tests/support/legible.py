@@ -99,7 +99,7 @@ SAME += ["fencing token", "create revision", "make up", "docker compose --profil
 SAME += ["Ada", "Bob"]
 # Every text that can be seen, pointed at, or is read out; of code only the notes on it.
 CODE = ".code > small, .code-lines code, .code-note i"
-WORDS = """(code) => [...document.querySelectorAll("body *:not(noscript, script)")]
+WORDS = """(code) => [...document.querySelectorAll("body *:not(noscript, script, style)")]
   .filter((node) => !node.closest(code)).flatMap((node) => [
   ...[...node.childNodes].filter((each) => each.nodeType === 3).map((each) => each.data),
   node.title ?? "", node.getAttribute?.("aria-label") ?? "", node.getAttribute?.("aria-valuetext") ?? ""])

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -18,10 +15,8 @@ from click.testing import CliRunner
 
 from loadtest.cli.options import no_pin
 from loadtest.ports import is_occupied
-from loadtest.stack.control import Control
 from loadtest.stack.servers import answers_ok
 from loadtest.stack.stack import Stack
-from tests.loadtest.stack.test_servers import Script
 from tests.support.rushing import Page
 from tests.support.waiting import wait_until
 
@@ -76,8 +71,11 @@ def test_an_instance_starts_while_the_sale_is_lost(stage: Stack) -> None:
     instance, sibling = stage.instances
     with redis.Redis.from_url(stage.redis.url) as client:
         client.flushall()
-    for action in ("kill", "start"):
-        post(f"{stage.board.url}/control/instance", instance=instance.name, action=action)
+    post(f"{stage.board.url}/control/instance", instance=instance.name, action="kill")
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        post(f"{stage.board.url}/control/instance", instance=instance.name, action="freeze")
+    assert "does not run: start it first" in json.load(refusal.value)["detail"]
+    post(f"{stage.board.url}/control/instance", instance=instance.name, action="start")
     for shop in (sibling, instance):
         with pytest.raises(urllib.error.HTTPError) as refusal:
             post(f"{shop.url}/stock/reduce?guard=etcd")
@@ -86,45 +84,3 @@ def test_an_instance_starts_while_the_sale_is_lost(stage: Stack) -> None:
     post(f"{stage.board.url}/control/reset", stock=3)
     assert post(f"{instance.url}/stock/reduce?guard=etcd")["outcome"] == "sold"
     assert answers_ok(f"{instance.url}/readyz")
-
-
-WAITS = "import signal; print('ready'); signal.pause()"
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Iterator[Script]:
-    with Script(tmp_path, WAITS) as running:
-        yield running
-
-
-@pytest.fixture
-def asking(tmp_path: Path) -> Iterator[Script]:
-    """The process in the part of the board."""
-    with Script(tmp_path / "asking", WAITS) as running:
-        yield running
-
-
-def test_what_a_board_has_frozen_goes_on_when_the_board_is_killed(script: Script, asking: Script) -> None:
-    """Nobody is left to thaw it; while the board runs, it stays frozen."""
-    with closing(Control([script], asking)) as control:
-        asked(control, "freeze")
-        assert asked(control, "states") == {"states": {"script": "frozen"}}
-        asking.kill()
-        wait_until(lambda: asked(control, "states") == {"states": {"script": "running"}})
-
-
-def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(script: Script, asking: Script) -> None:
-    """Each is refused with the reason; after a restart nothing of it is left, and it can be frozen."""
-    with closing(Control([script], asking)) as control:
-        os.killpg(script.pid, signal.SIGKILL)
-        wait_until(lambda: not script.running)
-        for ask in ("freeze", "thaw", "kill"):
-            assert asked(control, ask) == {"error": "script does not run: start it first"}
-        assert asked(control, "start") == {"done": "script has started."}
-        assert asked(control, "states") == {"states": {"script": "running"}}
-        assert asked(control, "freeze") == {"done": "script is frozen (SIGSTOP)."}
-        assert asked(control, "states") == {"states": {"script": "frozen"}}
-
-
-def asked(control: Control, ask: str) -> dict[str, object]:
-    return control.answer({"ask": ask, "instance": "script"})

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import redis
-from flask import Flask
 
 from app.board.sources import instances
 from app.board.sources.heartbeats import WorkerStatus
@@ -24,9 +23,7 @@ from app.sales.redis_client import connect
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from loadtest.ports import free_port
-from tests.app.board.conftest import Watch
 from tests.support.serving import answering
-from tests.support.shops import buy
 from tests.support.waiting import wait_until
 
 
@@ -83,16 +80,6 @@ def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(watched.look([])) == 2
         found.append("http://a")
         wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://a"])
-
-
-def test_frozen_instances_hold_nobody_up(silent: str, app: Flask, watch: Watch) -> None:
-    """While no instance answers the board, it shows what is sold as it is sold."""
-    watcher = watch(instances=(silent,))
-    for sold in (1, 2, 3):
-        assert buy(app, "redis-lua")["status"] == 200
-        watcher.wait_orders(sold)
-    now = watcher.wait(lambda now: [each["state"] for each in now["instances"]] == ["silent"])
-    assert now["unavailable"] == {"redis": None, "etcd": None}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,10 +22,9 @@ from pydantic import SecretStr
 from app.board import create_board
 from app.board.settings import BoardSettings
 from app.board.sources import locust as locust_page
-from app.board.sources.locust import RushClient
 from app.contract import labs
 from app.sales.sale import Sale
-from tests.support.serving import answering, serving
+from tests.support.serving import answering
 
 
 def test_a_reset_needs_no_instance(board: FlaskClient, sale: Sale) -> None:
@@ -50,6 +50,7 @@ class LocustPage:
 
     def __call__(self, request: BaseHTTPRequestHandler, body: bytes) -> dict[str, Any]:
         if request.command == "GET":
+            time.sleep(0.5 * (self.state == "slow"))  # not an event: longer than the board waits
             return {"state": self.state}
         self.forms.append({"path": [request.path], **parse_qs(body.decode())})
         return {"success": self.success, "message": "No runner"}
@@ -69,19 +70,14 @@ def with_locust(board_settings: BoardSettings, locust: LocustPage) -> Iterator[F
 RUSH = {"guard": "none", "buyers": 500, "stock": 300, "hold_ms": 20}
 
 
-def test_a_rush_is_left_to_locust(with_locust: FlaskClient, locust: LocustPage) -> None:
-    """Locust is sent all that its own form would send: it keeps what it was sent for the rush before."""
-    answer = with_locust.post("/control/rush", json=RUSH)
-    assert answer.get_json()["done"] == "The buyers come, under none."
-    sent = {"user_count": "500", "spawn_rate": "500", "guards": "none", "stock": "300", "hold_ms": "20"}
-    assert locust.forms == [{"path": ["/swarm"], **{name: [value] for name, value in sent.items()}}]
-
-
-def test_one_rush_at_a_time(with_locust: FlaskClient, locust: LocustPage, sale: Sale) -> None:
-    """While buyers are under way, no others are sent, and the sale is not reset."""
+def test_one_rush_at_a_time(
+    with_locust: FlaskClient, locust: LocustPage, sale: Sale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While buyers are under way, or Locust is too busy to answer, no others are sent, and the sale is not reset."""
     assert with_locust.post("/control/reset", json={"stock": 8}).status_code == 200
-    for state in ("spawning", "running", "stopping", "cleanup"):
+    for state in ("spawning", "running", "stopping", "cleanup", "slow"):
         locust.state = state
+        monkeypatch.setattr(locust_page, "TIMEOUT", 0.1 if state == "slow" else 5.0)
         for answer in (
             with_locust.post("/control/rush", json=RUSH),
             with_locust.post("/control/reset", json={"stock": 7}),
@@ -89,19 +85,6 @@ def test_one_rush_at_a_time(with_locust: FlaskClient, locust: LocustPage, sale: 
             assert answer.status_code == 409
             assert "A rush is running already" in answer.get_json()["detail"]
     assert (locust.forms, sale.snapshot().initial) == ([], 8)
-
-
-def test_a_slow_locust_is_busy(board_settings: BoardSettings, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Locust that takes a connection and does not answer runs a rush: none is started, and no sale is reset."""
-    monkeypatch.setattr(locust_page, "TIMEOUT", 0.1)
-    before = sale.snapshot()
-    with serving(lambda *_: None) as silent:
-        locust = RushClient(f"http://{silent.endpoint}")
-        assert (locust.status().state, locust.status().is_running) == ("slow", True)
-        board = create_board(board_settings.model_copy(update={"locust": locust.url})).test_client()
-        for answer in (board.post("/control/rush", json=RUSH), board.post("/control/reset", json={"stock": 7})):
-            assert (answer.status_code, answer.get_json()["type"].split(":")[-1]) == (409, "rush_running")
-    assert sale.snapshot() == before
 
 
 def test_a_rush_that_does_not_start_says_why(board: FlaskClient, with_locust: FlaskClient, locust: LocustPage) -> None:

@@ -25,7 +25,7 @@ def samples(browser: FlaskClient) -> dict[tuple[str, ...], float]:
 
 
 def test_purchases_are_counted_by_guard_and_outcome(browser: FlaskClient) -> None:
-    """Each purchase is counted once, with its times; an answer given again is counted as a replay, and not as a sale."""
+    """Each purchase is counted once, with its times; an answer given again is a replay, and not a sale."""
     browser.post("/stock/reduce?guard=none&hold_ms=20")
     for _ in range(2):
         browser.post("/stock/reduce?guard=redis-lua", headers={"Idempotency-Key": "k"})

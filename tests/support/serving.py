@@ -58,8 +58,9 @@ def answering(answer: Callable[[BaseHTTPRequestHandler, bytes], object]) -> Iter
             text = said if isinstance(said, bytes) else json.dumps(said).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+            with suppress(OSError):  # who asked waits no longer
+                self.end_headers()
+                self.wfile.write(text)
 
         do_POST = do_GET
 

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.contract.orders import Order
+from app.contract.orders import Order, Token
 from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
 from loadtest.results.audit import Audit, audit
+from loadtest.results.fence import past_fence
+from loadtest.results.losses import Losses
 from loadtest.results.overlaps import MOST_KEPT, Overlaps
 from loadtest.results.record import CriticalSection, Point, Record
 
@@ -237,3 +239,112 @@ def test_the_longest_stall() -> None:
     late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]
     assert stall(late) == stall(late[::-1]) == 1009.0
     assert stall([]) == 0.0
+
+
+# The fence: a write that lands after a read under a higher token is found, and no overlap alone.
+
+
+def fenced(
+    buyer: str, token: Token | None, *, read: float | None, write: float | None, **changes: object
+) -> CriticalSection:
+    """A section in which the stock was known at `read` and the write sent at `write`; a script has no `read`."""
+    name, at_ms = ("read", read) if read is not None else ("wrote", None if write is None else write + 1)
+    points = () if at_ms is None else (Point(name, 1, at_ms),)
+    told = {"buyer": buyer, "token": token, "read_ms": read, "commit_ms": write, "points": points}
+    return section(0, 0.0, 100.0, **told, **changes)
+
+
+def late_writes(*sections: CriticalSection) -> list[tuple[str, str]]:
+    return [(each.write.buyer, each.read.buyer) for each in past_fence(sections)]
+
+
+LATE, READER = fenced("a", 1, read=1, write=9), fenced("b", 2, read=5, write=7)
+FOUND = [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(LATE, READER, FOUND, id="A reads under 1, B reads under 2, and then A's write lands"),
+        pytest.param(fenced("a", 1, read=1, write=3), READER, [], id="A is frozen after its write"),
+        pytest.param(replace(LATE, outcome="lock_lost"), READER, [], id="A's write was refused"),
+        pytest.param(replace(LATE, cause="replayed"), READER, [], id="A was given an older answer"),
+        pytest.param(fenced("a", 1, read=1, write=None), READER, [], id="A wrote nothing"),
+        pytest.param(LATE, fenced("b", 2, read=None, write=5), FOUND, id="a script reads when it writes"),
+        pytest.param(
+            LATE, fenced("b", 2, read=None, write=5, outcome="unavailable"), [], id="one without answer may not have"
+        ),
+        pytest.param(LATE, replace(READER, item="2"), [], id="another item has another fence"),
+        pytest.param(replace(LATE, token=[7, 2]), replace(READER, token=[7, 10]), FOUND, id="turns are ranked"),
+        pytest.param(replace(LATE, token=None), replace(READER, token=None), [], id="no token, no fence"),
+    ],
+)
+def test_a_write_that_lands_after_a_read_under_a_higher_token_is_found(
+    first: CriticalSection, second: CriticalSection, expected: list[tuple[str, str]]
+) -> None:
+    """The read should have shut it out; only a write that sold counts."""
+    assert late_writes(first, second) == expected
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 20), st.integers(0, 20)), max_size=10))
+def test_the_late_writes_are_those_of_all_pairs(made: list[tuple[int, int, int]]) -> None:
+    """One pass finds each write with a higher token read before it."""
+    sections = [fenced(str(n), token, read=min(a, b), write=max(a, b)) for n, (token, a, b) in enumerate(made)]
+    late = [
+        write.buyer
+        for write in sections
+        if any(read.token > write.token and read.read_ms < write.commit_ms for read in sections)  # type: ignore[operator]
+    ]
+    assert sorted(buyer for buyer, _ in late_writes(*sections)) == sorted(late)
+
+
+# Lost updates: what each write made of the counter, which sales it overwrote, and when.
+
+
+LOSSES = json.loads((DATA / "losses.json").read_text(encoding="utf-8"))
+STOCK = 300
+
+
+def losses_of(example: dict[str, Any]) -> Losses:
+    items = example.get("items", ["1"] * len(example["ledger"]))
+    ledger = [Order(order, f"of {order}", item=item) for order, item in zip(example["ledger"], items, strict=True)]
+    sections = [section(n, 0, 0, **{"read_ms": None, **each}) for n, each in enumerate(example["sections"])]
+    return Losses.of(ledger, sections, STOCK)
+
+
+@pytest.mark.parametrize("example", LOSSES, ids=lambda example: example["what"])
+def test_losses_are_those_of_slow_motion(example: dict[str, Any]) -> None:
+    """Each shared example has what each write lost, and each sale that is missing with the one over it."""
+    found = losses_of(example)
+    assert [write.lost for write in found.writes] == example["losses"]
+    assert [[sale.order, write.entry.order] for sale, write in found.pairs] == example["overwritten"]
+    assert [len(write.overwrote) for write in found.losing] == [write.lost for write in found.losing]
+
+
+@given(lags=st.lists(st.integers(0, 6), max_size=40))
+def test_losses_add_up_to_the_lost_updates(lags: list[int]) -> None:
+    """Whatever each purchase had read: orders missing from the counter, signed losses and overwritten sales agree."""
+    counters, sections, ledger = [STOCK], [], []
+    for number, lag in enumerate(lags):
+        read = counters[-1 - min(lag, number)]  # the counter some writes ago
+        counters.append(read - 1)
+        sections.append(section(number, 0, 1, stock_read=read, stock=read - 1))
+        ledger.append(Order(f"order-{number}", f"buyer-{number}"))
+    found = Losses.of(ledger, sections, STOCK)
+    assert found.total == len(ledger) + counters[-1] - STOCK == len(found.pairs)
+
+
+def bought(number: int, read: tuple[int, float], sent: float, answered: float) -> CriticalSection:
+    """A purchase that knew the stock at a time, and sent its write and had the answer at others."""
+    stock, read_ms = read
+    points = (Point("read", 1, read_ms), Point("write", 1, sent), Point("wrote", 1, answered))
+    times = {"read_ms": read_ms - 1, "commit_ms": sent, "points": points}
+    return section(number, 0.0, answered + 1, stock_read=stock, stock=stock - 1, **times)
+
+
+def test_a_write_came_before_those_that_saw_it() -> None:
+    """Its time is not after its answer, the next write, or a read of its number; nor before it was sent."""
+    sections = [bought(0, (300, 1), 2, 9), bought(1, (299, 5), 6, 20), bought(2, (298, 30), 7, 15)]
+    found = Losses.of([Order(f"order-{n}", f"buyer-{n}") for n in range(3)], sections, STOCK)
+    assert [write.at_ms for write in found.writes] == pytest.approx([5, 15, 15], abs=0.001)
+    assert [write.at_ms for write in found.writes] == sorted(write.at_ms or 0 for write in found.writes)

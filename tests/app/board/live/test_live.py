@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -292,7 +293,7 @@ def test_there_is_room_for_so_many_viewers_until_the_end(monkeypatch: pytest.Mon
     assert source.viewers == 1
     late = source.view()
     assert_raises(TooManyViewers, source.view)
-    waiting = in_thread(list, stream)
+    waiting: Future[list[bytes]] = in_thread(list, stream)
     source.close()
     assert waiting.result(20) == []
     assert list(late) == []

@@ -15,7 +15,10 @@ from tests.support.lock import WAIT_S, delete, keys, put, queue_up
 def test_list_shows_each_lock_below_a_prefix(
     client: Client, session: Session, stranger: Session, invoke: Invoke, name: str
 ) -> None:
-    """A line for each holder of a mutex, an election, readers, and of Go's and etcdctl's keys; no other keys."""
+    """A line for each holder of a mutex, an election, readers, and of Go's and etcdctl's keys; no other keys.
+
+    A lock that waits for one below its name stands behind the holder of that one.
+    """
     hold = Mutex(session, f"{name}/stock").acquire(timeout=WAIT_S)
     waiting = queue_up(client, Mutex(stranger, f"{name}/stock"))
     prices = ReadWriteLock(session, f"{name}/prices")
@@ -24,37 +27,30 @@ def test_list_shows_each_lock_below_a_prefix(
     lease = client.grant(60).id
     put(client, f"{name}/go/{lease:x}", lease_id=lease)
     put(client, f"{name}/go-rw/write/1764288000000000000", lease_id=lease)
+    below = Mutex(session, f"{name}/up/b").acquire(timeout=WAIT_S)
+    blocked = queue_up(client, Mutex(stranger, f"{name}/up"))
     data = [put(client, f"{name}/data/{other}").key for other in ("page", "read/notes", "0", "a//0-1")]
     shown = invoke("list", f"{name}/").stdout.splitlines()
     assert [line.split()[:2] for line in shown[1:]] == [
         [f"{name}/go", "0"], [f"{name}/go-rw", "0"], [f"{name}/leader", "0"], [f"{name}/prices", "0"],
-        [f"{name}/prices", "0"], [f"{name}/stock", "1"],
+        [f"{name}/prices", "0"], [f"{name}/stock", "1"], [f"{name}/up", "1"], [f"{name}/up/b", "0"],
     ]  # fmt: skip
-    assert re.match(rf"{name}/stock +1 +{hold.token} +\d+\.\d s +\d+ s +ours \(host .*\)$", shown[-1])
+    assert shown[-2].split()[2] == shown[-1].split()[2] == str(below.token)
+    assert re.match(rf"{name}/stock +1 +{hold.token} +\d+\.\d s +\d+ s +ours \(host .*\)$", shown[-3])
     everything = json.loads(invoke("list", "--json").stdout)
     [stock] = [each for each in everything if each["name"] == f"{name}/stock"]
     told = [(each["token"], each["session"], each["holds"]) for each in stock["contenders"]]
     assert told[0] == (hold.token, "ours", True)
     assert told[1][1:] == ("stranger", False)
-    for each in (hold, *readers, leader):
+    for each in (hold, *readers, leader, below):
         each.release()
-    waiting.result(WAIT_S).release()
+    for wait in (waiting, blocked):
+        wait.result(WAIT_S).release()
     client.revoke(lease)
     for key in data:
         delete(client, key)
     assert invoke("list", f"{name}/").stdout == f"no lock is held or waited for below {name}/\n"
     assert json.loads(invoke("list", "--json", f"{name}/").stdout) == []
-
-
-def test_list_shows_the_lock_that_a_nested_one_blocks(
-    client: Client, session: Session, stranger: Session, invoke: Invoke, name: str
-) -> None:
-    """Who waits for `a` because `a/b` is held is listed behind that holder."""
-    with Mutex(session, f"{name}/b").acquire(timeout=WAIT_S) as hold:
-        waiting = queue_up(client, Mutex(stranger, name))
-        shown = [line.split()[:3] for line in invoke("list", f"{name}/").stdout.splitlines()[1:]]
-        assert shown == [[name, "1", str(hold.token)], [f"{name}/b", "0", str(hold.token)]]
-    waiting.result(WAIT_S).release()
 
 
 def test_break_takes_the_lock_from_its_holder(

@@ -102,23 +102,13 @@ def test_every_process_ends_with_the_lock(
     wait_until(lambda: code == -signal.SIGKILL or keys(client, started.name) == [])
 
 
-@pytest.mark.parametrize(
-    "options", [("--ttl", "1"), ("--ttl", "30", "--grace", "60")], ids=["at the lease's end", "in the grace before it"]
-)
-def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start, options: tuple[str, ...]) -> None:
-    """A keeper that is stopped cannot renew, so the guardian ends the command; the exit code tells it as a loss."""
-    started = job(SCATTERED["a job"], *options)
-    freeze(started.keeper)
-    wait_until(lambda: all(map(has_ended, started.processes)), timeout=WAIT_S)
-    started.keeper.send_signal(signal.SIGCONT)
-    assert started.keeper.wait(WAIT_S) == Exit.LOST
-    assert started.has_ended()
-
-
 @pytest.mark.flaky(reruns=1, reason="the end of a child at the lease's deadline")
 @pytest.mark.parametrize("guarded", [True, False], ids=["the keeper is stopped", "keeper and guardian are stopped"])
 def test_no_process_runs_on_beside_the_next_holder(job: Start, stranger: Session, name: str, guarded: bool) -> None:
-    """One that ignores SIGTERM is killed by the lease's end; by a guardian that wakes up after it, at once."""
+    """A keeper that is stopped cannot renew: the guardian ends the command, SIGTERM ignored or not, by the lease's end.
+
+    One that wakes up after it does so at once. The exit code tells it as a loss.
+    """
     started = job(SCATTERED["a child that ignores SIGTERM"], "--ttl", "4", "--grace", "60")
     freeze(started.keeper)
     if not guarded:
@@ -128,32 +118,29 @@ def test_no_process_runs_on_beside_the_next_holder(job: Start, stranger: Session
         assert not guarded or running == []
         started.guardian.resume()
         wait_until(lambda: all(map(has_ended, started.processes)), timeout=AT_ONCE_S)
+    started.keeper.send_signal(signal.SIGCONT)
+    assert started.keeper.wait(WAIT_S) == Exit.LOST
+    assert started.has_ended()
 
 
-@pytest.mark.parametrize("arguments", ["cat <(echo through)", "cat /dev/fd/3 3<input", "sh -c 'cat <&9' 9<input"])
-def test_descriptors_reach_the_command(name: str, etcdctl_env: dict[str, str], tmp_path: Path, arguments: str) -> None:
+def test_descriptors_reach_the_command(name: str, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
     """What the shell has opened for the command is open in it, whatever its number."""
     (tmp_path / "input").write_text("through\n")
-    line = f"PYTHONPATH={Path.cwd()} {sys.executable} -m lock {name} -- {arguments}"
+    command = "bash -c 'cat $0 /dev/fd/3 && cat <&9' <(echo through) 3<input 9<input"
+    line = f"PYTHONPATH={Path.cwd()} {sys.executable} -m lock {name} -- {command}"
     done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=etcdctl_env, capture_output=True, timeout=WAIT_S)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"through\n", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"through\n" * 3, b"")
 
 
-def test_the_command_has_the_terminal(terminal: Callable[..., Terminal], name: str) -> None:
-    """It can ask a question on /dev/tty, as ssh and sudo do, and hears that the window has another size."""
-    script = "trap 'stty size' WINCH; read word </dev/tty; echo said $word; while :; do sleep 0.05; done"
+def test_the_command_has_the_terminal(terminal: Callable[..., Terminal], client: Client, name: str) -> None:
+    """It can ask a question, as ssh does, hears that the window has another size, and gets each Ctrl-C once."""
+    traps = "trap 'n=x$n; echo got $n' INT; trap 'exit 5' QUIT; trap 'stty size' WINCH"
+    script = f"{traps}; read word </dev/tty; echo said $word; while :; do sleep 0.05; done"
     screen = terminal(*LOCK, name, "--", "bash", "-c", script)
     screen.type("friend\n")
     assert screen.shows("said friend")
     screen.resize(12, 34)
     assert screen.shows("12 34")
-
-
-def test_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal], client: Client, name: str) -> None:
-    """Programs that give up at the second Ctrl-C do not do so at the first."""
-    script = "trap 'n=x$n; echo got $n' INT; trap 'exit 5' QUIT; echo up; while :; do sleep 0.05; done"
-    screen = terminal(*LOCK, name, "--", "bash", "-c", script)
-    assert screen.shows("up")
     screen.type("\x03")
     assert screen.shows("got x")
     screen.type("\x1c")

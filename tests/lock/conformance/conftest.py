@@ -139,8 +139,6 @@ KNOWN_FAILURES = {
     "test_e_a_waiter_whose_lease_is_gone_is_told": "waits on behind the others (etcd issue 19597)",
     "test_f_a_wait_has_an_end": "takes --command-timeout, and waits for ever",
     "test_i_without_a_quorum_the_child_is_ended": "the child runs on after the lock is lost",
-    "test_m_a_killed_keeper_takes_its_child_along": "the child runs on when etcdctl is killed",
-    "test_m_a_signal_reaches_the_child": "swallows the signal until the child is done",
     "test_p_nothing_is_left": "leaves its lease to expire",
 }
 FAIL_QUICKLY = {"test_p_nothing_is_left"}

@@ -1,15 +1,12 @@
-"""Conformance of the commands, as processes: cases e, f, m and p."""
+"""Conformance of the commands, as processes: cases e, f and p."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
 import subprocess
 import time
 from collections.abc import Callable
 
-import psutil
 import pytest
 
 from loadtest.stack import binaries
@@ -20,9 +17,7 @@ from lock.runtime.clock import now
 from tests.lock.conformance.conftest import OURS, Contend, Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
 from tests.support.lock import AT_ONCE_S, WAIT_S, Changes, await_keys, await_rest, keys
-from tests.support.waiting import assert_raises, has_ended, in_thread, wait_until
-
-SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
+from tests.support.waiting import assert_raises, in_thread
 
 
 def test_e_a_waiter_whose_lease_is_gone_is_told(
@@ -51,29 +46,6 @@ def test_f_a_wait_has_an_end(implementation: Implementation, client: Client, que
     assert time.monotonic() - began >= 0.5
     assert holder.said in waiter.ends()[1]
     assert keys(client, name) == [holder.said]
-
-
-def test_m_a_killed_keeper_takes_its_child_along(implementation: Implementation, queue: Contend, name: str) -> None:
-    """When the process that holds the lock is killed, the command under it ends before another process can hold."""
-    keeper, following = [queue(implementation, name, *SLEEPER, ttl=5) for _ in range(2)]
-    assert keeper.holds()
-    [child] = [each for each in keeper.children() if each.pid == int(keeper.said)]
-    keeper.kill()
-    try:
-        wait_until(lambda: has_ended(child), timeout=2 * AT_ONCE_S)
-        assert not following.holds(within=0)
-    finally:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            child.kill()
-
-
-def test_m_a_signal_reaches_the_child(implementation: Implementation, queue: Contend, name: str) -> None:
-    """SIGTERM for the keeper is SIGTERM for the command, which may clean up and choose the exit code."""
-    contender = queue(implementation, name, "bash", "-c", "trap 'exit 3' TERM; echo in; while sleep 0.05; do :; done")
-    assert contender.holds()
-    contender.signal(signal.SIGTERM)
-    assert contender.has_ended(within=2 * AT_ONCE_S)
-    assert contender.ends()[0] == 3
 
 
 def test_p_nothing_is_left(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:

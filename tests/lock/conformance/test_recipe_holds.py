@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import threading
 import time
 from contextlib import ExitStack
@@ -172,18 +171,6 @@ def test_o_with_ends_the_hold_that_it_began(face: Face, client: Client) -> None:
         assert other.released
 
 
-def test_o_lock_and_hold_say_what_they_are(face: Face) -> None:
-    """repr() names the lock, and whether the hold is held or released; a wrong call is told by a public name."""
-    held = face.acquire()
-    assert face.name in repr(face.lock)
-    for state in ("held", "released"):
-        assert re.search(rf"{face.name}.*, {state}>$", repr(held))
-        if state == "held":
-            held.release()
-    with pytest.raises(TypeError, match=r"^[A-Z]\w+\."):
-        getattr(face.lock, "campaign" if face.recipe.name == "election" else "acquire")("value", 5)
-
-
 def test_o_a_wait_for_itself_is_logged(face: Face, caplog: pytest.LogCaptureFixture) -> None:
     """Once, where the holds of the thread or task that waits are in its own way: of a semaphore, all permits."""
     if face.recipe.name in ("reentrant", "reader"):
@@ -217,13 +204,13 @@ def test_p_a_discarded_hold_stays_and_the_lock_releases_it(face: Face, theirs: F
         assert_raises(NotHeld, face.release_last)
 
 
-@pytest.mark.parametrize("recipe", [MUTEX, REENTRANT, MULTI], ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize(("recipe", "tasks"), [(MUTEX, False), (REENTRANT, False), (MULTI, False), (MUTEX, True)])
 def test_p_a_hold_that_nothing_can_release_is_logged(
-    client: Client, name: str, recipe: Recipe, caplog: pytest.LogCaptureFixture
+    client: Client, name: str, recipe: Recipe, tasks: bool, loop: Loop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once, with the line that acquired it, when its thread has ended and the object is gone; it stays locked."""
+    """Once, with the line that acquired it, when its thread or task has ended and the object is gone; it stays."""
     with Session(client) as own:
-        in_thread(Face(recipe, False, own, name).acquire).result(WAIT_S)
+        Face(recipe, tasks, own, name, loop).cancellable()[0].result(WAIT_S)
         wait_until(lambda: gc.collect() >= 0 and "without a release" in caplog.text)
         assert caplog.text.count("without a release") == 1
         assert "recipes.py:" in caplog.text

@@ -17,6 +17,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, InvalidName, LockTimeout, Mutex, NotHeld, Session, SessionLost
 from lock.core import acquisition, cohort
+from lock.core.queue import Queue
 from tests.lock.conformance.conftest import ETCDCTL, OURS, Contend, Implementation
 from tests.lock.conformance.recipes import USES, Face, Loop, Make, every
 from tests.support.lock import WAIT_S, Script, await_keys, delete, keys, put, queue_up
@@ -34,9 +35,12 @@ def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Cl
     assert keys(client, face.name) == []
     held = face.acquire()
     held.ensure()
+    assert repr(held).endswith(", held>")
     assert face.session.ttl >= held.remaining() > 0.0
     held.release()
-    assert (held.remaining(), held.lost.is_set()) == (0.0, False)
+    assert repr(held).endswith(", released>")
+    assert held.remaining() == 0.0
+    assert not held.lost.is_set()
     with theirs.acquire():
         before = keys(client, face.name)
         for call in (held.release, held.ensure, getattr(held, "is_owner", held.ensure)):
@@ -101,8 +105,11 @@ def test_c_of_five_that_try_at_once_no_more_hold_than_may(make: Make, client: Cl
 # d, e, g, h: the end of a waiter, of a session, of a process
 
 
-def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, client: Client) -> None:
+def test_d_a_waiter_in_the_middle_ends(
+    make: Make, face: Face, theirs: Face, client: Client, monkeypatch: Patch
+) -> None:
     """It is told SessionLost (case e); the one behind it waits on for the holder, undisturbed, and follows it."""
+    monkeypatch.setattr(Queue, "audit_s", 0.5)  # a waiter watches the key before its own
     with Session(client, ttl=60, name="middle") as middle, theirs.acquire() as hold:
         ending = in_thread(make(middle).acquire)
         await_keys(client, face.name, 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import queue
 import subprocess
 import sys
 import threading
@@ -76,19 +75,28 @@ def test_patched_threads_are_refused(patched: str) -> None:
     assert "gthread" in run.stderr
 
 
-def test_a_key_is_created_and_its_queue_counted_in_one_step(client: Client) -> None:
-    """The count includes the key; a repetition finds it; with `if_free` nothing is written beside another key."""
+def test_a_write_tells_what_it_has_found(client: Client) -> None:
+    """The key, its queue counted with it or listed, and whether it was there; `if_free` writes beside no other key."""
+    prefix = "client/alone/"
     client.create("client/alon", b"", NO_LEASE)
 
     def create(key: str, **options: Any) -> Written:
-        return client.call(client.requests.create_key(Create(key, b"", NO_LEASE, "client/alone/", **options)))
+        return client.call(client.requests.create_key(Create(key, b"", NO_LEASE, prefix, **options)))
 
-    first = create("client/alone/a", if_free=True)
+    first = create(f"{prefix}b", if_free=True)
     assert first.kv is not None
-    assert (first.kv.create_revision, first.number) == (first.revision, 1)
-    assert create("client/alone/b", if_free=True, lists=True)[:3] == (None, 1, [first.kv])
-    again, second = create("client/alone/a"), create("client/alone/b")
-    assert (again.kv, again.number, second.number) == (first.kv, 1, 2)
+    assert first.kv.create_revision == first.revision
+    assert (first.number, first.was_there) == (1, False)
+    assert create(f"{prefix}a", if_free=True, lists=True)[:3] == (None, 1, [first.kv])
+    again, second = create(f"{prefix}b"), create(f"{prefix}a")
+    assert (again.kv, again.number, again.was_there) == (first.kv, 1, True)
+    assert (second.number, second.was_there) == (2, False)
+    for listed, keys_found in ((prefix, [first.kv]), ("client/none/", [])):
+        assert client.call(client.requests.list_queue(ListQueue(listed, 0, only_first=True))).keys == keys_found
+    together = CreateAll((Create("client/all/a", b"", NO_LEASE, "client/all/"),))
+    for was_there in (False, True):
+        (written,) = client.call(client.requests.create_all(together))
+        assert written.was_there is was_there
 
 
 def test_a_place_is_found_in_one_step(client: Client) -> None:
@@ -125,53 +133,6 @@ def test_a_place_is_found_in_one_step(client: Client) -> None:
     assert find("a", third.create_revision, None) == (None, None)
 
 
-def test_one_key_is_watched_by_itself(client: Client) -> None:
-    """Neither those whose names begin like it nor those below it are told."""
-    told: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    watch = client.watches.add("client/one/a", told.put, is_key=True)
-    assert told.get(timeout=WAIT_S) == []
-    for name in ("ab", "a/b", "a"):
-        put(client, f"client/one/{name}")
-    assert [event.kv.key for event in told.get(timeout=WAIT_S)] == ["client/one/a"]
-    client.watches.remove(watch)
-
-
-def test_the_first_key_of_a_queue_is_read_alone(client: Client) -> None:
-    """By its create revision, with its value."""
-    for name in ("b", "a"):
-        put(client, f"client/first/{name}", name.encode())
-    for prefix, first in (("client/first/", [b"b"]), ("client/none/", [])):
-        found = client.call(client.requests.list_queue(ListQueue(prefix, 0, only_first=True)))
-        assert [kv.value for kv in found.keys] == first
-
-
-def test_a_write_tells_whether_its_key_was_there(client: Client) -> None:
-    """Alone, with its queue, and together with others: not at first, and when it is repeated."""
-    calls = client.requests
-    alone = Create("client/there/alone", b"", NO_LEASE)
-    counted = Create("client/counted/a", b"", NO_LEASE, "client/counted/")
-    all_at_once = CreateAll((Create("client/all/a", b"", NO_LEASE, "client/all/"),))
-    for was_there in (False, True):
-        assert client.call(calls.create_key(alone)).was_there is was_there
-        assert client.call(calls.create_key(counted)).was_there is was_there
-        (written,) = client.call(calls.create_all(all_at_once))
-        assert written.was_there is was_there
-
-
-def test_only_the_very_key_is_deleted(client: Client) -> None:
-    """delete() compares the create revision: an old one does not free a newer key of the same name; None takes any."""
-    first = put(client, "client/delete/a")
-    assert delete(client, "client/delete/a", first.create_revision)
-    second = put(client, "client/delete/a")
-    assert not delete(client, "client/delete/a", first.create_revision)
-    assert client.get_prefix("client/delete/").keys == [second]
-    assert delete(client, "client/delete/a", second.create_revision)
-    assert not delete(client, "client/delete/a", second.create_revision)
-    put(client, "client/delete/a")
-    assert delete(client, "client/delete/a")
-    assert not delete(client, "client/delete/a")
-
-
 def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     """Six megabytes of keys come in one list; gRPC's default refuses four."""
     for number in range(5):
@@ -183,19 +144,11 @@ def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
 
 
 def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
-    """After close(), calls and watches, and one that is read, raise EtcdUnavailable; an unread one just ends."""
+    """After close(), calls and watches, and one that is read, raise EtcdUnavailable."""
     client = connect(etcd.endpoint)
-    early = Changes(client, "client/early/")
-    early.close()
-    assert list(early) == []
-    stands = threading.Event()
-
-    def follow() -> None:
-        for _ in Changes(client, "client/closing/"):
-            stands.set()
-
-    following = in_thread(follow)
-    assert stands.wait(WAIT_S)
+    changes = iter(Changes(client, "client/closing/"))
+    assert next(changes) == []
+    following = in_thread(next, changes)
     for _ in range(2):
         client.close()
     for call in (lambda: following.result(WAIT_S), client.status, lambda: list(Changes(client, "client/closed/"))):

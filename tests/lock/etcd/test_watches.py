@@ -12,7 +12,7 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, Mutex, Session, connect
-from tests.support.lock import WAIT_S, Changes, delete, lock_threads, put, queue_up
+from tests.support.lock import WAIT_S, Changes, delete, lock_threads, metric, put, queue_up
 from tests.support.waiting import Patch, wait_until
 
 
@@ -23,15 +23,16 @@ from tests.support.waiting import Patch, wait_until
 def test_a_watch_that_misses_nothing_does_not_say_that_it_begins(
     client: Client, is_known: bool, writes: int, told: list[str]
 ) -> None:
-    """Where its listener has read the key at the revision from which etcd watches on."""
+    """Where its listener has read the key at the revision from which etcd watches on; other keys are not told."""
     updates: queue.SimpleQueue[Any] = queue.SimpleQueue()
     kv = put(client, "watches/known/a")
     for _ in range(writes):
-        put(client, "watches/known/b")
+        put(client, "watches/known/ab")
     watch = client.watches.add(kv.key, updates.put, is_key=True, known=kv.mod_revision if is_known else 0)
     wait_until(lambda: watch.id is not None)
-    delete(client, kv.key)
-    delete(client, "watches/known/b")
+    put(client, "watches/known/a/b")
+    for key in ("watches/known/a/b", "watches/known/ab", kv.key):
+        delete(client, key)
     assert ["DELETE" if updates.get(timeout=WAIT_S) else "begins" for _ in told] == told
     client.watches.remove(watch)
     assert updates.empty()
@@ -79,10 +80,16 @@ def test_waits_one_after_the_other_share_a_stream(
         wait_until(lambda: lock_threads().count("lock-watch") == before)
 
 
-def test_a_watch_that_is_closed_at_once_leaves_no_thread(etcd: Etcd) -> None:
-    """Its stream may not be open yet."""
+def test_a_watch_that_is_closed_leaves_nothing(fresh_etcd: Etcd) -> None:
+    """At once, when its stream may not be open yet, or later: etcd watches no more, and no thread is left."""
     before = set(threading.enumerate())
-    with connect(etcd.endpoint) as client:
+    with connect(fresh_etcd.endpoint) as client:
         for _ in range(10):
             Changes(client, "watches/early/").close()
+        changes, other = Changes(client, "watches/left/"), Changes(client, "watches/stays/")
+        assert changes.next(WAIT_S) == other.next(WAIT_S) == []
+        wait_until(lambda: metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 2)
+        client.watches.remove(changes._watch)
+        wait_until(lambda: metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 1)
+        other.close()
         wait_until(lambda: set(threading.enumerate()) <= before)

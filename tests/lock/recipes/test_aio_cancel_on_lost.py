@@ -22,11 +22,6 @@ async def forever(_: object) -> None:
     await asyncio.wait_for(asyncio.Event().wait(), WAIT_S)
 
 
-def requests() -> int:
-    """Cancellations of this task that are not dealt with."""
-    return int(getattr(asyncio.current_task(), "cancelling", int)())
-
-
 async def error_of(acquiring: aio.Acquiring[Any], body: Body) -> type[BaseException] | None:
     """What leaves the ``async with``; the task can go on."""
     try:
@@ -34,14 +29,14 @@ async def error_of(acquiring: aio.Acquiring[Any], body: Body) -> type[BaseExcept
             await body(hold)
     except (LockError, ValueError) as error:
         await asyncio.sleep(0)
-        assert requests() == 0
+        assert getattr(asyncio.current_task(), "cancelling", int)() == 0
         return type(error)
     return None
 
 
 @in_a_loop
 async def test_a_loss_ends_the_body_of_each_recipe(client: Client, session: Session, name: str) -> None:
-    """The holder's key is deleted by hand: the body is cancelled where it waits, and `LockLost` leaves."""
+    """The holder's key is deleted by hand, or the lease is gone: the body is cancelled, and the loss leaves."""
     acquisitions: list[aio.Acquiring[Any]] = [
         aio.Mutex(session, f"{name}-1").acquire(cancel_on_lost=True),
         aio.MultiLock(session, [f"{name}-2", f"{name}-3"]).acquire(cancel_on_lost=True),
@@ -55,11 +50,6 @@ async def test_a_loss_ends_the_body_of_each_recipe(client: Client, session: Sess
     assert await asyncio.gather(*bodies) == [LockLost] * 4
     await asyncio.to_thread(await_keys, client, f"{name}-2", 0)
 
-
-@in_a_loop
-async def test_the_error_is_that_of_the_loss(client: Client, session: Session, name: str) -> None:
-    """`HoldExpired` after `max_hold`; `SessionLost` when the lease ends, also if the body then releases by itself."""
-
     async def revoke(hold: aio.AsyncHold[Any]) -> None:
         await asyncio.to_thread(client.revoke, session.lease_id)
         try:
@@ -68,9 +58,7 @@ async def test_the_error_is_that_of_the_loss(client: Client, session: Session, n
             with suppress(LockLost):
                 await hold.release()
 
-    expiring = aio.Mutex(session, name, max_hold=0.01).acquire(cancel_on_lost=True)
-    assert await error_of(expiring, forever) is HoldExpired
-    assert await error_of(aio.Mutex(session, f"{name}-2").acquire(cancel_on_lost=True), revoke) is SessionLost
+    assert await error_of(aio.Mutex(session, name).acquire(cancel_on_lost=True), revoke) is SessionLost
 
 
 @counted
@@ -98,42 +86,33 @@ async def test_another_cancellation_remains_one(
     await asyncio.to_thread(await_keys, client, name, 0)
 
 
+async def fail(hold: aio.AsyncHold[Any]) -> None:
+    try:
+        await forever(hold)
+    except asyncio.CancelledError:
+        raise ValueError("half done") from None
+
+
+async def end(hold: aio.AsyncHold[Any]) -> None:
+    assert hold._held.lost.wait(WAIT_S)  # blocks the loop, which has not heard of it
+
+
+async def release_and_go_on(hold: aio.AsyncHold[Any]) -> None:
+    await end(hold)
+    with suppress(LockLost):
+        await hold.release()
+    await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [(forever, HoldExpired), (fail, ValueError), (end, HoldExpired), (release_and_go_on, NotHeld)],
+)
 @in_a_loop
-async def test_an_error_of_the_body_leaves(session: Session, name: str) -> None:
-    """Where the body turns its cancellation into its own error, that one leaves, and the task is not cancelled."""
-
-    async def body(hold: aio.AsyncHold[Any]) -> None:
-        try:
-            await forever(hold)
-        except asyncio.CancelledError:
-            raise ValueError("half done") from None
-
-    expiring = aio.Mutex(session, name, max_hold=0.01).acquire(cancel_on_lost=True)
-    assert await error_of(expiring, body) is ValueError
-
-
-@in_a_loop
-async def test_what_has_ended_is_not_cancelled(session: Session, name: str) -> None:
-    """A body that has released, or has ended, before the loop hears of the loss goes on to its end."""
-    steps: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: steps.append(context["message"]))
-
-    async def end(hold: aio.AsyncHold[Any]) -> None:
-        assert hold._held.lost.wait(WAIT_S)  # blocks the loop, which has not heard of it
-
-    async def release(hold: aio.AsyncHold[Any]) -> None:
-        await end(hold)
-        with suppress(LockLost):
-            await hold.release()
-        heard = asyncio.Event()
-        asyncio.get_running_loop().call_soon(heard.set)
-        await heard.wait()
-        steps.append("went on")
-
+async def test_a_body_that_has_ended_is_not_cancelled(session: Session, name: str, body: Body, error: type) -> None:
+    """After `max_hold` the loss leaves, or the body's own error; a body that was over, or had released, goes on."""
     mutex = aio.Mutex(session, name, max_hold=0.01)
-    assert await error_of(mutex.acquire(cancel_on_lost=True), end) is HoldExpired
-    assert await error_of(mutex.acquire(cancel_on_lost=True), release) is NotHeld  # as always after two releases
-    assert steps == ["went on"]
+    assert await error_of(mutex.acquire(cancel_on_lost=True), body) is error
 
 
 @in_a_loop

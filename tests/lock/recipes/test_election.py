@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -13,7 +14,8 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
 from lock.recipes import election as elections
-from tests.support.lock import WAIT_S, delete, lock_threads
+from lock.recipes.election import Observation
+from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
@@ -32,27 +34,21 @@ def theirs(stranger: Session, name: str) -> Election:
 @pytest.fixture
 def elect(etcdctl_env: dict[str, str], name: str) -> Iterator[Elect]:
     """Starts `etcdctl elect` of this election, which resigns at the end."""
-    running: list[subprocess.Popen[str]] = []
+    with ExitStack() as stack:
 
-    def start(*args: str) -> subprocess.Popen[str]:
-        command = [str(binaries.etcdctl()), "elect", name, *args]
-        running.append(subprocess.Popen(command, env=etcdctl_env, stdout=subprocess.PIPE, text=True))
-        return running[-1]
+        def start(*args: str) -> subprocess.Popen[str]:
+            command = [str(binaries.etcdctl()), "elect", name, *args]
+            process = stack.enter_context(subprocess.Popen(command, env=etcdctl_env, stdout=subprocess.PIPE, text=True))
+            stack.callback(process.send_signal, signal.SIGINT)
+            return process
 
-    yield start
-    for process in running:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=WAIT_S)
+        yield start
 
 
 def lines(process: subprocess.Popen[str]) -> tuple[str, str]:
     """The next two that it prints: key and value."""
     assert process.stdout is not None
     return process.stdout.readline().strip(), process.stdout.readline().strip()
-
-
-def values(client: Client, name: str) -> list[str]:
-    return [kv.value.decode() for kv in client.get_prefix(f"{name}/").keys]
 
 
 def test_a_leader_is_named_and_may_proclaim_another_value(
@@ -72,19 +68,16 @@ def test_a_leader_is_named_and_may_proclaim_another_value(
         assert election.leader() == Leader(second.key, "second", second.token, stranger.lease_id)
 
 
-@pytest.mark.parametrize("written", ["theirs", "mine"])
-@pytest.mark.parametrize("leased", [True, False])
-def test_proclaiming_over_a_foreign_value(
-    client: Client, etcdctl: Callable[..., str], written: str, leased: bool, name: str
-) -> None:
+def test_proclaiming_over_a_foreign_value(client: Client, name: str) -> None:
     """It replaces what was written by hand, and gives the key its lease back: or it would outlive its session."""
     with Session(client, ttl=60) as session:
         leadership = Election(session, name).campaign("first", timeout=WAIT_S)
-        etcdctl("put", leadership.key, written, *([f"--lease={session.lease_id:x}"] if leased else []))
-        leadership.proclaim("mine")
-        (kv,) = client.get_prefix(f"{name}/").keys
-        assert (kv.value, kv.lease_id) == (b"mine", session.lease_id)
-    assert values(client, name) == []
+        for written, lease_id in (("theirs", 0), ("mine", 0), ("theirs", session.lease_id)):
+            client.put(leadership.key, written, lease_id=lease_id)
+            leadership.proclaim("mine")
+            (kv,) = client.get_prefix(f"{name}/").keys
+            assert (kv.value, kv.lease_id) == (b"mine", session.lease_id)
+    assert keys(client, name) == []
     assert_raises(LockLost, leadership.release)
 
 
@@ -98,7 +91,7 @@ def test_a_deposed_leader_overwrites_nothing(
     monkeypatch.setattr(deposed, "ensure", lambda: None)
     assert_raises(LockLost, deposed.proclaim, "late")
     assert_raises(LockLost, deposed.release)
-    assert values(client, election.name) == ["by hand"]
+    assert [kv.value for kv in client.get_prefix(f"{election.name}/").keys] == [b"by hand"]
 
 
 def test_observers_see_all_leaders(
@@ -115,7 +108,7 @@ def test_observers_see_all_leaders(
         told = in_thread(next, observation).result(WAIT_S)
         assert (told.key, told.value) == lines(listening) == (first.key, "two")
         elected = elect("three")
-        wait_until(lambda: values(client, election.name) == ["two", "three"])
+        await_keys(client, election.name, 2)
         first.release()
         third = next(observation)
         assert (third.key, third.value) == lines(elected) == lines(listening)
@@ -128,33 +121,26 @@ def test_observers_see_all_leaders(
             assert reading.result(WAIT_S).value == "four"
 
 
-def test_closing_an_observation_wakes_its_reader(election: Election, monkeypatch: Patch) -> None:
-    """close from another thread ends the iteration, twice is fine, and no thread is left."""
+@pytest.mark.parametrize(
+    ("closes", "error"),
+    [(Observation.close, StopIteration), (lambda observation: observation._client.close(), EtcdUnavailable)],
+)
+def test_closing_an_observation_wakes_its_reader(
+    etcd: Etcd, election: Election, monkeypatch: Patch, closes: Callable[[Observation], None], error: type
+) -> None:
+    """From another thread, twice is fine: the iteration ends, or raises that its client was closed; no thread stays."""
     monkeypatch.setattr(elections, "_POLL_S", 600.0)
-    seen: list[str] = []
-    with election.campaign("one", timeout=WAIT_S):
-        observation = election.observe()
-        wait_until(lambda: "lock-watch" in lock_threads())
-        reading = in_thread(lambda: seen.extend(leader.value for leader in observation))
-        wait_until(lambda: seen == ["one"])
-        for _ in range(2):
-            observation.close()
-            reading.result(WAIT_S)
-        assert seen == ["one"]
-        wait_until(lambda: "lock-watch" not in lock_threads())
-
-
-def test_an_observation_ends_with_its_client(etcd: Etcd, election: Election) -> None:
-    """A wait for the next leader ends in EtcdUnavailable when the client is closed, and after that."""
-    with election.campaign("one", timeout=WAIT_S), connect(etcd.endpoint) as client:
-        with Session(client) as other:
-            observation = Election(other, election.name).observe()
+    with election.campaign("one", timeout=WAIT_S), connect(etcd.endpoint) as client, Session(client) as other:
+        observation = Election(other, election.name).observe()
         assert next(observation).value == "one"
-        waiting = in_thread(next, observation)
-        client.close()
-        for call in (lambda: waiting.result(WAIT_S), lambda: next(observation)):
-            assert_raises(EtcdUnavailable, call, match="closed")
+        reading = in_thread(next, observation)
+        wait_until(lambda: "lock-watch" in lock_threads())
+        for _ in range(2):
+            closes(observation)
+            assert_raises(error, reading.result, WAIT_S)
+            assert_raises(error, next, observation)
         observation.close()
+        wait_until(lambda: "lock-watch" not in lock_threads())
 
 
 def test_observing_an_unavailable_etcd_fails_at_once(far_session: Session, proxy: Proxy, name: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import queue
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, Hold, LockLost, Mutex, NotHeld, Session
+from lock import Client, Hold, LockLost, MultiHold, MultiLock, Mutex, NotHeld, Session
 from lock.core import deletions
-from tests.support.lock import WAIT_S, await_followed, await_keys, delete, keys, queue_up
+from tests.support.lock import WAIT_S, await_followed, await_keys, delete, keys
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
@@ -19,22 +20,9 @@ def hold(session: Session, name: str) -> Hold:
     return Mutex(session, name).acquire(timeout=WAIT_S)
 
 
-def test_the_token_does_not_change_by_waiting(client: Client, hold: Hold, stranger: Session) -> None:
-    """It is the create revision, also after a wait, and not the later one that Go's client tells (etcd issue 11788)."""
-    (kv,) = client.get_prefix(f"{hold.name}/").keys
-    assert (hold.key, hold.token) == (kv.key, kv.create_revision)
-    waiting = queue_up(client, Mutex(stranger, hold.name))
-    client.create(f"{hold.name}-noise", b"", 0)
-    hold.release()
-    with waiting.result(WAIT_S) as mine:
-        (kv,) = client.get_prefix(f"{hold.name}/").keys
-        assert mine.token == kv.create_revision > hold.token
-
-
-def test_a_holder_is_told_of_a_waiter(session: Session, theirs: Mutex, name: str) -> None:
+def test_a_holder_is_told_of_a_waiter(hold: Hold, session: Session, theirs: Mutex) -> None:
     """Once, when the first one comes, of whichever process; at once where one waits; never after the release."""
     told: queue.SimpleQueue[str] = queue.SimpleQueue()
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
     hold.on_contended(lambda: told.put("first"))
     session.ensure()
     assert told.empty()
@@ -110,13 +98,21 @@ def test_a_hand_over_asks_etcd_for_nothing(
         assert keys(client, name) == []
 
 
-def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[str]) -> None:
-    """Acquire and release are one transaction each: no watch, no list, and the key's name is used again."""
+@pytest.mark.parametrize("kind", [Mutex, MultiLock])
+def test_what_is_free_costs_two_writes(
+    counted: Client, calls: Counter[str], client: Client, name: str, kind: type[Mutex | MultiLock]
+) -> None:
+    """Acquire and release are one transaction each, for ten names, too: no watch, no list; their token is the same."""
+    names: Any = name if kind is Mutex else [f"{name}/{number}" for number in range(10)]
     with Session(counted, ttl=600) as session:
-        mutex = Mutex(session, "trace/cost")
-        mutex.acquire(timeout=WAIT_S).release()
+        lock = kind(session, names)
+        lock.acquire(timeout=WAIT_S).release()
         calls.clear()
         for _ in range(10):
-            mutex.acquire(timeout=WAIT_S).release()
+            with lock.acquire(timeout=WAIT_S) as hold:
+                assert {kv.create_revision for kv in client.get_prefix(f"{name}/").keys} == set(
+                    hold.tokens.values() if isinstance(hold, MultiHold) else [hold.token]
+                )
         assert calls["Txn"] == 20
         assert set(calls) <= {"Txn", "LeaseTimeToLive"}
+    assert keys(client, name) == []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -79,14 +79,6 @@ def test_contenders_tell_session_time_and_ttl(
     client: Client, session: Session, mutex: Mutex, theirs: Mutex, monkeypatch: Patch
 ) -> None:
     """A client that may not read all keys of a holder's lease (etcd 3.5.9 and later) sees the queue without its TTL."""
-    time_to_live, may_not_read = client.time_to_live, set[int]()
-
-    def perhaps_denied(lease_id: int, *, timeout: float) -> LeaseStatus:
-        if lease_id in may_not_read:
-            raise EtcdDenied("etcdserver: permission denied")
-        return time_to_live(lease_id, timeout=timeout)
-
-    monkeypatch.setattr(client, "time_to_live", perhaps_denied)
     with mutex.acquire(timeout=WAIT_S) as hold:
         waiting = queue_up(client, theirs)
         first, second = mutex.contenders()
@@ -94,8 +86,8 @@ def test_contenders_tell_session_time_and_ttl(
         assert (first.session, second.session) == ("ours", "stranger")
         assert 0 < (first.ttl_s or 0) <= session.ttl
         assert (first.queued_s or -1) >= (second.queued_s or -1) >= 0
-        may_not_read.add(session.lease_id)
-        assert [each.ttl_s is None for each in mutex.contenders()] == [True, False]
+        monkeypatch.setattr(client, "time_to_live", Mock(side_effect=[EtcdDenied("may not"), LeaseStatus(7, 10)]))
+        assert [each.ttl_s for each in mutex.contenders()] == [None, 7]
     waiting.result(WAIT_S).release()
 
 
@@ -118,39 +110,32 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
 # ReentrantMutex: a thread enters as often as it likes, with one key and one token; other threads stay out
 
 
-@pytest.fixture
-def nested(session: Session, name: str) -> ReentrantMutex:
-    return ReentrantMutex(session, name)
+def test_a_thread_enters_again_with_the_same_token(client: Client, session: Session, name: str) -> None:
+    """Nested entries share key and token, write nothing to etcd, and only the last release frees (pitfall 10).
 
-
-def test_a_thread_enters_again_with_the_same_token(client: Client, nested: ReentrantMutex) -> None:
-    """Nested entries share key and token, write nothing to etcd, and only the last release frees (pitfall 10)."""
-    with nested.acquire(timeout=WAIT_S) as outer:
-        revision = client.get_prefix(f"{nested.name}/").revision
+    Another thread gets None from a try and NotHeld from a release.
+    """
+    nested = ReentrantMutex(session, name)
+    with ThreadPoolExecutor(1, thread_name_prefix="thief") as pool, nested.acquire(timeout=WAIT_S) as outer:
+        revision = client.get_prefix(f"{name}/").revision
         with nested.acquire(timeout=0) as inner:
             tried = nested.try_acquire()
             assert tried is not None
-            assert (inner.token, tried.token, outer.entries) == (outer.token, outer.token, 3)
-            assert client.get_prefix(f"{nested.name}/").revision == revision
+            assert inner.token == tried.token == outer.token
+            assert outer.entries == 3
+            assert client.get_prefix(f"{name}/").revision == revision
             tried.release()
-        outer.ensure()
-        assert keys(client, nested.name) == [outer.key]
-    assert keys(client, nested.name) == []
-    with nested.acquire(timeout=WAIT_S) as later:
-        assert later.token > outer.token
-
-
-def test_another_thread_stays_out(nested: ReentrantMutex) -> None:
-    """It gets None from a try and NotHeld from a release; what is held in two entries takes two releases."""
-    with ThreadPoolExecutor(1, thread_name_prefix="thief") as pool, nested.acquire(timeout=WAIT_S) as outer:
-        with nested.acquire(timeout=WAIT_S):
             assert_raises(NotHeld, pool.submit(outer.release).result, WAIT_S, match=r"MainThread.*thief")
             assert outer.entries == 2
         assert pool.submit(nested.try_acquire).result(WAIT_S) is None
+        outer.ensure()
+        assert keys(client, name) == [outer.key]
+    assert keys(client, name) == []
 
 
-def test_entering_a_lost_lock_again_is_an_error(client: Client, nested: ReentrantMutex) -> None:
+def test_entering_a_lost_lock_again_is_an_error(client: Client, session: Session, name: str) -> None:
     """A thread whose hold is lost gets LockLost instead of running the inner body unlocked, until it has left."""
+    nested = ReentrantMutex(session, name)
     hold = nested.acquire(timeout=WAIT_S)
     delete(client, hold.key)
     assert hold.lost.wait(WAIT_S)
@@ -163,28 +148,13 @@ def test_entering_a_lost_lock_again_is_an_error(client: Client, nested: Reentran
 # MultiLock: several names, all or nothing, without deadlock whatever the order given
 
 
-@pytest.fixture
-def several(session: Session, name: str) -> MultiLock:
-    return MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
+def test_all_are_held_or_none(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """Inside `with` no other session gets any of the names; `b` and `bb` are two, and one given twice is one.
 
-
-def test_all_are_held_and_all_are_released(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Inside `with` no other session gets any of the names; `b` and `bb` are two, and one given twice is one."""
+    When one name is busy, at a timeout or a try, the others are free again, and the error names the busy one.
+    """
     names = [f"{name}/{each}" for each in ("c", "a", "b", "bb", "a")]
     several = MultiLock(session, names)
-    with several.acquire(timeout=WAIT_S) as hold:
-        assert list(hold.tokens) == sorted(set(names))
-        assert {name: queue[0].token for name, queue in several.contenders().items()} == hold.tokens
-        assert all(Mutex(stranger, name).try_acquire() is None for name in names)
-        proofs = {bytes(proof.key).decode(): proof.revision for proof in hold.is_owner()}
-        assert proofs == {keys(client, name)[0]: hold.tokens[name] for name in names}
-        assert len(keys(client, name)) == 4
-    assert keys(client, name) == []
-    assert_raises(NotHeld, hold.release, match=f"{name}/a")
-
-
-def test_all_are_held_or_none(client: Client, several: MultiLock, stranger: Session, name: str) -> None:
-    """When one name is busy, at a timeout or a try, the others are free again, and the error names the busy one."""
     with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
         assert_raises(LockTimeout, several.acquire, timeout=1.0, match=rf"{name}/b.*stranger")
         wait_until(lambda: keys(client, name) == [busy.key])
@@ -192,23 +162,15 @@ def test_all_are_held_or_none(client: Client, several: MultiLock, stranger: Sess
         wait_until(lambda: keys(client, name) == [busy.key])
     hold = several.try_acquire()
     assert hold is not None
-    assert len(keys(client, name)) == 3
+    assert list(hold.tokens) == sorted(set(names))
+    assert {name: queue[0].token for name, queue in several.contenders().items()} == hold.tokens
+    assert all(Mutex(stranger, name).try_acquire() is None for name in names)
+    proofs = {bytes(proof.key).decode(): proof.revision for proof in hold.is_owner()}
+    assert proofs == {keys(client, name)[0]: hold.tokens[name] for name in names}
+    assert len(keys(client, name)) == 4
     hold.release()
-
-
-def test_free_names_cost_two_round_trips(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
-    """Ten of them: all keys are created in one transaction and deleted in another one; their token is the same."""
-    names = [f"{name}/{number}" for number in range(10)]
-    with Session(counted, ttl=600) as session:
-        several = MultiLock(session, names)
-        several.acquire(timeout=WAIT_S).release()
-        calls.clear()
-        with several.acquire(timeout=WAIT_S) as hold:
-            assert sorted(hold.tokens) == names
-            assert {kv.create_revision for kv in client.get_prefix(f"{name}/").keys} == set(hold.tokens.values())
-        assert calls["Txn"] == 2
-        assert set(calls) <= {"Txn", "LeaseTimeToLive"}
     assert keys(client, name) == []
+    assert_raises(NotHeld, hold.release, match=f"{name}/a")
 
 
 def test_more_names_than_a_transaction_takes(client: Client, lasting: Session, name: str) -> None:

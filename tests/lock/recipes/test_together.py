@@ -19,44 +19,34 @@ def lock(session: Session, name: str) -> ReadWriteLock:
     return ReadWriteLock(session, name)
 
 
-@pytest.fixture
-def theirs(stranger: Session, name: str) -> ReadWriteLock:
-    return ReadWriteLock(stranger, name)
+def test_readers_wait_for_a_waiting_writer(
+    client: Client, lock: ReadWriteLock, stranger: Session, theirs: Mutex
+) -> None:
+    """Fair by arrival, so that no writer starves behind a stream of readers (kazoo issue 649).
 
-
-def test_readers_wait_for_a_waiting_writer(client: Client, lock: ReadWriteLock, theirs: ReadWriteLock) -> None:
-    """Fair by arrival, so that no writer starves behind a stream of readers (kazoo issue 649)."""
-    first, second = lock.read.acquire(timeout=WAIT_S), theirs.read.acquire(timeout=WAIT_S)
-    writer = in_thread(lock.write.acquire, timeout=WAIT_S)
-    await_keys(client, lock.read.name, 3)
-    late = in_thread(theirs.read.acquire, timeout=WAIT_S)
-    await_keys(client, lock.read.name, 4)
-    assert [each.kind for each in lock.contenders()] == ["read", "read", "write", "read"]
-    assert theirs.read.try_acquire() is None
-    first.release()
-    assert_goes_on(writer, 0.1)
-    second.release()
-    with writer.result(WAIT_S):
-        assert_goes_on(late, 0.1)
-    late.result(WAIT_S).release()
-
-
-def test_a_downgrade_lets_readers_in(client: Client, lock: ReadWriteLock, theirs: ReadWriteLock) -> None:
-    """The reader that was a writer has the same key and token; a writer behind goes on waiting, a reader comes in."""
-    writer = lock.write.acquire(timeout=WAIT_S)
-    reading = [in_thread(each.read.acquire, timeout=WAIT_S) for each in (lock, theirs)]
-    await_keys(client, writer.name, 3)
-    writing = in_thread(theirs.write.acquire, timeout=WAIT_S)
-    await_keys(client, writer.name, 4)
-    reader = writer.downgrade()
-    assert (reader.key, reader.token) == (writer.key, writer.token)
-    assert_raises(NotHeld, writer.release)
-    for each in reading:
-        each.result(WAIT_S).release()
+    A writer that goes on as a reader has the same key and token, and lets in the readers before the next writer.
+    """
+    name, elsewhere = theirs.name, ReadWriteLock(stranger, theirs.name)
+    first = elsewhere.read.acquire(timeout=WAIT_S)
+    writing = in_thread(lambda: lock.write.acquire(timeout=WAIT_S).downgrade())
+    await_keys(client, name, 2)
+    late = in_thread(elsewhere.read.acquire, timeout=WAIT_S)
+    await_keys(client, name, 3)
+    last = in_thread(elsewhere.write.acquire, timeout=WAIT_S)
+    await_keys(client, name, 4)
+    assert [each.kind for each in lock.contenders()] == ["read", "write", "read", "write"]
+    assert elsewhere.read.try_acquire() is None
     assert_goes_on(writing, 0.1)
+    assert not late.done()
+    created = [kv.create_revision for kv in client.get_prefix(f"{name}/").keys]
+    first.release()
+    reader = writing.result(WAIT_S)
+    assert reader.token == created[1]
+    late.result(WAIT_S).release()
+    assert_goes_on(last, 0.1)
     reader.release()
-    writing.result(WAIT_S).release()
-    assert keys(client, writer.name) == []
+    last.result(WAIT_S).release()
+    assert keys(client, name) == []
 
 
 def test_an_unanswered_downgrade_gives_up(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
@@ -96,16 +86,12 @@ def test_gos_rwmutex_shares_the_queue(
         assert writer.key.startswith(f"{writer.name}/write/")  # for which recipes.RWMutex.RLock waits
 
 
-def test_an_overwritten_reader_stays_a_reader() -> None:
-    """Whatever value is put over the key of Go's reader: a kind that changed would end the holds beside it."""
-    gos = KeyValue("shop/read/1732000000000000001", b"", create_revision=1, mod_revision=1, lease_id=7)
-    assert {ReadersTogether().kind(gos._replace(value=value)) for value in (b"", b"new", b"{}")} == {"read"}
-
-
-def test_a_lock_below_is_not_a_reader(session: Session, lock: ReadWriteLock) -> None:
-    """The key of a mutex on NAME/read stands where readers do, and is exclusive all the same."""
+def test_what_is_no_reader(client: Client, session: Session, lock: ReadWriteLock) -> None:
+    """The key of a mutex on NAME/read stands where readers do. Go's reader stays one, whatever is put over its key."""
     with Mutex(session, f"{lock.read.name}/read").acquire(timeout=WAIT_S):
         assert lock.read.try_acquire() is None
+    gos = KeyValue("shop/read/1732000000000000001", b"", create_revision=1, mod_revision=1, lease_id=7)
+    assert {ReadersTogether().kind(gos._replace(value=value)) for value in (b"", b"new", b"{}")} == {"read"}
 
 
 def test_another_limit_is_an_error(client: Client, session: Session, stranger: Session, name: str) -> None:

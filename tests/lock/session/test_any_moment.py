@@ -179,15 +179,23 @@ def test_several_names_have_one_deadline(proxy: Proxy, name: str) -> None:
 
 
 @in_a_loop
-async def test_tasks_in_line_have_one_deadline(far_session: Session, proxy: Proxy, name: str) -> None:
-    """That of their call, however many stand before them."""
+async def test_tasks_in_line_have_one_deadline(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
+    """That of their call, however many stand before them. One that is cancelled in line has never asked."""
+    tickets = far_session._engine.core.tickets
     proxy.stall()
     began = time.monotonic()
     waits = [aio.Mutex(far_session, f"{name}/{number}").acquire(timeout=0.5) for number in range(500)]
-    ended = await asyncio.gather(*waits, return_exceptions=True)
+    cancelled = [asyncio.create_task(aio.Mutex(far_session, name).acquire().__aenter__()) for _ in range(20)]
+    waiting = asyncio.gather(*waits, return_exceptions=True)
+    while len(tickets) < 520:
+        await asyncio.sleep(0)
+    for task in cancelled:
+        task.cancel()
+    assert {type(each) for each in await waiting} == {EtcdUnavailable}
     assert time.monotonic() - began < WAIT_S  # one after the other they would take minutes
-    assert {type(each) for each in ended} == {EtcdUnavailable}
     proxy.resume()
+    await asyncio.to_thread(wait_until, lambda: not tickets)
+    await asyncio.to_thread(await_keys, client, name, 0)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])

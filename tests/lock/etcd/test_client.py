@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import subprocess
 import sys
@@ -20,11 +19,10 @@ from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
 from lock.core.admission import EXCLUSIVE
 from lock.core.messages import Create, CreateAll, FindPosition, ListQueue, Written
 from lock.core.queue import Position, Queue, Ticket
-from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, Changes, delete, keys, put, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+from tests.support.waiting import assert_raises, in_thread, wait_until
 
 NO_LEASE = 0
 
@@ -243,13 +241,3 @@ print(sys.modules["etcd3.etcdrpc.rpc_pb2"] is before)
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
     assert run.returncode == 0, run.stderr
     assert run.stdout.split("\n")[:-1] == ["one True", "None", "upb", (b"\n\x01k\x12\x01v\x18\x05").hex(), "True"]
-
-
-def test_without_etcd3_0_12_the_error_says_what_is_missing(monkeypatch: Patch) -> None:
-    """ImportError: which package to install, or that the one that is there looks different."""
-    monkeypatch.delitem(sys.modules, "etcd3.etcdrpc.kv_pb2")
-    with monkeypatch.context() as patched:
-        patched.setattr(importlib.util, "find_spec", lambda name: None)
-        assert_raises(ImportError, protobuf_compat.install, match="pip install etcd3==0.12.0")
-    monkeypatch.setattr(protobuf_compat, "_source", lambda name: "DESCRIPTOR = None")
-    assert_raises(ImportError, protobuf_compat.install, match="kv_pb2 carries no serialized schema")

@@ -10,9 +10,8 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from lock import Client, Hold, LockLost, MultiHold, MultiLock, Mutex, NotHeld, Session
-from lock.core import deletions
-from tests.support.lock import WAIT_S, await_followed, await_keys, delete, keys
-from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+from tests.support.lock import WAIT_S, await_keys, delete, keys
+from tests.support.waiting import assert_raises, in_thread, wait_until
 
 
 @pytest.fixture
@@ -77,25 +76,6 @@ def test_a_release_need_not_wait(
     proxy.resume()
     await_keys(client, name, 0)
     wait_until(lambda: f"{missing.key} was gone before it was released" in caplog.text)
-
-
-def test_a_hand_over_asks_etcd_for_nothing(
-    counted: Client, calls: Counter[str], client: Client, name: str, monkeypatch: Patch
-) -> None:
-    """No list, no read, not even a bounded one; the keys of holds after each other are deleted in one transaction."""
-    monkeypatch.setattr(deletions, "_COMPANY_S", WAIT_S)
-    with Session(counted, ttl=600) as session:
-        mutex = Mutex(session, name)
-        hold = mutex.acquire(timeout=WAIT_S)
-        waits = [in_thread(lambda: mutex.acquire(timeout=WAIT_S).release()) for _ in range(30)]
-        await_followed(session, name, 31)
-        calls.clear()
-        hold.release()
-        for wait in waits:
-            wait.result(WAIT_S)
-        assert calls["Txn"] <= 3  # one and, where this takes very long, those of the reconciling
-        assert calls["Range"] <= 1  # an audit, if that took longer than expected
-        assert keys(client, name) == []
 
 
 @pytest.mark.parametrize("kind", [Mutex, MultiLock])

@@ -95,13 +95,18 @@ def test_what_is_no_reader(client: Client, session: Session, lock: ReadWriteLock
 
 
 def test_another_limit_is_an_error(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """A second caller with another limit is told both limits; the first ones are undisturbed."""
+    """A second caller with another limit is told both limits; the first ones are undisturbed.
+
+    A semaphore is locked when no permit is free, as that of asyncio.
+    """
     three, five = Semaphore(session, name, 3), Semaphore(stranger, name, 5)
     hold = three.acquire(timeout=WAIT_S)
     for attempt in (lambda: five.acquire(timeout=WAIT_S), five.try_acquire):
         assert_raises(AdmissionConflict, attempt, match="limit of 3, not 5")
     wait_until(lambda: keys(client, name) == [hold.key])  # the session deletes the key of the first one
-    three.acquire(timeout=WAIT_S).release()
+    with three, three:
+        assert three.locked()
+    assert not three.locked()
     hold.release()
     with five.acquire(timeout=WAIT_S):
         assert not hasattr(hold, "token")

@@ -25,7 +25,6 @@ from lock import (
     LockTimeout,
     MultiLock,
     Mutex,
-    Semaphore,
     Session,
     SessionLost,
     Turn,
@@ -38,22 +37,21 @@ from tests.support.lock import ROOT, WAIT_S, await_keys, in_a_loop, keys, queue_
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until  # fmt: skip
 
 
-@pytest.mark.parametrize("means", ["drain", "cancel"])
-def test_a_signal_handler_ends_waits(client: Client, session: Session, theirs: Mutex, means: str) -> None:
+def test_a_signal_handler_ends_waits(client: Client, session: Session, theirs: Mutex) -> None:
     """It may run in a thread that has the session's lock, so it takes none; the session lives on."""
     mutex = Mutex(session, theirs.name)
-    calls = {"drain": session.cancel_waiters, "cancel": mutex.cancel}
 
-    def interrupted() -> None:
+    def interrupted(call: Callable[[], None]) -> None:
         with session._engine.lock:
-            calls[means]()
+            call()
 
     with theirs.acquire(timeout=WAIT_S):
-        waiting = in_thread(mutex.acquire)
-        await_keys(client, theirs.name, 2)
-        in_thread(interrupted).result(WAIT_S)
-        assert (session._engine.core.refusal is not None) is (means == "drain")
-        assert_raises(LockCancelled, waiting.result, WAIT_S)
+        for call in (mutex.cancel, session.cancel_waiters):
+            waiting = in_thread(mutex.acquire)
+            await_keys(client, theirs.name, 2)
+            in_thread(interrupted, call).result(WAIT_S)
+            assert_raises(LockCancelled, waiting.result, WAIT_S)
+            await_keys(client, theirs.name, 1)
     in_thread(session.ensure).result(WAIT_S)
 
 
@@ -203,7 +201,7 @@ def test_a_child_of_multiprocessing_closes_its_sessions(
     etcd: Etcd, client: Client, name: str, method: str, tmp_path: Path
 ) -> None:
     """It ends without `atexit`; what it has left locked is free at once."""
-    program = f"""
+    (tmp_path / "program.py").write_text(f"""
 import multiprocessing, sys
 def work():
     from lock import Mutex, Session, connect
@@ -213,24 +211,7 @@ if __name__ == "__main__":
     child.start()
     child.join()
     sys.exit(child.exitcode)
-"""
-    (tmp_path / "program.py").write_text(program)
-    subprocess.run(
-        [sys.executable, str(tmp_path / "program.py")],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
-        check=True,
-        timeout=WAIT_S,
-    )
+""")
+    command, env = [sys.executable, str(tmp_path / "program.py")], {"PYTHONPATH": str(ROOT)}
+    subprocess.run(command, cwd=ROOT, env=env, check=True, timeout=WAIT_S)
     assert keys(client, name) == []
-
-
-def test_a_semaphore_is_locked_when_no_permit_is_free(session: Session, theirs: Mutex) -> None:
-    """As that of asyncio; a mutex of its name takes all."""
-    permits = Semaphore(session, theirs.name, 2)
-    with permits:
-        assert not permits.locked()
-        with permits:
-            assert permits.locked()
-    with theirs.acquire(timeout=WAIT_S):
-        assert permits.locked()

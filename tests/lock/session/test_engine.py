@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
@@ -19,12 +16,9 @@ from lock.core.names import LONGEST
 from lock.core.queue import Queue
 from tests.support.lock import (
     WAIT_S,
-    await_followed,
     await_keys,
     followed,
     keys,
-    lock_threads,
-    metric,
     put,
     queue_up,
 )  # fmt: skip
@@ -142,23 +136,6 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
     assert not far_session.lost.is_set()
 
 
-def test_a_release_after_the_client_was_closed_says_so_at_once(etcd: Etcd, client: Client, name: str) -> None:
-    """It names the key, and what becomes of it."""
-    own = connect(etcd.endpoint, timeout=600)
-    session = Session(own, ttl=600)
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    own.close()
-    began = time.monotonic()
-    assert_raises(EtcdUnavailable, hold.release, match=f"{hold.key}.*goes with its lease")
-    assert time.monotonic() - began < WAIT_S
-    session.close()
-    client.revoke(session.lease_id)
-    await_keys(client, name, 0)
-
-
-# What it costs
-
-
 def test_a_group_fits_into_a_request(client: Client, session: Session, name: str) -> None:
     """Waits for a name as long as names can be go in transactions of a hundred, none of which is refused."""
     mutex = Mutex(session, name.ljust(LONGEST, "x"))
@@ -169,49 +146,6 @@ def test_a_group_fits_into_a_request(client: Client, session: Session, name: str
         for wait in waits:
             wait.exception(WAIT_S)
         wait_until(lambda: keys(client, mutex.name) == [hold.key])
-
-
-def test_names_are_waited_for_in_one_stream(etcd: Etcd, stranger: Session, name: str) -> None:
-    """However many names and threads: a watcher for each name in etcd, and four threads here."""
-    with connect(etcd.endpoint) as client, Session(client, ttl=600) as session, ExitStack() as stack:
-        before = metric(etcd, "etcd_debugging_mvcc_watcher_total")
-        holds = [Mutex(stranger, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(20)]
-        waits = [queue_up(stranger.client, Mutex(session, hold.name)) for hold in holds * 2]
-        for hold in holds:
-            await_followed(session, hold.name, 3)
-        assert metric(etcd, "etcd_debugging_mvcc_watcher_total") == before + 20
-        assert metric(etcd, "etcd_debugging_mvcc_watch_stream_total") >= 1
-        assert len([thread for thread in lock_threads() if thread != "lock-lease"]) <= 3
-        for hold in holds:
-            hold.release()
-        pool = stack.enter_context(ThreadPoolExecutor(40))
-        list(pool.map(lambda wait: wait.result(WAIT_S).release(), waits))
-
-
-def test_a_hand_over_wakes_one_session(etcd: Etcd, client: Client, name: str) -> None:
-    """Of eight that wait: each hears of the key before its own alone, and nobody lists the queue."""
-    heard: list[str] = []
-    listed: list[str] = []
-
-    def observe(call: str, request: Any, response: Any, seconds: float) -> None:
-        if call == "Watch":
-            heard.extend(event.kv.key.decode() for event in response.events)
-        elif call == "Range":
-            listed.append(call)
-
-    with connect(etcd.endpoint, observer=observe) as waiters, ExitStack() as stack:
-        sessions = [stack.enter_context(Session(waiters, ttl=600)) for _ in range(8)]
-        hold = Mutex(sessions[0], name).acquire(timeout=WAIT_S)
-        waits = [queue_up(client, Mutex(session, name)) for session in sessions[1:]]
-        for session in sessions[1:]:
-            await_followed(session, name, 2)
-        there = keys(client, name)
-        for wait in waits:
-            hold.release()
-            hold = wait.result(WAIT_S)
-        hold.release()
-        assert heard == there[:-1]
-        assert listed == []
 
 
 def test_an_error_that_was_not_expected_ends_no_thread(

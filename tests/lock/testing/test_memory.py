@@ -101,25 +101,22 @@ def test_the_clock_is_put_back() -> None:
     assert now() - time.clock_gettime(CLOCK) < 1
 
 
-def test_one_session_expires_on_command(etcd_lock: MemoryEtcd, name: str) -> None:
-    """It knows when `expire` returns; the others go on, and one that waits holds."""
+def test_a_loss_comes_on_command(etcd_lock: MemoryEtcd, name: str) -> None:
+    """A hold is lost when `delete` or `expire` returns; others go on. A key that is not there names those that are."""
     ours, theirs = etcd_lock.session(), etcd_lock.session()
-    hold = Mutex(ours, name).acquire()
-    waiting = in_thread(Mutex(theirs, name).acquire)
-    wait_until(lambda: len(etcd_lock.list_keys(f"{name}/")) == 2, timeout=WAIT_S)
-    ours.expire()
-    assert (hold.lost.is_set(), ours.lost.is_set(), theirs.lost.is_set()) == (True, True, False)
-    waiting.result(WAIT_S).ensure()
-
-
-def test_a_key_is_deleted_on_command(etcd_lock: MemoryEtcd, name: str) -> None:
-    """Its hold is lost when `delete` returns; a key that is not there is an error that names those that are."""
-    session = etcd_lock.session()
-    hold, other = Mutex(session, name).acquire(), Mutex(session, f"{name}-other").acquire()
+    hold, other = Mutex(ours, name).acquire(), Mutex(ours, f"{name}-other").acquire()
     etcd_lock.delete(hold.key)
-    assert (hold.lost.is_set(), other.lost.is_set()) == (True, False)
+    assert hold.lost.is_set()
+    assert not other.lost.is_set()
     assert_raises(LockLost, hold.release, match="deleted from elsewhere")
     assert_raises(ValueError, etcd_lock.delete, hold.key, match=other.key)
+    waiting = in_thread(Mutex(theirs, other.name).acquire)
+    wait_until(lambda: len(etcd_lock.list_keys(f"{other.name}/")) == 2, timeout=WAIT_S)
+    ours.expire()
+    assert other.lost.is_set()
+    assert ours.lost.is_set()
+    assert not theirs.lost.is_set()
+    waiting.result(WAIT_S).ensure()
 
 
 def test_a_silent_etcd_loses_holds_when_the_lease_is_over(etcd_lock: MemoryEtcd, name: str) -> None:
@@ -145,15 +142,13 @@ def test_a_transaction_fails_that_comes_too_late(etcd_lock: MemoryEtcd, name: st
     condition = late.is_owner()
     assert client.put("price", "7", if_=condition)
     late.release()
+    assert not client.put("price", "8", if_=condition)
+    assert not client.put("price", "9", if_=Created(b"price", 0))
     with Mutex(session, name).acquire() as hold:
-        assert not client.put("price", "8", if_=condition)
         assert not client.delete("price", if_=[hold.is_owner(), condition])
         price = client.get("price")
         assert price is not None
         assert price.value == b"7"
-        assert client.put("price", "9", if_=hold.is_owner())
-        assert not client.put("price", "11", if_=Created(b"price", 0))
-        assert client.put("tax", "1", if_=Created(b"tax", 0))
         assert client.delete("price", if_=hold.is_owner())
 
 
@@ -179,18 +174,8 @@ def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:
     assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="closed")
 
 
-def test_code_that_connects_for_itself(etcd_lock: MemoryEtcd, name: str, monkeypatch: Patch) -> None:
-    """`connect` stands in for that of `lock`, and a closed client says so."""
-    monkeypatch.setattr(sys.modules[__name__], "connect", etcd_lock.connect)
-    with connect("etcd-1:2379,etcd-2:2379", timeout=1.0, user="shop", password="secret") as client:
-        with Session(client, ttl=5) as session, Mutex(session, name).acquire():
-            assert len(etcd_lock.list_keys(f"{name}/")) == 1
-        assert client.status() == "in memory"
-    assert_raises(EtcdUnavailable, client.get, name, match="closed")
-
-
-def test_no_channel_and_no_socket(name: str, monkeypatch: Patch) -> None:
-    """A session holds, waits and is lost where none can be opened."""
+def test_code_that_connects_for_itself(name: str, monkeypatch: Patch) -> None:
+    """`connect` stands in for that of `lock`, where no channel and no socket can be opened; a closed client says so."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("was opened")
@@ -198,11 +183,14 @@ def test_no_channel_and_no_socket(name: str, monkeypatch: Patch) -> None:
     for module, attribute in ((grpc, "insecure_channel"), (grpc, "secure_channel"), (socket, "socket")):
         monkeypatch.setattr(module, attribute, refuse)
     with MemoryEtcd() as etcd:
-        hold = Mutex(etcd.session(), name).acquire()
-        waiting = in_thread(Mutex(etcd.session(), name).acquire)
-        hold.release()
-        waiting.result(WAIT_S)
-        etcd.clock.advance(11)
+        monkeypatch.setattr(sys.modules[__name__], "connect", etcd.connect)
+        with connect("etcd-1:2379,etcd-2:2379", timeout=1.0, user="shop", password="secret") as client:
+            with Session(client, ttl=5) as session, Mutex(session, name).acquire() as hold:
+                waiting = in_thread(Mutex(etcd.session(), name).acquire)
+                assert hold.key in etcd.list_keys(f"{name}/")
+            waiting.result(WAIT_S)
+            assert client.status() == "in memory"
+        assert_raises(EtcdUnavailable, client.get, name, match="closed")
 
 
 def test_the_plugin_of_pytest_costs_a_run_nothing_that_does_not_use_it() -> None:

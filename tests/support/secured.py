@@ -59,26 +59,6 @@ class Certificates:
         subprocess.run([self.program, *arguments], check=True, capture_output=True, timeout=20)
 
 
-class TlsEtcd(Etcd):
-    """An etcd that speaks TLS only, and asks for a client certificate if told so."""
-
-    def __init__(self, directory: Path, certificates: Certificates, *, mutual: bool) -> None:
-        super().__init__(directory)
-        certificate, key = certificates.sign("server")
-        self._metrics = f"http://{LOOPBACK}:{free_port()}"
-        self._flags = {"cert-file": certificate, "key-file": key, "listen-metrics-urls": self._metrics}
-        if mutual:
-            self._flags |= {"client-cert-auth": "true", "trusted-ca-file": certificates.ca}
-
-    def command(self) -> list[str]:
-        plain, secure = f"http://{self.endpoint}", f"https://{self.endpoint}"
-        words = [word.replace(plain, secure) for word in super().command()]
-        return [*words, *(f"--{flag}={value}" for flag, value in self._flags.items())]
-
-    def is_ready(self) -> bool:
-        return answers_ok(f"{self._metrics}/health")
-
-
 class LoginEtcd(Etcd):
     """An etcd with users: `shop` may use keys below ``shop/``, and an unused token lives for a second."""
 
@@ -103,13 +83,24 @@ class LoginEtcd(Etcd):
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
 
-class SecuredEtcd(TlsEtcd, LoginEtcd):
-    """An etcd that asks for a client certificate as well as for a password."""
+class SecuredEtcd(LoginEtcd):
+    """An etcd that speaks TLS only, and asks for a client certificate as well as for a password."""
 
     def __init__(self, directory: Path, certificates: Certificates) -> None:
-        super().__init__(directory, certificates, mutual=True)
-        certificate, key = certificates.sign("etcdctl")
-        self._options = f"--cacert={certificates.ca}", f"--cert={certificate}", f"--key={key}"
+        super().__init__(directory)
+        (server, server_key), (client, client_key) = map(certificates.sign, ("server", "etcdctl"))
+        self._options = f"--cacert={certificates.ca}", f"--cert={client}", f"--key={client_key}"
+        self._metrics = f"http://{LOOPBACK}:{free_port()}"
+        self._flags = {"cert-file": server, "key-file": server_key, "listen-metrics-urls": self._metrics}
+        self._flags |= {"client-cert-auth": "true", "trusted-ca-file": certificates.ca}
+
+    def command(self) -> list[str]:
+        plain, secure = f"http://{self.endpoint}", f"https://{self.endpoint}"
+        words = [word.replace(plain, secure) for word in super().command()]
+        return [*words, *(f"--{flag}={value}" for flag, value in self._flags.items())]
+
+    def is_ready(self) -> bool:
+        return answers_ok(f"{self._metrics}/health")
 
     def etcdctl(self, *arguments: str) -> str:
         return super().etcdctl(*self._options, *arguments)

@@ -11,13 +11,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 
 from loadtest.stack import binaries
@@ -26,7 +25,7 @@ from lock import Client, Session, connect
 from lock.core import reconciler
 from tests.lock.conformance.recipes import IDS, USES, Face, Loop, Make
 from tests.support.lock import WAIT_S, keys
-from tests.support.waiting import Patch, wait_until
+from tests.support.waiting import Patch, in_thread, wait_until
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,7 +48,7 @@ ETCDCTL = Implementation("etcdctl")
 
 
 class Contender:
-    """A process that holds a lock, waits for it, or has given up; killed at the end, with its child."""
+    """A process that holds a lock, waits for it, or has given up; killed at the end, with its group."""
 
     def __init__(self, command: list[str], endpoints: str) -> None:
         self._process = subprocess.Popen(
@@ -61,74 +60,43 @@ class Contender:
             text=True,
             start_new_session=True,
         )
-        self._lines: list[str] = []
-        self._spoke = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        assert self._process.stdout is not None
+        self._first_line: Future[str] = in_thread(self._process.stdout.readline)
 
     def holds(self, *, within: float = WAIT_S) -> bool:
         """Whether it holds the lock or has held it; waits for that, at most `within` seconds."""
-        self._spoke.wait(within)
-        return bool(self._lines)
+        wait([self._first_line], within)
+        return self._first_line.done() and bool(self.said)
 
     @property
     def said(self) -> str:
         """The first line that it, or its child, printed: the key, where it has no child."""
-        return self._lines[0]
+        return self._first_line.result().rstrip("\n")
 
     def has_ended(self, *, within: float) -> bool:
         """Whether it is over; waits for that, at most `within` seconds."""
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(within)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return self._process.poll() is not None
 
     def ends(self) -> tuple[int, str]:
         assert self.has_ended(within=WAIT_S)
         assert self._process.stderr is not None
         return self._process.returncode, self._process.stderr.read()
 
-    def signal(self, number: int) -> None:
-        """Send it a signal, and its child none."""
-        self._process.send_signal(number)
-
     def release(self) -> None:
         """Have it release the lock and end."""
-        self.signal(signal.SIGTERM)
+        self._process.terminate()
         assert self.has_ended(within=WAIT_S)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def children(self) -> list[psutil.Process]:
-        """The processes that it has started, and those that they have; none once it has ended."""
-        try:
-            children: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
-            return children
-        except psutil.NoSuchProcess:
-            return []
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line.rstrip("\n"))
-            self._spoke.set()
-        self._spoke.set()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        for child in self.children():
-            with contextlib.suppress(psutil.NoSuchProcess):  # it ends with the guardian, which may be killed first
-                child.kill()
-        self.kill()
-        self._reader.join(WAIT_S)
-        for stream in (self._process.stdout, self._process.stderr):
-            assert stream is not None
-            stream.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._first_line.result(WAIT_S)
+        self._process.communicate()
 
 
 Contend = Callable[..., Contender]

@@ -7,7 +7,6 @@ import socket
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NoReturn
@@ -20,6 +19,8 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
 from lock.core.messages import Create, Delete
+from lock.etcd.grpc_errors import refused as is_refusal
+from lock.etcd.grpc_errors import translate
 from tests.support.lock import WAIT_S, Changes, delete, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -122,30 +123,16 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
         request = alone.requests.create_key(Create("transport/told", b"", NO_LEASE))
         assert_raises(EtcdUnavailable, alone.call, request, unanswered=lambda: unanswered.append("alone"))
     assert unanswered == ["silent", "alone"]
+    refused_one = client.requests.create_key(Create("transport/told", b"", 1))
+    assert_raises(LeaseNotFound, client.call, refused_one, unanswered=lambda: unanswered.append("refused"))
+    assert unanswered == ["silent", "alone"]
 
 
-class Failing(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Answers every call with an error, in words that a healthy etcd hardly ever has reason to use."""
+class Said(grpc.RpcError):  # type: ignore[misc]
+    """What gRPC raises."""
 
     def __init__(self, code: grpc.StatusCode, said: str) -> None:
-        self._error = code, said
-
-    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        return grpc.unary_unary_rpc_method_handler(lambda _, context: context.abort(*self._error))
-
-
-@pytest.fixture
-def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
-    with ExitStack() as stack:
-
-        def start(code: grpc.StatusCode, said: str) -> Client:
-            server = grpc.server(ThreadPoolExecutor(1), handlers=[Failing(code, said)])
-            port = server.add_insecure_port(f"{LOOPBACK}:0")
-            server.start()
-            stack.callback(lambda: server.stop(None).wait())
-            return stack.enter_context(connect(f"{LOOPBACK}:{port}"))
-
-        yield start
+        self.code, self.details = lambda: code, lambda: said
 
 
 @pytest.mark.parametrize(
@@ -163,16 +150,12 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
         (grpc.StatusCode.UNIMPLEMENTED, "", EtcdError, True),
     ],
 )
-def test_what_is_said_has_one_error(
-    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type, in_doubt: bool
-) -> None:
-    """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, the caller learns that."""
-    unanswered, client = list[str](), failing(code, said)
-    request = client.requests.create_key(Create("a/b", b"", NO_LEASE))
-    with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
-        client.call(request, unanswered=lambda: unanswered.append("asked"))
-    assert type(caught.value) is error
-    assert unanswered == ["asked"] * in_doubt
+def test_what_is_said_has_one_error(code: grpc.StatusCode, said: str, error: type, in_doubt: bool) -> None:
+    """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, it may have been done."""
+    told = translate(Said(code, said))
+    assert type(told) is error
+    assert (said or code.name.lower()) in str(told)
+    assert is_refusal(Said(code, said)) is not in_doubt
 
 
 @pytest.mark.parametrize("read", [True, False])

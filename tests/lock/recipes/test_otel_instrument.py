@@ -96,7 +96,7 @@ def test_what_waits_is_counted(client: Client, session: Session, seen: Seen, the
             raise KeyError
         except KeyError:
             for lock in (Mutex(session, name), MultiLock(session, [name]), cohort):
-                assert lock.try_acquire() is None  # type: ignore[attr-defined]
+                assert lock.try_acquire() is None
     for each in waiting:
         each.result(WAIT_S).release()
     assert seen("lock.waiter.count") == {}

@@ -66,8 +66,6 @@ def two_names(session: Session, name: str) -> MultiLock:
             pytest.param(make, use, marks=pytest.mark.slow)
             for make, use in [
                 (Mutex, lambda mutex: enter_and_leave(mutex)),
-                (Mutex, lambda mutex: run_until_complete(in_loop(lock_and_release, mutex))),
-                (Mutex, lambda mutex: run_until_complete(in_loop(enter_and_leave, mutex))),
                 (ReentrantMutex, lambda mutex: lock_and_release(mutex)),
                 (two_names, lambda multi: lock_and_release(multi)),
                 (aio.Mutex, lambda mutex: run_until_complete(lock_as_task(mutex))),
@@ -79,7 +77,7 @@ def two_names(session: Session, name: str) -> MultiLock:
         ),
     ],
     ids=[
-        "acquire", "with", "acquire in a loop", "with in a loop", "ReentrantMutex", "MultiLock", "task, acquire",
+        "acquire", "with", "ReentrantMutex", "MultiLock", "task, acquire",
         "async with", "async with a hold", "async with, tasks dropped", "reentrant, tasks dropped",
     ],
 )  # fmt: skip
@@ -189,10 +187,6 @@ def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:
 def enter_and_leave(lock: Mutex | MultiLock) -> None:
     with lock:
         pass
-
-
-async def in_loop(use: Callable[[Any], None], lock: Any) -> None:
-    use(lock)
 
 
 async def lock_as_task(lock: aio.Mutex) -> None:

@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from labs.grade.needed import can_end_rightly, leave_what_needs_no_fault
 from labs.grade.stages import DEATH, LOST_ANSWER, ORDERS, PAUSE, Result, Stage, Status
 from labs.grade.story import Story
-from labs.steps.guard_files import BrokenGuard, GuardFile
-from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, Explorer
+from labs.steps.guard_files import GuardFile
+from labs.steps.schedules.explorations import Found, Task, explored
+from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT
 from labs.steps.schedules.explorer import PAUSE as PAUSED
-from labs.steps.schedules.quiescence import NoVerdict
-from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
 
 SIZES = (1, 2)  # items for sale
 BUDGETS = {ORDERS: NO_FAULT, DEATH: KILL, LOST_ANSWER: LOST, PAUSE: PAUSED}
 FAULTS = (DEATH, LOST_ANSWER, PAUSE)
-
-
-class _Task(NamedTuple):
-    """An exploration: of this file, for this stage, with so many items, behind what is known of it without a fault."""
-
-    path: Path
-    stage: Stage
-    items: int
-    known: Explorer | None = None
 
 
 @dataclass
@@ -40,59 +29,44 @@ class Tried:
         is_cut: whether something was not tried.
         reason: why there is no verdict, or "".
         ends_rightly: whether some order does.
-        explorer: for those with a fault.
     """
 
     wrong: list[Story] = field(default_factory=list)
     is_cut: bool = False
     reason: str = ""
     ends_rightly: bool = True
-    explorer: Explorer | None = None
 
 
 def orders(guard: Path, directory: Path) -> Iterator[Result]:
     """The results of these stages, in their order; raises ServerError."""
-    tasks = [_Task(guard, ORDERS, items) for items in SIZES]
+    tasks = [Task(GuardFile(str(guard)), items=items, seconds=ORDERS.seconds) for items in SIZES]
     found: dict[Stage, dict[int, Tried]] = {stage: {} for stage in BUDGETS}
     (places := directory / "worlds").mkdir()
     worlds = Worlds(places, most=len(SIZES) * len(FAULTS))
     try:
-        worlds.start()
-        for task, tried in worlds.each(_tried, tasks):
-            found[task.stage][task.items] = tried
-            if tried.explorer is not None:
-                tasks += [_Task(guard, stage, task.items, tried.explorer) for stage in FAULTS]
+        worlds.start()  # each is a process: the file is loaded nowhere else
+        for task, result in worlds.each(explored, tasks):
+            if result.is_over:
+                stage = next(stage for stage, budget in BUDGETS.items() if budget == task.budget)
+                tried = found[stage][task.items] = _tried(result, task)
+                if stage == ORDERS and tried.ends_rightly and result.explorer and result.is_complete:
+                    leave_what_needs_no_fault(result.explorer.graph)
+                    known = task._replace(known=result.explorer)
+                    tasks += [known._replace(budget=BUDGETS[each], seconds=each.seconds) for each in FAULTS]
     finally:
         worlds.stop()
     yield from _judged(found)
 
 
-def _tried(world: World, task: _Task) -> Iterator[Tried]:
-    """Explore it in this world, a process of its own: the file is loaded nowhere else."""
-    world.items, budget = task.items, BUDGETS[task.stage]
-    try:
-        kind = GuardFile(str(task.path)).load()
-        explorer = Explorer(world, kind, budget, known=task.known, seconds=task.stage.seconds)
-        for _ in explorer.explore():
-            pass
-    except NoVerdict as error:
-        yield Tried(reason=error.message)
-    except BrokenGuard as error:
-        said = f"In a third process the file cannot be loaded: {error.message}"
-        yield Tried([Story(frozenset({"errors"}), task.items, 0, said)], ends_rightly=False)
-    else:
-        yield _told(explorer, task, kind.name)
-
-
-def _told(explorer: Explorer, task: _Task, name: str) -> Tried:
-    graph = explorer.graph
-    tried = Tried(Story.shortest(graph, name, task.path, task.items), is_cut=bool(graph.cut))
-    if task.stage == ORDERS:
-        tried.ends_rightly = can_end_rightly(graph)
-        if tried.ends_rightly and not graph.cut:
-            leave_what_needs_no_fault(graph)
-            tried.explorer = explorer
-    return tried
+def _tried(found: Found, task: Task) -> Tried:
+    if found.explorer is None:
+        said = f"In a third process the file cannot be loaded: {found.broken}"
+        return Tried([Story(frozenset({"errors"}), task.items, 0, said)], ends_rightly=False)
+    if found.count.no_verdict:
+        return Tried(reason=found.count.no_verdict)
+    graph = found.explorer.graph
+    stories = Story.shortest(graph, found.count.guard, Path(task.file.path), task.items)
+    return Tried(stories, is_cut=bool(graph.cut), ends_rightly=can_end_rightly(graph))
 
 
 def _judged(found: Mapping[Stage, Mapping[int, Tried]]) -> Iterator[Result]:

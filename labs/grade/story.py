@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from labs.steps.schedules.graph import Graph, State
+from labs.steps.schedules.graph import Graph
 from labs.steps.schedules.schedule import Done, Ending, hides_behind_lost_answer
 from labs.steps.schedules.screen import TEXTS, sentence_of
-from labs.steps.schedules.world import BUYERS
 from labs.steps.stepped import COMMANDS
-
-LINE = 1  # the column of `Shown.purchases` that has the line
 
 
 @dataclass(frozen=True)
@@ -42,33 +39,27 @@ class Story:
             if end.is_wrong and end.ending is not None:
                 kinds = frozenset(end.ending.kinds) - {"wrong"}
                 if kinds not in found:
-                    text = "\n".join(_lines(graph, moves, end.ending, name, path, items))
+                    text = "\n".join(_lines(moves, end.ending, name, path, items))
                     found[kinds] = cls(kinds, items, len(moves), text)
         return list(found.values())
 
 
-def _lines(graph: Graph, moves: Sequence[Done], ending: Ending, name: str, path: Path, items: int) -> Iterator[str]:
+def _lines(moves: Sequence[Done], ending: Ending, name: str, path: Path, items: int) -> Iterator[str]:
     many = f"{items} items" if items > 1 else "1 item"
     yield f"Two buyers, A and B, and {many}: {sentence_of(ending, items)}. The shortest such order:"
-    yield from _steps(graph, moves, str(path))
+    yield from _steps(moves, str(path))
     if hides_behind_lost_answer(moves):
         yield f"  {TEXTS['en']['finally']}"
     schedule = ".".join(str(done.move) for done in moves)
     yield f"Step it: /steps#guard={quote(name)}&grain={COMMANDS}&schedule={schedule}"
 
 
-def _steps(graph: Graph, moves: Sequence[Done], path: str) -> Iterator[str]:
+def _steps(moves: Sequence[Done], path: str) -> Iterator[str]:
     """The moves that say something, each with the line of `buy` on which the purchase stood before."""
-    state: State | None = graph.states[0]
     for done in moves:
-        if state is None:
-            return
-        row = state.shown.purchases[BUYERS.index(done.move.buyer)]
-        state = state.moves.get(done.move)
         if done.command or done.move.is_fault or done.waits or done.failure:
-            words = named(done.words)
-            code = linecache.getline(path, row[LINE] or 0).strip()
-            yield f"  {words:<40}" + (f"  line {row[LINE]}: {code}" if code else "")
+            code = linecache.getline(path, done.line or 0).strip()
+            yield f"  {named(done.words):<40}" + (f"  line {done.line}: {code}" if code else "")
 
 
 def named(words: str) -> str:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from app.contract.clock import utc_now
-from app.contract.section_log import GuardSource
 from app.guards import Guard, broken, guards
-from app.telemetry.guard_lines import GuardLines
 from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.mistakes import mistakes
 from labs.steps.mistakes_command import mistakes_command
-from labs.steps.schedules.explorer import MOST_S, NO_FAULT, Budget, Explorer, budgets_of
+from labs.steps.schedules.explorations import Found, Task, explored
+from labs.steps.schedules.explorer import MOST_S, NO_FAULT, budgets_of
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.recording import recorded
 from labs.steps.schedules.results import Count, Exploration, guards_in, packed
-from labs.steps.schedules.schedule import Fault
 from labs.steps.schedules.screen import Screen
-from labs.steps.schedules.world import BUYERS, World
+from labs.steps.schedules.world import BUYERS
 from labs.steps.schedules.worlds import Worlds
 from labs.steps.stepped import COMMANDS
 from loadtest.cli.options import language
@@ -37,7 +33,6 @@ __all__ = ["mistakes_command", "schedules"]
 
 DEFAULT_GUARDS = ["none", "etcd"]
 SIZES = (1, 2)  # items: what one hides, two may show
-SHOW_S = 0.5  # how often the table is shown anew
 CUT = NoVerdict.exit_code  # exit code: nothing wrong was found, and something was not tried
 
 
@@ -63,30 +58,31 @@ def schedules(
     it, or the answer to a command that writes is lost. Exits with 0 if every guard kept its promise, with 1 if one did
     not, with 2 if there is no verdict or something was not tried.
     """
-    found, broken_files = _chosen(names or DEFAULT_GUARDS)
+    chosen, broken_files = _chosen(names or DEFAULT_GUARDS)
     screen, sizes = Screen(console(), language), sorted(set(items)) or SIZES
-    explored = {name: _Guard(kind, sizes, buyers, faults, limit, first) for name, kind in found.items()}
+    limits = {"seconds": limit, "is_first_enough": first}
+    found = {name: _Guard(kind, sizes, buyers, faults, **limits) for name, kind in chosen.items()}
     for sentence in broken_files:
         screen.broken(sentence)
-    if not explored:
+    if not found:
         sys.exit(CUT)
     with report_under_way() as report, scratch_directory() as directory:
-        worlds = Worlds(directory, most=sum(each.most for each in explored.values()), buyers=buyers)
+        worlds = Worlds(directory, most=sum(each.most for each in found.values()))
         try:
             worlds.launch()
             with screen.starting():
                 worlds.wait_ready()
             if record is not None:
-                recorded(worlds, list(explored), record, screen.console)
+                recorded(worlds, chosen, record, screen.console)
                 return
             screen.begin(sizes, buyers)
-            _explore(worlds, explored, screen, report)
+            _explore(worlds, found, screen, report)
         except ServerError as error:
             raise NoVerdict(f"no verdict: {error.message}") from error
         finally:
             worlds.stop()
-    unkept = [each.found.guard for each in explored.values() if not each.found.kept]
-    is_cut = any(each.found.is_cut for each in explored.values()) or bool(broken_files)
+    unkept = [each.found.guard for each in found.values() if not each.found.kept]
+    is_cut = any(each.found.is_cut for each in found.values()) or bool(broken_files)
     screen.end(unkept, is_cut=is_cut, buyers=buyers, faults=faults)
     sys.exit(BROKEN_PROMISE if unkept else CUT if is_cut else 0)
 
@@ -110,27 +106,6 @@ def _chosen(names: Sequence[str]) -> tuple[dict[str, type[Guard]], list[str]]:
     return found, wrong
 
 
-class _Task(NamedTuple):
-    """An exploration: of a guard, with a fault behind without one."""
-
-    file: GuardFile
-    budget: Budget
-    items: int
-    seconds: float
-    is_first_enough: bool
-    known: Explorer | None = None
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What an exploration has found so far; at its end, all of it."""
-
-    count: Count
-    graph: dict[str, Any] | None = None
-    explorer: Explorer | None = None  # none without a verdict, or where something was not tried
-    source: GuardSource | None = None
-
-
 class _Guard:
     """A guard under exploration.
 
@@ -140,46 +115,27 @@ class _Guard:
         most: explorations, at the same time.
     """
 
-    def __init__(self, kind: type[Guard], sizes: Sequence[int], buyers: int, faults: int, *limits: Any) -> None:
+    def __init__(self, kind: type[Guard], sizes: Sequence[int], buyers: int, faults: int, **limits: Any) -> None:
         self.found = Exploration(kind.name, kind.promise.value, COMMANDS, sizes[0], buyers, utc_now())
         self._budgets = budgets_of(kind) if faults else [NO_FAULT]
-        self.left = [_Task(GuardFile.of(kind), NO_FAULT, items, *limits) for items in sizes]
+        self.left = [Task(GuardFile.of(kind), items=items, buyers=buyers, **limits) for items in sizes]
         self.most = len(self.left) * len(self._budgets)
 
-    def take(self, task: _Task, found: _Found) -> list[_Task]:
+    def take(self, task: Task, found: Found) -> list[Task]:
         """Keep all that is found by an exploration; those that follow it."""
         self.left.remove(task)
-        self.found.add(found.count, found.graph or {})
+        explorer = found.explorer
+        graph = packed(explorer.graph, explorer.schedules, fault=task.budget.name) if explorer else {}
+        self.found.add(found.count, graph)
         self.found.source = found.source
-        if found.explorer is None or task.known is not None:
+        if task.known is not None or not found.is_complete:
             return []
-        follow = [task._replace(budget=budget, known=found.explorer) for budget in self._budgets[1:]]
+        follow = [task._replace(budget=budget, known=explorer) for budget in self._budgets[1:]]
         self.left += follow
         return follow
 
 
-def _explored(world: World, task: _Task) -> Iterator[_Found]:
-    """What is found in this world."""
-    began = shown = time.monotonic()
-    world.items, kind = task.items, task.file.load()
-    explorer = Explorer(
-        world, kind, task.budget, known=task.known, seconds=task.seconds, is_first_enough=task.is_first_enough
-    )
-    count = Count(kind.name, kind.promise.value, task.budget.name, task.items, Fault.PAUSE in task.budget.kinds)
-    try:
-        for graph in explorer.explore():
-            if time.monotonic() - shown > SHOW_S:
-                count.note(graph, explorer.schedules, time.monotonic() - began)
-                yield _Found(replace(count))
-                shown = time.monotonic()
-    except (NoVerdict, BrokenGuard) as error:
-        count.no_verdict = error.message
-    count.note(explorer.graph, explorer.schedules, time.monotonic() - began, explorer.shortest)
-    whole = packed(explorer.graph, explorer.schedules, fault=task.budget.name)
-    yield _Found(count, whole, None if count.no_verdict or count.cut else explorer, GuardLines(kind.buy).source)
-
-
-def _urgency(task: _Task) -> tuple[bool, int]:
+def _urgency(task: Task) -> tuple[bool, int]:
     """What others wait for comes first, then what takes longest."""
     return task.known is not None, -len(task.known.graph.states) if task.known else 0
 
@@ -189,10 +145,10 @@ def _explore(worlds: Worlds, guards: Mapping[str, _Guard], screen: Screen, repor
     tasks = [task for guard in guards.values() for task in guard.left]
     under_way: dict[tuple[str, int, str], Count] = {}
     with screen.under_way() as show:
-        for task, found in worlds.each(_explored, tasks):
+        for task, found in worlds.each(explored, tasks):
             count, place = found.count, (task.file.name, task.items, task.budget.name)
             under_way[place] = count
-            if found.graph is not None:
+            if found.is_over:
                 del under_way[place]
                 guard = guards[count.guard]
                 tasks += guard.take(task, found)

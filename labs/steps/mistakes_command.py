@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
 import click
 
+from labs.steps.guard_files import GuardFile
 from labs.steps.mistakes import diff_of, mended, mistakes
-from labs.steps.schedules.explorer import Explorer, budget_of
+from labs.steps.schedules.explorations import Found, Task, explored
+from labs.steps.schedules.explorer import budget_of
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.screen import LINK, PROGRESS_S, in_lines, sentence_of
-from labs.steps.schedules.world import World
 from labs.steps.schedules.worlds import Worlds
 from loadtest.results.comparison import NO_RESULT
 from loadtest.stack.process import ServerError, scratch_directory
@@ -33,12 +34,11 @@ class Judgement(Enum):
     UNDECIDED = "no verdict"
 
 
-class _Found(NamedTuple):
-    """What came of a mistake, or of its mended guard: lines to print; none as long as it goes on."""
+class _Judged(NamedTuple):
+    """What came of a mistake, or of its mended guard, with lines to print."""
 
     judgement: Judgement
-    states: int
-    lines: Sequence[str] = ()
+    lines: Sequence[str]
 
 
 @click.command("mistakes")
@@ -50,21 +50,25 @@ def mistakes_command(names: Sequence[str]) -> None:
     with 2 if there is no verdict.
     """
     screen, chosen = console(), {name: kind for name, kind in mistakes().items() if name in names or not names}
-    tasks = [(name, is_mended) for name in chosen for is_mended in (True, False)]
-    tasks.sort(key=lambda task: getattr(chosen[task[0]], "buyers", 2), reverse=True)  # those that take long are first
-    found: dict[tuple[str, bool], _Found] = {}
+    tasks = [_task(kind) for mistake in chosen.values() for kind in (mended(mistake), mistake)]
+    tasks.sort(key=lambda task: task.buyers, reverse=True)  # those that take long are first
+    judged: dict[tuple[str, bool], _Judged] = {}
+    told = dict[GuardFile, float]()
     with scratch_directory() as directory:
         worlds = Worlds(directory, most=len(tasks))
         try:
             worlds.start()
-            for task, result in worlds.each(_try, tasks):
-                if not result.lines:
-                    screen.print(f"{task[0]}: {result.states:,} states so far", style="dim", markup=False)
+            for task, found in worlds.each(explored, tasks):
+                name, now = task.file.name, time.monotonic()
+                if not found.is_over:
+                    if now > told.setdefault(task.file, now) + PROGRESS_S:
+                        told[task.file] = now
+                        screen.print(f"{name}: {found.count.states:,} states so far", style="dim", markup=False)
                     continue
-                found[task] = result
-                wrong, right = (found.get((task[0], is_mended)) for is_mended in (False, True))
+                judged[name, bool(task.file.renamed)] = _judged(task, found)
+                wrong, right = (judged.get((name, is_mended)) for is_mended in (False, True))
                 if wrong and right:
-                    for line in (*wrong.lines, *_mend(chosen[task[0]]), *right.lines):
+                    for line in (*wrong.lines, *_mend(chosen[name]), *right.lines):
                         screen.print(
                             line, markup=False, soft_wrap="://" in line, style="" if line[0] in " +-@" else "bold"
                         )
@@ -72,45 +76,39 @@ def mistakes_command(names: Sequence[str]) -> None:
             raise NoVerdict(f"no verdict: {error.message}") from error
         finally:
             worlds.stop()
-    sys.exit(_code(found))
+    sys.exit(_code(judged))
 
 
 def _mend(kind: Any) -> list[str]:
     return [*(f"  Found: {place}" for place in kind.found.split(", ")), *diff_of(kind)]
 
 
-def _code(found: dict[tuple[str, bool], _Found]) -> int:
-    judgements = {(is_mended, each.judgement) for (_, is_mended), each in found.items()}
+def _code(judged: dict[tuple[str, bool], _Judged]) -> int:
+    judgements = {(is_mended, each.judgement) for (_, is_mended), each in judged.items()}
     if judgements & {(False, Judgement.CLEARED), (True, Judgement.CONDEMNED)}:
         return NOT_AS_EXPECTED
     return NO_RESULT if any(each is Judgement.UNDECIDED for _, each in judgements) else 0
 
 
-def _try(world: World, task: tuple[str, bool]) -> Iterator[_Found]:
+def _task(kind: Any) -> Task:
     """Explore it within the faults that the mistake needs; of a wrong one, up to its shortest wrong order."""
-    name, is_mended = task
-    kind: Any = mended(mistakes()[name]) if is_mended else mistakes()[name]
-    world.buyers, world.items = kind.buyers, kind.items
-    explorer = Explorer(world, kind, budget_of(kind), is_over_at_wrong=True)
-    began = told = time.monotonic()
-    try:
-        for _ in explorer.explore():
-            if time.monotonic() > told + PROGRESS_S:
-                told = time.monotonic()
-                yield _Found(Judgement.UNDECIDED, len(explorer.graph.states))
-    except NoVerdict as error:
-        yield _Found(Judgement.UNDECIDED, 0, [f"{kind.name}: {Judgement.UNDECIDED.value}: {error.message}"])
-        return
-    graph, wrong = explorer.graph, explorer.shortest[:1]
-    judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if graph.cut else Judgement.CLEARED
-    orders = "no shorter order is wrong" if wrong else f"{graph.orders()['all']:,} orders, none of them wrong"
+    return Task(GuardFile.of(kind), budget_of(kind), kind.items, kind.buyers, is_over_at_wrong=True)
+
+
+def _judged(task: Task, found: Found) -> _Judged:
+    count, explorer = found.count, found.explorer
+    if explorer is None or count.no_verdict:
+        return _Judged(Judgement.UNDECIDED, [f"{count.guard}: {Judgement.UNDECIDED.value}: {count.no_verdict}"])
+    graph, wrong = explorer.graph, count.shortest[:1]
+    judgement = Judgement.CONDEMNED if wrong else Judgement.UNDECIDED if count.cut else Judgement.CLEARED
+    orders = "no shorter order is wrong" if wrong else f"{count.orders:,} orders, none of them wrong"
     lines = [
-        f"{kind.name}: {judgement.value}. {world.buyers} purchases, {FAULTS.get(kind.fault, kind.fault)}: "
-        f"{len(graph.states):,} states, {'and no further' if graph.way_from(graph.states[0]) else orders}; "
-        f"{time.monotonic() - began:.0f} s"
+        f"{count.guard}: {judgement.value}. {task.buyers} purchases, {FAULTS.get(count.fault, count.fault)}: "
+        f"{count.states:,} states, {'and no further' if graph.way_from(graph.states[0]) else orders}; "
+        f"{count.seconds:.0f} s"
     ]
     for schedule in wrong:
-        link = LINK.format(guard=kind.name, grain=world.granularity, path=schedule.path)
-        ends = f"  {sentence_of(schedule.ending, world.items)}:"
+        link = LINK.format(guard=count.guard, grain=task.granularity, path=schedule.path)
+        ends = f"  {sentence_of(schedule.ending, task.items)}:"
         lines += [ends, *in_lines(schedule.words, WIDTH), f"  {link}"]
-    yield _Found(judgement, len(graph.states), lines)
+    return _Judged(judgement, lines)

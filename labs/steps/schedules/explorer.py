@@ -344,7 +344,7 @@ class Explorer:
 
     def _make(self, move: Move) -> Done:
         world, purchase = self._world, self._world.purchase(move.buyer)
-        was_answered = purchase.is_answered
+        was_answered, line = purchase.is_answered, purchase.line
         begins = not purchase.has_begun and world.granularity == COMMANDS and not move.is_fault
         command = purchase.command if move.fault not in (Fault.PAUSE, Fault.KILL) else ""
         data = world.data()
@@ -361,7 +361,7 @@ class Explorer:
             self._writers.add(script)
             self.graph.add(self._withheld.pop(script, ()))
         told = (purchase.failure, purchase.outcome or "") if purchase.is_answered and not was_answered else ("", "")
-        self._done.append(Done(move, purchase.point, purchase.waits, command, *told, begins))
+        self._done.append(Done(move, purchase.point, purchase.waits, command, *told, begins, line))
         return self._done[-1]
 
     def _fingerprint(self) -> str:

@@ -59,6 +59,7 @@ class Done:
     failure: str = ""  # the error with which its guard ended, if it is none that guards are expected to raise
     answer: str = ""  # the outcome that its buyer was told in this move
     begins: bool = False  # it stood before the guard
+    line: int | None = None  # of the guard's file, on which it stood before
 
     @property
     def words(self) -> str:

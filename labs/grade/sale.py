@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import count
+from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,7 @@ class Seller(App):
         return self._socket.exists()
 
     def connect(self) -> None:
-        self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(str(self._socket))
-        self._stream = self._connection.makefile("rwb")
+        self._connection = Client(str(self._socket))
 
     def stop(self) -> None:
         """Kill it: a guard may keep it from ending."""
@@ -52,23 +50,18 @@ class Seller(App):
 
     def send(self, name: str, *arguments: Any) -> None:
         try:
-            self._stream.write(json.dumps([name, arguments]).encode() + b"\n")
-            self._stream.flush()
+            self._connection.send_bytes(json.dumps([name, arguments]).encode())
         except OSError:
             raise self._ended() from None
 
     def receive(self, seconds: float) -> Any:
         """The answer to the last request; raises Lost if there is none in time, or the guard has a flaw."""
-        self._connection.settimeout(seconds + LATE_S)
         try:
-            line = self._stream.readline()
-        except TimeoutError:
-            raise Lost(f"It answered nothing for {seconds + LATE_S:g} s, and blocks its whole process.") from None
-        except OSError:
-            line = b""
-        if not line:
-            raise self._ended()
-        answer = json.loads(line)
+            if not self._connection.poll(seconds + LATE_S):
+                raise Lost(f"It answered nothing for {seconds + LATE_S:g} s, and blocks its whole process.")
+            answer = json.loads(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            raise self._ended() from None
         if "flaw" in answer:
             raise Lost(sentence(answer["flaw"]))
         return answer["result"]

@@ -1,6 +1,6 @@
 """One instance of the shop under a guard from a file, in its own process with a limit of memory.
 
-``python -m labs.grade.seller SOCKET`` listens there and serves one connection. Requests and answers are lines of JSON:
+``python -m labs.grade.seller SOCKET`` listens there and serves one connection. Requests and answers are JSON:
 ``["open", [PATH, SETTINGS]]`` loads the guard and opens the shop, ``["buy", [CLICKS, SECONDS]]`` makes purchases at the
 same time. What is wrong with a guard is told as a sentence, ``{"flaw": TEXT}``.
 """
@@ -11,12 +11,13 @@ import json
 import linecache
 import os
 import resource
-import socket
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
@@ -133,30 +134,27 @@ def line_of(path: str, number: int | None) -> str:
     return f"line {number}: {linecache.getline(path, number or 0).strip()}"
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: Connection) -> None:
     """Answer requests until the connection ends."""
     seller = Seller()
-    with connection, connection.makefile("rwb") as stream:
-        for line in stream:
-            name, arguments = json.loads(line)
+    with suppress(EOFError, ConnectionError):
+        while True:
+            name, arguments = json.loads(connection.recv_bytes())
             method: Callable[..., Any] = getattr(seller, name)
             try:
                 answer = {"result": method(*arguments)}
             except Flaw as flaw:
                 answer = {"flaw": str(flaw)}
-            stream.write(json.dumps(answer).encode() + b"\n")
-            stream.flush()
+            connection.send_bytes(json.dumps(answer).encode())
 
 
 def main(path: str) -> None:
     """Listen at `path`, and be the instance of the first that connects."""
     for limit, most in ((resource.RLIMIT_DATA, MEMORY), (resource.RLIMIT_FSIZE, FILES), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(limit, (most, most))
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{path}.unfinished")
-        listener.listen()
-        Path(f"{path}.unfinished").rename(path)
-        connection, _ = listener.accept()
+    listener = Listener(f"{path}.unfinished")
+    Path(f"{path}.unfinished").rename(path)
+    connection = listener.accept()
     os.chdir(os.environ["TMPDIR"])  # what a guard leaves in files, its next sale must not find
     serve(connection)
     os._exit(0)  # whatever threads a guard has left

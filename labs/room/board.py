@@ -18,11 +18,11 @@ from app.board.web.security import authorize
 from app.config.settings import MOST_ITEMS
 from app.guards import guards
 from app.web.params import Parameters
-from app.web.responses import json_response, problem_response
+from app.web.responses import json_response
 from app.web.routes import LONGEST_HOLD_MS
 from labs.room.crowd import MOST_ROBOTS, PHONE
 from labs.room.settings import RoomSettings
-from labs.room.stage_client import StageClient, StageRefused
+from labs.room.stage_client import StageClient
 
 # `None` for no link: this stack has no room.
 LINK = {"path": "/room", "text": {"en": "The room buys", "zh": "全场抢购"}} if RoomSettings.is_set() else None
@@ -41,12 +41,6 @@ def the_stage() -> StageClient:
     if stage is None:
         raise NotFound(NO_ROOM)
     return stage
-
-
-@room.app_errorhandler(StageRefused)
-def refused(error: StageRefused) -> Response:
-    """The room or an instance does not do it."""
-    return problem_response(error.status, str(error))
 
 
 @room.get("/setup")

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+from werkzeug.exceptions import ServiceUnavailable, abort
+
 from app.board.settings import BoardSettings
 from app.board.sources.instances import find
 from app.board.sources.locust import DIRECT, UNREACHABLE, RushClient
@@ -20,14 +22,6 @@ from labs.room.server import END_S
 from labs.room.settings import RoomSettings
 
 TIMEOUT = 2.0
-
-
-class StageRefused(Exception):
-    """The room or an instance refused, or did not answer; status and message are for the page."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class _SocketFile(http.client.HTTPConnection):
@@ -44,7 +38,7 @@ class _SocketFile(http.client.HTTPConnection):
 
 
 class StageClient:
-    """Speaks to the room's server and to the shop; every call has a deadline and may raise StageRefused."""
+    """Speaks to the room's server and to the shop; a call has a deadline, and may raise an HTTPException."""
 
     def __init__(self, room: RoomSettings, settings: BoardSettings, locust: RushClient) -> None:
         self.room, self._settings, self._locust = room, settings, locust
@@ -84,10 +78,9 @@ class StageClient:
                 response = connection.getresponse()
                 told: dict[str, Any] = json.load(response)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            message = f"The room's server does not answer ({error}): start the stack again."
-            raise StageRefused(HTTPStatus.SERVICE_UNAVAILABLE, message) from error
+            raise ServiceUnavailable(f"The room's server does not answer ({error}): start the stack again.") from error
         if response.status != HTTPStatus.OK:
-            raise StageRefused(response.status, str(told.get("detail")))
+            abort(response.status, told.get("detail"))
         return told
 
     def _ask_shop(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,7 +95,7 @@ class StageClient:
             except HTTPError as error:
                 with error:
                     detail = error.read(2000).decode(errors="replace")
-                raise StageRefused(error.code, f"The shop refused: {detail}") from error
+                abort(error.code, f"The shop refused: {detail}")
             except UNREACHABLE:
                 continue  # it may be frozen
-        raise StageRefused(HTTPStatus.SERVICE_UNAVAILABLE, "No instance answers: thaw or start one.")
+        raise ServiceUnavailable("No instance answers: thaw or start one.")

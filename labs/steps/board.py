@@ -14,9 +14,9 @@ from app.board.web.security import authorize
 from app.contract.access import is_own_page
 from app.guards import guards
 from app.web.params import Parameters
-from app.web.responses import json_response, problem_response
+from app.web.responses import json_response
 from labs.steps.mistakes import mistakes
-from labs.steps.scheduler import BUYERS, Scheduler, StepsRefused
+from labs.steps.scheduler import BUYERS, Scheduler
 from labs.steps.schedules import board as schedules
 from labs.steps.stepped import COMMANDS, POINTS
 
@@ -37,12 +37,6 @@ def the_scheduler() -> Scheduler:
     """The one of this board."""
     scheduler: Scheduler = current_app.extensions["scheduler"]
     return scheduler
-
-
-@steps.app_errorhandler(StepsRefused)
-def refused(error: StepsRefused) -> Response:
-    """An instance does not do it."""
-    return problem_response(error.status, str(error))
 
 
 @steps.get("")

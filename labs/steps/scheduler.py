@@ -7,9 +7,10 @@ import threading
 import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
-from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
+
+from werkzeug.exceptions import BadGateway, HTTPException, NotFound, ServiceUnavailable, abort
 
 from app import services
 from app.board.settings import BoardSettings
@@ -25,14 +26,6 @@ from lock import LockError
 TIMEOUT = 0.8  # to look at an instance
 ACT_TIMEOUT = 8.0  # to end its purchases, which takes a few seconds
 BUYERS = "ABCDEFGH"
-
-
-class StepsRefused(Exception):
-    """An instance, or the way to it, refused; `status` and message are for the page."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Scheduler:
@@ -95,7 +88,7 @@ class Scheduler:
             if any(each["id"] == id for each in seen["purchases"]):
                 self._ask(url, f"/{id}", body={})
                 return
-        raise StepsRefused(HTTPStatus.NOT_FOUND, "This purchase is not there any more: start anew.")
+        raise NotFound("This purchase is not there any more: start anew.")
 
     def show(self) -> dict[str, Any]:
         """Instances with their purchases, the sale, and the queue of the lock; see `labs.steps.shop` for a purchase."""
@@ -108,7 +101,7 @@ class Scheduler:
             seen["state"] = states.get(str(name), "silent")
             if seen["state"] in ("frozen", "ended"):
                 continue
-            with suppress(StepsRefused):
+            with suppress(HTTPException):  # raised by `_ask`
                 told = self._ask(url, timeout=TIMEOUT)
                 seen |= {"name": told["instance"], "purchases": told["purchases"], "state": "running"}
         queue = read_queue(self._etcd, self._settings.shop.queue_name)
@@ -135,7 +128,7 @@ class Scheduler:
         try:
             return find(self._settings.instances)
         except OSError as error:
-            raise StepsRefused(HTTPStatus.SERVICE_UNAVAILABLE, f"The instances are not found ({error}).") from error
+            raise ServiceUnavailable(f"The instances are not found ({error}).") from error
 
     def _ask(
         self,
@@ -146,7 +139,7 @@ class Scheduler:
         method: str | None = None,
         timeout: float = ACT_TIMEOUT,
     ) -> dict[str, Any]:
-        """What the instance answers; POST if there is a body. Raises StepsRefused."""
+        """What the instance answers; POST if there is a body. Raises an HTTPException for the page."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", **self._settings.shop.authorization}
         asked = urllib.request.Request(f"{url}/steps{path}", data, headers, method=method)
@@ -156,8 +149,7 @@ class Scheduler:
             return answer
         except HTTPError as error:
             with suppress(ValueError, LookupError, TypeError):
-                raise StepsRefused(error.code, json.load(error)["detail"]) from error
-            raise StepsRefused(HTTPStatus.BAD_GATEWAY, f"{url} answered {error.code}.") from error
+                abort(error.code, json.load(error)["detail"])
+            raise BadGateway(f"{url} answered {error.code}.") from error
         except UNREACHABLE as error:
-            message = f"{url} does not answer ({error}): thaw or start it."
-            raise StepsRefused(HTTPStatus.SERVICE_UNAVAILABLE, message) from error
+            raise ServiceUnavailable(f"{url} does not answer ({error}): thaw or start it.") from error

@@ -1,10 +1,13 @@
-"""What is installed: packages with all their files, `lock` as its own, requirements pinned and free of addresses."""
+"""What is installed: packages with all their files, `lock` as its own, pinned requirements, and .venv by `make`."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path, PurePath
 
 import pytest
@@ -84,3 +87,56 @@ def test_larger_files_contain_the_smaller(smaller: str, larger: str) -> None:
     """Runtime, load test and development install the same versions of what they share."""
     fewer, more = ({pin.partition(" ;")[0] for pin in pins(name)} for name in (smaller, larger))
     assert fewer <= more
+
+
+# `make setup-dev` makes .venv as it should be, in a checkout whose requirements need nothing.
+
+
+MADE = f"Making .venv with {sys.executable} ..."
+
+
+def set_up(checkout: Path, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    """Without the environment of a `make test` around this one, in which make says more."""
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    env |= {"PIP_NO_INDEX": "1", "PYTHON": python}
+    return subprocess.run(["make", "setup-dev"], cwd=checkout, env=env, capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.slow
+def test_a_set_up_makes_what_is_missing_and_no_more(tmp_path: Path) -> None:
+    """In a moved checkout, again, with changed requirements, half made, with a package that is nowhere, without Python.
+
+    A .venv names its path, so the one that a moved checkout has is of no use.
+    """
+    checkout = tmp_path / "check out"
+    for folder in ("requirements", "scripts", ".venv/bin"):
+        (checkout / folder).mkdir(parents=True)
+    for file in ("Makefile", "scripts/set_up.py"):
+        shutil.copy(ROOT / file, checkout / file)
+    for name in ("build", "dev"):
+        (checkout / f"requirements/{name}.txt").write_text("# nothing\n")
+    (checkout / ".venv/bin/python").symlink_to(sys.executable)
+    (checkout / ".venv/.made-at").write_text("/elsewhere\n")
+    (stamp := checkout / ".venv/dev.stamp").touch()
+    assert MADE in set_up(checkout).stdout
+    assert set_up(checkout).stdout == "", "a good one is used again, silently"
+    os.utime(stamp, (0, 0))
+    output = set_up(checkout).stdout
+    assert "Installing requirements/dev.txt" in output
+    assert "Making" not in output
+    (checkout / ".venv/.made-at").unlink()  # its last file: without it nothing counts as installed
+    (checkout / ".venv/pyvenv.cfg").unlink()
+    assert MADE in set_up(checkout).stdout
+    assert (checkout / ".venv/pyvenv.cfg").exists()
+    (checkout / "requirements/dev.txt").write_text(f"nothing==0.0.1 --hash=sha256:{64 * '0'}\n")
+    for _ in range(2):
+        response = set_up(checkout)
+        assert response.returncode != 0
+        assert "use docker compose up" in response.stderr
+    (old := tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    for python in (str(old), "/nowhere/python"):
+        response = set_up(checkout, python)
+        assert response.returncode != 0
+        assert response.stderr.startswith("set-up: Python 3.10 or newer with venv")
+        assert "PYTHON=/path/to/python3.13" in response.stderr.splitlines()[0]

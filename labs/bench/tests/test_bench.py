@@ -1,9 +1,12 @@
-"""The benchmark: its arithmetic, its order of rounds, its commands, and a real stack that it measures."""
+"""The benchmarks: of guards, with their pages, on a real stack; and of locks, with Go's Mutex if it can be compiled."""
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 import socket
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,14 +20,18 @@ from app.contract.outcomes import Outcome
 from labs.bench import commands, meters
 from labs.bench.clients import Click, ClientPool
 from labs.bench.commands import DOCUMENTS
+from labs.bench.locks import bench as lock_bench
+from labs.bench.locks.bench import PYTHON
 from labs.bench.meters import measure_handover_ms
 from labs.bench.result import BenchResult, Case, MeasuredRush, Row
 from labs.bench.runner import Bench
 from labs.bench.suite import PARTS
+from loadtest.cli.main import cli
 from loadtest.results.answer import Answer
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 from lock import connect
+from tests.support.commands import leaving_nothing
 from tests.support.serving import serving
 
 GUARDS = {"none": 0.2, "redis-lua": 0.1, "etcd-batch": 0.15, "etcd": 0.8}
@@ -150,3 +157,38 @@ def test_an_open_load_does_not_wait_for_answers() -> None:
     assert len(answers) == 20
     sent = sorted(answer.sent_ms for answer in answers)
     assert [round((at - sent[0]) / 5) for at in sent] == list(range(20))
+
+
+# The benchmark of the locks: bursts; Go's Mutex, skipped with a word if it cannot be compiled.
+
+
+@pytest.mark.slow
+def test_without_a_toolchain_it_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says so, and why; the other locks are measured."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(lock_bench, "repeat", lambda step, seconds: meters.repeat(step, 0.1))
+    locks = [f"--candidate={lock}" for lock in ("go", "strict", "go-sessions", "election")]
+    few = ["--waiters=2", "--sessions=4", "--seconds=0.1"]
+    done = CliRunner().invoke(cli, ["bench-lock", *locks, *few])
+    assert done.exit_code == 0, done.output
+    skipped = "go, go-sessions: skipped, for there is no Go toolchain on PATH (apt install golang-go "
+    assert done.output.count(skipped) == 1
+    assert re.findall(r"\u2502 (\S+) +\u2502 +\d+ +\u2502", done.output) == ["strict", "election"]
+
+
+@pytest.mark.parametrize("candidate", ["burst", "two tickets each"])
+def test_in_a_burst_each_waiter_takes_one_turn(etcd: Etcd, candidate: str) -> None:
+    """All turns are counted, however short the time that other locks are given."""
+    worker = [*PYTHON, candidate, etcd.endpoint, "", "bench/burst", "6", "0.001"]
+    done = subprocess.run(worker, input="count\n", capture_output=True, text=True, timeout=60, check=True)
+    queued, counted = done.stdout.splitlines()
+    assert (queued, json.loads(counted)["turns"]) == ("queued", 6)
+
+
+@pytest.mark.timeout(240)
+def test_a_killed_benchmark_leaves_nothing(tmp_path: Path) -> None:
+    """After kill -9 no server, no worker, no directory and no report is left."""
+    words = ["bench-lock", "--waiters=2", "--candidate=cohort", "--seconds=1"]
+    with leaving_nothing(tmp_path, *words, until="cohort") as ended:
+        ended.end(signal.SIGKILL)
+    assert not (tmp_path / "reports").exists()

@@ -1,4 +1,4 @@
-"""Instances as they are run: one of them opens the sale, whatever becomes of the leader."""
+"""Instances and the rush as they are run: one of them opens the sale, whatever becomes of the leader."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import urllib.request
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,9 @@ import redis
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import all_stand_still
 from loadtest.stack.servers import Etcd, Redis
+from loadtest.stack.stack import Stack
+from tests.support.rushing import REPOSITORY, Finished
+from tests.support.rushing import environment as rush_environment
 from tests.support.shops import environment
 from tests.support.waiting import wait_until
 
@@ -88,3 +92,22 @@ def opener(server: Redis) -> dict[str, str]:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         found: dict[str, str] = client.hgetall(f"sale:{{{SALE}}}:opener")
         return found
+
+
+# The rush at a scheduled opening, run as a user does.
+
+
+BUYERS, STOCK = 60, 20
+OPTIONS = ("--locustfile", str(REPOSITORY / "labs/opening/locustfile.py"), "--users", str(BUYERS), "--guards", "etcd")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
+    """Buyers click early, too early and on time: all learn when it opens, and the sale is exact."""
+    rush = Finished(rush_environment(stack), tmp_path, *OPTIONS, "--stock", str(STOCK), "--opens-in=3")
+    (run,) = rush.runs().values()
+    assert (run.verdict, run.outcomes["sold"], run.outcomes["sold_out"]) == ("EXACT", STOCK, BUYERS - STOCK)
+    early, failures = rush.requests()["etcd", "not_open"]
+    assert early >= BUYERS // 3
+    assert failures <= early - BUYERS // 3, "an early click is told the truth; a click on time may find it opening"

@@ -1,9 +1,10 @@
-"""What the section log keeps for slow motion: the lines of every guard, the points it passed, and what it read."""
+"""What a process tells: to Prometheus, and of each critical section for slow motion."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -13,7 +14,10 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
+from prometheus_client.parser import text_string_to_metric_families
 
+from app.contract.outcomes import ANSWERS
 from app.contract.section_log import GuardSource, LoggedSection, SectionTail
 from app.guards import guards
 from app.sales.purchase import Purchase
@@ -22,7 +26,7 @@ from app.telemetry import section_log
 from app.telemetry.mapped_file import CHUNK
 from app.telemetry.section_log import SectionLog
 from tests.loadtest.results.test_formats import validator
-from tests.support.shops import buy
+from tests.support.shops import WAYS, buy
 
 REPOSITORY = Path(__file__).parents[3]
 IN_ONE_SCRIPT = {"redis-lua", "etcd-batch"}  # what they read does not leave Redis
@@ -135,3 +139,59 @@ def test_a_file_of_an_earlier_process_goes_on(tmp_path: Path) -> None:
     log.write_bytes((whole + whole[:40]).ljust(CHUNK, b"\0"))
     use(SectionLog(tmp_path, instance="a"), 1)
     assert len(SectionTail(tmp_path).poll()) == 2
+
+
+# What Prometheus sees of one process.
+
+
+def samples(browser: FlaskClient) -> dict[tuple[str, ...], float]:
+    answer = browser.get("/metrics")
+    assert answer.content_type.startswith("text/plain; version=")  # Prometheus 3 reads nothing else
+    families = text_string_to_metric_families(answer.text)
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_purchases_are_counted_by_guard_and_outcome(browser: FlaskClient) -> None:
+    """Each purchase is counted once, with its times; an answer given again is a replay, and not a sale."""
+    browser.post("/stock/reduce?guard=none&hold_ms=20")
+    for _ in range(2):
+        browser.post("/stock/reduce?guard=redis-lua", headers={"Idempotency-Key": "k"})
+    browser.post("/stock/reset", json={"stock": 0})
+    browser.post("/stock/reduce?guard=etcd")
+    found = samples(browser)
+    assert found["flashsale_purchases_total", "redis-lua", "sold"] == 1
+    assert found["flashsale_purchases_total", "etcd", "sold_out"] == 1
+    assert found["flashsale_replays_total", "redis-lua"] == 1
+    assert found["flashsale_waited_seconds_count", "redis-lua"] == 2
+    assert found["flashsale_held_seconds_count", "etcd"] == 1
+    assert 0.02 <= found["flashsale_held_seconds_sum", "none"] < 20
+    assert found["flashsale_instance", "shop-a"] == 1
+
+
+def test_every_guard_and_outcome_is_there_from_the_start(browser: FlaskClient) -> None:
+    """A rate over a counter that appears late would miss its first step; strangers and buyers make no labels."""
+    found = samples(browser)
+    purchases = {key[1:]: value for key, value in found.items() if key[0] == "flashsale_purchases_total"}
+    assert purchases == {(way, outcome.value): 0 for way in WAYS for outcome in ANSWERS}
+    assert not [name for name, *_ in found if name.endswith("_created")]  # which would double them all
+    for guard in ("nope", "none"):
+        browser.post(f"/stock/reduce?guard={guard}&buyer=mallory")
+    assert samples(browser).keys() == found.keys()
+
+
+def test_the_dashboard_asks_for_what_there_is(browser: FlaskClient) -> None:
+    """Each query of deploy/grafana.json names series, and labels of theirs, that /metrics has."""
+    exposed: dict[str, set[str]] = {}
+    for name, labels in re.findall(r"^(flashsale_\w+)(?:\{(.*)\})? ", browser.get("/metrics").text, re.MULTILINE):
+        exposed.setdefault(name, {"instance"}).update(re.findall(r'(\w+)="', labels))
+    dashboard = json.loads((Path(__file__).parents[3] / "deploy/grafana.json").read_text(encoding="utf-8"))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    for query in [*queries, dashboard["templating"]["list"][1]["query"]["query"]]:
+        (name,) = re.findall(r"flashsale_\w+", query)
+        labels = {label for names in re.findall(r"by \(([^)]*)\)", query) for label in names.split(", ")}
+        assert name in exposed
+        assert labels | {*re.findall(r"(\w+)=~", query)} <= exposed[name], query

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import string
 from dataclasses import fields
 
 from app.contract.outcomes import Promise
 from app.contract.verdict import FINDINGS, Verdict
+from loadtest import REPOSITORY
 from loadtest.language import CHINESE, ENGLISH, TEXTS, chinese_texts, verdict_in
 
 HAN = r"[\u4e00-\u9fff]"
@@ -19,13 +21,14 @@ def placeholders(text: str) -> set[str | None]:
 
 def test_both_languages_have_the_same_texts() -> None:
     """The same keys with the same placeholders; a Chinese text is Chinese. So are those of labs."""
-    assert TEXTS[ENGLISH].keys() == TEXTS[CHINESE].keys()
-    for english, chinese in [
-        *((text, TEXTS[CHINESE][key]) for key, text in TEXTS[ENGLISH].items()),
-        *chinese_texts().items(),
-    ]:
+    pages = [json.loads(path.read_bytes()) for path in REPOSITORY.glob("labs/*/static/*texts.json")]
+    pairs = [*chinese_texts().items()]
+    for texts in [TEXTS, *pages]:
+        assert texts[ENGLISH].keys() == texts[CHINESE].keys()
+        pairs += [(text, texts[CHINESE][key]) for key, text in texts[ENGLISH].items()]
+    for english, chinese in pairs:
         assert placeholders(english) == placeholders(chinese), english
-        words = re.sub(r"\{.*?\}", "", chinese)
+        words = re.sub(r"\{.*?\}|English|PIN", "", chinese)
         assert re.search(HAN, words) or not re.search("[A-Za-z]", words), english
 
 

@@ -1,4 +1,4 @@
-"""Hands that play the recorded levels: a mouse, a keyboard, a finger, and a robot that goes everywhere."""
+"""Hands that play the recorded levels: a keyboard, and a robot with a mouse that goes everywhere."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ SETTLED = "#purchases[aria-busy=false]"
 MOST_TABS = 60
 
 
-class Hand:
-    """Presses the buttons of a page by "mouse", "touch" or "keys"."""
+class Keyboard:
+    """Presses the buttons of a page."""
 
-    def __init__(self, page: Page, by: str) -> None:
-        self._page, self._by, self._last = page, by, ""
+    def __init__(self, page: Page) -> None:
+        self._page, self._last = page, ""
 
     def press(self, does: str, buyer: str) -> None:
         """A button of a purchase, as soon as it can be pressed, until the page has shown what came of it."""
         button = f"[data-do='{does} {buyer}']{CAN_BE_PRESSED}"
         self._page.wait_for_selector(button)
         keys = {"step": buyer.lower(), "freeze": f"Shift+{buyer}", "kill-sent": "k" if self._last == buyer else None}
-        key = keys.get(does) if self._by == "keys" else None
-        if key:
+        if key := keys.get(does):
             self._page.keyboard.press(key)
         else:
             self.push(button)
@@ -39,23 +38,12 @@ class Hand:
         self._page.wait_for_selector(SETTLED)
 
     def push(self, button: str) -> None:
-        """Any button."""
-        if self._by == "mouse":
-            self._page.click(button)
-        elif self._by == "touch":
-            self._page.tap(button)
-        else:
-            tab_to(self._page, button)
-            self._page.keyboard.press("Enter")
-
-
-def tab_to(page: Page, selector: str) -> None:
-    """Press Tab until the element has the focus."""
-    for _ in range(MOST_TABS):
-        page.keyboard.press("Tab")
-        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            return
-    raise AssertionError(f"Tab does not lead to {selector}")
+        """Any button: Tab leads to it."""
+        for _ in range(MOST_TABS):
+            self._page.keyboard.press("Tab")
+            if self._page.evaluate("selector => document.activeElement.matches(selector)", button):
+                return self._page.keyboard.press("Enter")
+        raise AssertionError(f"Tab does not lead to {button}")
 
 
 def levels_of(page: Page) -> list[str]:
@@ -65,9 +53,9 @@ def levels_of(page: Page) -> list[str]:
     return levels
 
 
-def win_all(page: Page, recordings: Path, by: str) -> None:
+def win_all(page: Page, recordings: Path) -> None:
     """Win each level of the page."""
-    hand = Hand(page, by)
+    hand = Keyboard(page)
     for guard in levels_of(page):
         if page.get_attribute(f".levels button[value={guard}]", "aria-current") != "true":
             hand.push(f".levels button[value={guard}]")

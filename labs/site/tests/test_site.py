@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from labs.site.recordings import mistakes
-from labs.site.tests.playing import Hand
+from labs.site.tests.playing import Keyboard
 from tests.support.legible import assert_legible, english, on_every_screen
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def test_every_text_is_chinese(open_page: Open, site: Path, name: str) -> None:
     same = [*NAMES, *mistakes()]
     found = english(page, *same)
     if name in ("scheduler", "mistakes"):
-        hand = Hand(page, "mouse")
+        hand = Keyboard(page)
         while not page.inner_text("#result"):
             buyer = "A" if page.locator("[data-do='step A']:not([aria-disabled=true])").count() else "B"
             hand.press("step", buyer)

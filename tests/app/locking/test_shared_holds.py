@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -17,40 +17,13 @@ from app.config.settings import Settings
 from app.contract.keys import DEFAULT_ITEM
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales import commit_queue
-from app.sales.commit_queue import QueuedPurchase
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd
-from lock import CohortMutex, EtcdUnavailable, LockTimeout, Mutex, Turn, connect
+from lock import EtcdUnavailable, Mutex, connect
 from tests.support.shops import WAIT_S, Answer, at_once, buy, ledger
 from tests.support.waiting import wait_until
 
 each_guard = pytest.mark.parametrize("guard", ["etcd-cohort", "etcd-batch"])
-QueueUp = Callable[..., list[Future[Answer]]]
-
-
-def waiting(app: Flask, guard: str) -> int:
-    """The number of buyers in this instance that wait for the lock."""
-    made = services.of(app)
-    if guard == "etcd-batch":
-        return len(made.guards[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
-    cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
-    return len(cohort._cohort.waits) if cohort else 0
-
-
-@pytest.fixture
-def queue_up(crowd: ThreadPoolExecutor, app: Flask) -> QueueUp:
-    """Makes buyers 0, 1, ..., or those named, wait in this order."""
-
-    def queue_up(guard: str, count: int, *, keys: list[str | None] | None = None, **query: Any) -> list[Future[Answer]]:
-        buyers = []
-        for number in range(count):
-            before = waiting(app, guard)
-            key = keys[number] if keys else None
-            buyers.append(crowd.submit(buy, app, guard, key=key, **{"buyer": number, **query}))
-            wait_until(lambda: waiting(app, guard) > before)  # noqa: B023
-        return buyers
-
-    return queue_up
 
 
 def told(buyers: list[Future[Answer]], member: str = "outcome") -> list[Any]:
@@ -59,13 +32,18 @@ def told(buyers: list[Future[Answer]], member: str = "outcome") -> list[Any]:
 
 @pytest.mark.parametrize(("limit", "stock", "groups"), [(3, 10, [3, 3, 1]), (128, 10, [7]), (128, 2, [7])])
 def test_a_group_is_committed_together(
-    queue_up: QueueUp, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, limit: int, stock: int, groups: Any
-) -> None:
+    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch,
+    limit: int, stock: int, groups: list[int],
+) -> None:  # fmt: skip
     """Under etcd-batch waiters share one token, in order, sold out or not; those beyond the limit have a higher one."""
     sale.reset(stock)
     monkeypatch.setattr(commit_queue, "MOST_AT_ONCE", limit)
+    queue = services.of(app).guards["etcd-batch"].queues[DEFAULT_ITEM]  # type: ignore[attr-defined]
+    buyers = list[Future[Answer]]()
     with stranger.acquire(timeout=WAIT_S):
-        buyers = queue_up("etcd-batch", 7)
+        for number in range(7):
+            buyers.append(crowd.submit(buy, app, "etcd-batch", buyer=number))
+            wait_until(lambda: len(queue) > number)  # noqa: B023
     tokens, orders = told(buyers, "token"), told(buyers, "order")
     assert tokens == sorted(tokens)
     assert [len(list(group)) for _, group in itertools.groupby(tokens)] == groups
@@ -101,46 +79,6 @@ def test_the_other_instance_waits_for_a_slice_and_no_longer(
         stop.set()
     place = [entry["order"] for entry in ledger(sale)].index(answer["order"])
     assert place - before <= 6  # of 20 ms each, in a slice of 50 ms
-
-
-class Interrupted(BaseException):
-    """What no `except Exception` catches, as KeyboardInterrupt."""
-
-
-@pytest.mark.parametrize(
-    ("place", "error", "first"),
-    [
-        ((QueuedPurchase, "wait"), Interrupted(), None),
-        ((CohortMutex, "acquire"), Interrupted(), None),
-        ((CohortMutex, "acquire"), LockTimeout("late"), "lock_timeout"),
-    ],
-    ids=["interrupted in the queue", "interrupted at the lock", "timed out"],
-)
-def test_a_leader_that_fails_blocks_no_other(
-    queue_up: QueueUp, app: Flask, monkeypatch: pytest.MonkeyPatch, place: Any, error: Any, first: Any
-) -> None:
-    """A leader that is interrupted or times out passes the lead on."""
-    go_on, acquire = threading.Event(), CohortMutex.acquire
-
-    def fail(*_: Any, **__: Any) -> Any:
-        monkeypatch.undo()
-        go_on.wait(WAIT_S)
-        raise error
-
-    def late(cohort: CohortMutex, *, timeout: float) -> Turn:
-        go_on.wait(WAIT_S)
-        return acquire(cohort, timeout=timeout)
-
-    monkeypatch.setattr(CohortMutex, "acquire", late)
-    monkeypatch.setattr(place[0], place[1], fail)
-    leader, *behind = queue_up("etcd-batch", 4)
-    go_on.set()
-    if first is None:
-        assert leader.exception(WAIT_S) is error
-    else:
-        assert told([leader]) == [first]
-    assert told(behind) == ["sold"] * 3
-    assert buy(app, "etcd-batch")["outcome"] == "sold"
 
 
 # The process's sessions with etcd: made late, shared, replaced when lost, drained and closed.

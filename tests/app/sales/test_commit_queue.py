@@ -79,6 +79,24 @@ def test_what_ends_a_sale_is_told_to_the_whole_group(
     assert later.outcome is Outcome.SOLD
 
 
+@pytest.mark.parametrize("fault", [LockTimeout("late"), KeyboardInterrupt()], ids=["in time", "interrupted"])
+def test_a_leader_that_fails_passes_the_lead_on(crowd: ThreadPoolExecutor, fault: BaseException) -> None:
+    """It alone is told; the next one leads for the others."""
+    queue, leaders = CommitQueue(), list[QueuedPurchase]()
+
+    def lead(leader: QueuedPurchase) -> None:
+        leaders.append(leader)
+        wait_until(lambda: len(queue) == (3 if len(leaders) == 1 else 2))
+        if len(leaders) == 1:
+            raise fault
+        queue.serve(sell_all)
+
+    first, *others = queue_up(crowd, queue, lead, 3)
+    assert first.exception(WAIT_S) is fault
+    assert [each.result(WAIT_S).outcome for each in others] == [Outcome.SOLD] * 2
+    assert len(leaders) == 2
+
+
 def test_a_failure_of_all_is_told_to_all_that_wait(crowd: ThreadPoolExecutor) -> None:
     """Each would meet it as well: nobody leads after it, and the queue is empty."""
     queue, leaders = CommitQueue(), list[QueuedPurchase]()

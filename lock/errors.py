@@ -3,6 +3,8 @@
 Every message says what happened, to which key, and what to do.
 """
 
+from __future__ import annotations
+
 from lock.model import Contender
 
 
@@ -24,6 +26,17 @@ class LockTimeout(LockError, TimeoutError):
     def __init__(self, message: str, *, holder: Contender | None = None) -> None:
         super().__init__(message)
         self.holder = holder
+
+    @classmethod
+    def after(cls, seconds: float, name: str, holder: Contender | None, trouble: str | None) -> LockTimeout:
+        """A wait for the lock of this name has ended; `trouble` is why the holder may be unknown."""
+        message = f"lock {name!r} not acquired within {seconds:.1f} s; "
+        if holder is None:
+            return cls(f"{message}holder unknown{f': {trouble}' if trouble else ''}")
+        message += f"held by {holder}"
+        if holder.kind is None and "/" in holder.key.removeprefix(f"{name}/"):
+            message += f". That key belongs to a name below {name!r}: a name waits for all that is below it"
+        return cls(message, holder=holder)
 
 
 class LockCancelled(LockError):

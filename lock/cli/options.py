@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from lock.core.names import queue_prefix
 from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
 from lock.etcd.transport import Observer, Tls
 from lock.model import printable
+from lock.names import queue_prefix
 
 
 @dataclass(frozen=True, repr=False)  # not to show the password

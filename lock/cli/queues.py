@@ -10,9 +10,9 @@ import click
 from lock.cli.options import Connection, connection_options, name_argument
 from lock.cli.output import cell, quoted, seconds, table
 from lock.core.admission import EXCLUSIVE, Admission
-from lock.core.names import queue_prefix
 from lock.etcd.client import Client
 from lock.model import UNDECLARED, Contender, KeyValue, declaration
+from lock.names import queue_prefix
 from lock.recipes.queued_lock import contenders_of, in_order, ttls_of
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo

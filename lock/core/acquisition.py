@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lock.core.admission import EXCLUSIVE, Admission, Frontier
 from lock.core.core import Core
-from lock.core.messages import Create, CreateAll, Delete, FindPosition, ListQueue, TimeToLive, Written
+from lock.core.messages import Create, CreateAll, FindPosition, ListQueue, Request, TimeToLive, Written
 from lock.core.queue import Stage
 from lock.errors import (
     AdmissionConflict,
@@ -30,8 +30,6 @@ from lock.model import UNDECLARED, Contender, Declaration, KeyValue
 
 FAREWELL_S = 0.05  # what a wait that has timed out may still take to learn what the holder's lease has left
 _RETRY_S = 0.1
-Asked = Create | FindPosition | ListQueue | TimeToLive
-_SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,12 @@ class Terms:
 class Send(NamedTuple):
     """A request to send, whose answer goes to `answered` or `failed`; it may take `timeout` seconds."""
 
-    request: Create | CreateAll | FindPosition | ListQueue | TimeToLive | Delete
+    request: Request
     timeout: float
 
 
 class Sleep(NamedTuple):
-    """Wait until the ticket's `wake` is called, or until this time."""
+    """Wait until the ticket's `wake` is called, or until this time; it may be called sooner."""
 
     until: float
 
@@ -129,14 +127,14 @@ class Acquisition:
         if now < self.deadline:
             if position is not None and now >= position.due:
                 return Send(self.core.predecessors.read(position, now), self._left(now))
-            return Sleep(min(self.deadline, now + _SLEEP_S, math.inf if position is None else position.due))
+            return Sleep(min(self.deadline, math.inf if position is None else position.due))
         if position is not None:
             return self._explain(now)
         if not ticket.queue.is_settled(ticket) and now < self.last:  # by then etcd has told who holds
             return Sleep(min(self.last, now + FAREWELL_S))
         return self._time_out(now)
 
-    def answered(self, request: Asked, answer: Any, now: float) -> None:
+    def answered(self, request: Request, answer: Any, now: float) -> None:
         ticket, core = self.ticket, self.core
         if isinstance(request, Create):
             self._written(request, answer, now)
@@ -150,7 +148,7 @@ class Acquisition:
         else:
             self._head = next(iter(answer.keys), None)
 
-    def failed(self, request: Asked, error: EtcdError, now: float) -> None:
+    def failed(self, request: Request, error: EtcdError, now: float) -> None:
         ticket = self.ticket
         if isinstance(request, FindPosition):
             self.core.predecessors.failed(request, error, now)
@@ -170,7 +168,7 @@ class Acquisition:
         self._error = type(error)(f"lock {self.name!r}: {reason}{error}")
         self._error.__cause__ = error
 
-    def unanswered(self, request: Asked | CreateAll) -> None:
+    def unanswered(self, request: Request) -> None:
         """One of the endpoints did not answer: it may do a write yet."""
         self.ticket.in_doubt = self.ticket.in_doubt or isinstance(request, Create | CreateAll)
 
@@ -192,7 +190,7 @@ class Acquisition:
         if now < self._retry_at:
             return Sleep(self._retry_at)
         if ticket.is_writing:  # by another thread, whose place this one has taken
-            return Sleep(now + _SLEEP_S)
+            return Sleep(math.inf)
         self._writes += 1
         lists = self.terms.rule != EXCLUSIVE and (self.tries or ticket.queue.view is None)
         finds_position = self._may_join and self.terms.rule == EXCLUSIVE and not self.follows
@@ -203,26 +201,14 @@ class Acquisition:
 
     def _written(self, request: Create, answer: Written, now: float) -> None:
         ticket, core = self.ticket, self.core
-        is_wanted = ticket.stage is Stage.WRITING
         if answer.kv is None and answer.keys is not None:
             self._judge(answer, answer.keys, now)
-        elif not core.written(ticket, answer, now):
-            if is_wanted:
-                self._begin_again(now)
-        elif request.if_free:
+            return
+        core.written(ticket, answer, now)
+        if request.if_free:
             core.grants.grant(ticket, ticket.created)  # nothing stood before it
         elif ticket.stage is Stage.QUEUED and not self.tries:
             core.wait(ticket, answer, now, finds_position=request.finds_position)
-
-    def _begin_again(self, now: float) -> None:
-        """With another key: the name of this one is in use, by a key of before a restore."""
-        before = self.ticket
-        try:
-            self.ticket = self.core.begin(self.prefix, self.terms.folder, self.terms.rule, now, owner=self.owner)
-        except LockError as error:  # the session is over, or waits for no lock any more
-            self._error = error
-        else:
-            self.ticket.wake, self.ticket.waiter, self.ticket.where = before.wake, before.waiter, before.where
 
     def _has_time(self, now: float) -> bool:
         """Whether to write again at that time: once more at least, for the connection may have been reset."""
@@ -272,11 +258,5 @@ class Acquisition:
         """The error of a wait that began at `since`; `ttl_s` is what the holder's lease has left."""
         waited, queue = now - (self.started if since is None else since), self.ticket.queue
         kv = self.holder()
-        if kv is None:
-            trouble = f": {queue.trouble}" if queue.trouble else ""
-            return LockTimeout(f"lock {self.name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")
-        holder = Contender.of(kv, ttl_s, holds=True)
-        message = f"lock {self.name!r} not acquired within {waited:.1f} s; held by {holder}"
-        if holder.kind is None and "/" in kv.key.removeprefix(self.prefix):
-            message += f". That key belongs to a name below {self.name!r}: a name waits for all that is below it"
-        return LockTimeout(message, holder=holder)
+        holder = None if kv is None else Contender.of(kv, ttl_s, holds=True)
+        return LockTimeout.after(waited, self.name, holder, queue.trouble)

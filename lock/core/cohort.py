@@ -26,7 +26,6 @@ from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import EtcdError, EtcdUnavailable, LockError, LockTimeout, NotHeld
 
 OLDEST_S = 1.0
-_SLEEP_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -318,8 +317,8 @@ class CohortTurn:
         if self._state is TurnState.OVER:
             return None
         if self._state is TurnState.SENDING:
-            return Sleep(now + _SLEEP_S)
-        soon, last = now + _SLEEP_S, max(self.deadline, self.since) + cohort.timeout
+            return Sleep(math.inf)
+        soon, last = math.inf, max(self.deadline, self.since) + cohort.timeout
         if self._state is TurnState.NEW:
             self._state = TurnState.IN_LINE
             if self.tries and (cohort.turn is not None or cohort.waits):

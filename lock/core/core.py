@@ -44,8 +44,9 @@ class Core:
         self._owner = owner
         self._key_names = names = KeyNames(lease_id)
         self.grants = Grants(outbox, revisions)
-        self.deletions = Deletions(outbox, revisions, self._gone)
+        self.deletions = Deletions(outbox, revisions)
         self.endings = Endings(outbox, self.grants, self.deletions, names, self.tickets, self.queues)
+        self.deletions.gone = self.endings.gone
         self.following = Following(outbox, revisions, self.grants, self.endings, sent)
         self.predecessors = Predecessors(outbox, revisions, self.grants, self.endings)
         self.reconciler = Reconciler(outbox, revisions, self.endings, self.deletions, names, ttl, sent)
@@ -123,7 +124,6 @@ class Core:
         if queue is None:
             queue = self.queues[prefix] = Queue(prefix)
         slot, key = self._key_names.take(queue, folder, self.tickets)
-        assert key not in self.tickets, f"{key} belongs to a living ticket"  # or two would hold by it
         # Whatever has happened to this name before was told before: its revision is at most the highest one known.
         ticket = Ticket(queue, slot, key, rule, self.revisions.highest, owner)
         queue.tickets[key] = self.tickets[key] = ticket
@@ -141,16 +141,15 @@ class Core:
         assert ticket.stage is Stage.WRITING
         ticket.is_writing, ticket.value = True, value
         queue = ticket.queue
-        needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
+        needs_count = if_free or lists or queue.holder() is None or not queue.is_listed
         prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell
         return Create(
             ticket.key, value, self.lease_id, prefix, lists, if_free, finds_position and queue.is_only(ticket)
         )
 
-    def written(self, ticket: Ticket, answer: Written, now: float) -> bool:
-        """A write of the ticket's key was answered; False where that key is another one, so that a new ticket is due.
+    def written(self, ticket: Ticket, answer: Written, now: float) -> None:
+        """A write of the ticket's key was answered.
 
-        Such a key, there before without a write of ours in doubt, was in an etcd that was restored: the reconciler's.
         Stages: WRITING, which goes on from here; RELEASING, whose key is deleted; else it is known already.
         """
         ticket.is_writing = False
@@ -158,18 +157,17 @@ class Core:
         is_new = kv is not None and not answer.was_there  # then its revision is a later one
         was_restored = self.revisions.observe(answer.revision, ticket.floor + is_new, now)
         if ticket.stage is Stage.RELEASED:  # with the session
-            return True
+            return
         if kv is None:  # the lock is not free, so nothing was written
             if ticket.stage is Stage.RELEASING:
                 self.deletions.add(ticket, now)
             self.endings.leave(ticket, now)
-            return True
+            return
         is_ours = ticket.in_doubt and kv.create_revision > ticket.floor and kv.lease_id == self.lease_id
         if answer.was_there and (was_restored or not is_ours):
-            ticket.in_doubt = True
-            self.reconciler.hurry(now)
-            self.endings.drop(ticket)
-            return False
+            self.reconciler.hurry(now)  # which deletes the key
+            self.endings.give_up_name(ticket)
+            return
         if ticket.created is not None and ticket.created != kv.create_revision:
             self.endings.key_deleted(ticket, now)  # of a key that the watch has told, and whose second write this is
         ticket.created = kv.create_revision
@@ -182,7 +180,6 @@ class Core:
                 self.endings.cancel(ticket, conflict, now)
             elif ticket.stage is Stage.QUEUED and answer.keys is None and ticket.queue.lacks(ticket):
                 self.endings.key_deleted(ticket, now)
-        return True
 
     def unwritten(self, ticket: Ticket, now: float) -> None:
         """A write of the ticket's key has failed.
@@ -228,8 +225,7 @@ class Core:
 
         Stage: HELD. Else it raises: `LockLost` where the hold was lost, `NotHeld` where it was given up before.
         """
-        if ticket.stage is not Stage.HELD or now >= self.deadline:
-            self._check_held(ticket, now)
+        self._check_held(ticket, now)
         ticket.stage = Stage.RELEASING
         is_handed_over = not ticket.is_fence and self.grants.hand_over(ticket)
         if is_handed_over or not waits:
@@ -277,9 +273,6 @@ class Core:
         if self.following.followed:
             times.append(self.following.due)
         return min(times)
-
-    def _gone(self, ticket: Ticket, *, was_there: bool) -> None:
-        self.endings.gone(ticket, was_there=was_there)
 
     def _check_held(self, ticket: Ticket, now: float) -> None:
         self.check(ticket, now)

@@ -14,14 +14,13 @@ import math
 from collections.abc import Callable
 
 from lock.core.messages import MOST, Delete, Deleted, Outbox
-from lock.core.queue import Stage, Ticket
+from lock.core.queue import Stage, Ticket, pause
 from lock.core.revisions import Revisions
 from lock.errors import EtcdError, EtcdUnavailable
 
 logger = logging.getLogger(__name__)
 
 _COMPANY_S = 0.005
-_RETRY_S = (0.05, 0.1, 0.2, 0.5)
 
 Key = tuple[str, int | None]
 
@@ -29,10 +28,11 @@ Key = tuple[str, int | None]
 class Deletions:
     """What is to be deleted, by key and create revision."""
 
-    def __init__(self, outbox: Outbox, revisions: Revisions, gone: Callable[..., object]) -> None:
+    gone: Callable[..., object]  # as `Endings.gone`
+
+    def __init__(self, outbox: Outbox, revisions: Revisions) -> None:
         self._outbox = outbox
         self._revisions = revisions
-        self._gone = gone  # as `Endings.gone`
         self._waiting: dict[Key, Ticket | None] = {}
         self._due = math.inf
         self._sent: Delete | None = None
@@ -43,13 +43,9 @@ class Deletions:
     def add(self, ticket: Ticket, now: float, *, may_wait: bool = False) -> None:
         """Have the ticket's key deleted, if it was or may have been written; `may_wait`: in company."""
         if ticket.created is None and not ticket.in_doubt:
-            self._gone(ticket, was_there=True)
+            self.gone(ticket, was_there=True)
             return
-        self._wait((ticket.key, ticket.created), ticket, now + _COMPANY_S if may_wait else now)
-
-    def add_stray(self, key: str, create_revision: int, now: float) -> None:
-        """Have a key deleted that belongs to no ticket."""
-        self._wait((key, create_revision), None, now)
+        self.gather((ticket.key, ticket.created), ticket, now + _COMPANY_S if may_wait else now)
 
     def take(self, ticket: Ticket) -> Delete:
         """The deletion of a ticket's key, with those that gather, to be sent now."""
@@ -76,7 +72,7 @@ class Deletions:
                 is_released = was_there or ticket.deletion_in_doubt
                 if ticket.is_unattended and not is_released:
                     logger.warning("key %s was gone before it was released: the lock was lost unnoticed", ticket.key)
-                self._gone(ticket, was_there=is_released)
+                self.gone(ticket, was_there=is_released)
         if self._waiting:
             self._due = min(self._due, now)
             self._outbox.is_early = True
@@ -87,8 +83,8 @@ class Deletions:
         if isinstance(error, EtcdUnavailable) or len(request.keys) == 1:
             names = ", ".join(key for key, _ in request.keys[:3])
             logger.info("still to be deleted: %d keys (%s ...): %s", len(request.keys), names, error)
-            self._due = now + _RETRY_S[min(self._failures, len(_RETRY_S) - 1)]
             self._failures += 1
+            self._due = now + pause(self._failures)
         else:
             self._group, self._due = 1, now
         for key, ticket in zip(request.keys, request.tickets, strict=True):
@@ -104,8 +100,8 @@ class Deletions:
             if ticket is not None:
                 ticket.deletion_in_doubt = True
 
-    def _wait(self, key: Key, ticket: Ticket | None, due: float) -> None:
-        """It gathers, at the latest until then; nothing has to be sent sooner while a group is under way."""
+    def gather(self, key: Key, ticket: Ticket | None, due: float) -> None:
+        """Have a key deleted, that of a ticket or of none, then at the latest, or when the group under way is over."""
         self._waiting[key] = ticket
         if due < self._due:
             self._due = due

@@ -60,12 +60,18 @@ class Endings:
 
     def gone(self, ticket: Ticket, *, was_there: bool) -> None:
         """Its key was deleted, or never written. Stage: RELEASING; RELEASED knows it already."""
-        if ticket.stage is not Stage.RELEASING:
-            assert ticket.stage is Stage.RELEASED
+        if ticket.stage is Stage.RELEASED:
             return
         ticket.was_there = was_there
         if ticket.is_fence:
             self._grants.hand_over(ticket)
+        self.drop(ticket)
+
+    def give_up_name(self, ticket: Ticket) -> None:
+        """Another key of its name was there: an etcd that was restored from a backup has brought it back."""
+        failure = LockLost(f"key {ticket.key!r} was there before: was etcd restored from a backup?")
+        ticket.failure = ticket.failure or failure
+        ticket.in_doubt = True
         self.drop(ticket)
 
     def drop(self, ticket: Ticket) -> None:

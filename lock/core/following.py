@@ -1,5 +1,6 @@
 """The queues that a session follows: watched, listed, audited and left."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -7,13 +8,12 @@ from typing import ClassVar
 from lock.core.endings import Endings
 from lock.core.grants import Grants
 from lock.core.messages import Follow, ListQueue, Outbox, Unfollow
-from lock.core.queue import Queue, Stage, Ticket
+from lock.core.queue import Queue, Stage, Ticket, pause
 from lock.core.revisions import Revisions
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdError, EtcdUnavailable, LockError
 from lock.model import Event, Snapshot
 
 _TICK_S = 1.0  # between two looks at the queues that are followed
-_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class Following:
 
     def restored(self, now: float) -> None:
         for queue in self.followed.values():
-            queue.wants_list = queue.is_watched
+            queue.list_at = now if queue.is_watched else math.inf
         self.due = now
 
     def failed(self, request: ListQueue, error: EtcdError, now: float) -> None:
@@ -47,22 +47,22 @@ class Following:
         if not isinstance(error, EtcdUnavailable):
             self._deny(queue, error, now)
         elif queue.is_watched:
-            queue.wants_list = self._outbox.is_early = True
             queue.failures += 1
-            self.due = min(self.due, now + pause(queue.failures))
+            queue.list_at = now + pause(queue.failures)
+            self.due = min(self.due, queue.list_at)
+            self._outbox.is_early = True
 
     def handle_event(self, prefix: str, update: list[Event] | EtcdError, now: float) -> None:
         """Of the watch of a prefix: changes; none when etcd begins to watch; or why it does not any more."""
         queue = self.followed.get(prefix)
         if queue is None:
             return
-        if isinstance(update, EtcdError):
-            self._break(queue, now)
-            queue.trouble = str(update)
-            if isinstance(update, EtcdDenied):
-                self._deny(queue, update, now)
+        if isinstance(update, EtcdDenied):
+            self._deny(queue, update, now)
+        elif isinstance(update, EtcdError):
+            self._break(queue, str(update), now)
         elif not update:
-            queue.watching()
+            queue.watching(now)
             self.due = min(self.due, now)
             self._outbox.is_early = True
         elif queue.apply(update):
@@ -79,28 +79,30 @@ class Following:
             self._outbox.commands.append(Follow(queue.prefix))
 
     def look(self, now: float) -> None:
-        """List the queues that have to be, audit and leave others."""
+        """List the queues that have to be, watch anew, then to be listed, or leave others."""
         self.due = now + _TICK_S
         for queue in list(self.followed.values()):
             if queue.waits():
                 queue.used_at = now
                 if queue.is_listed and now - queue.audited_at >= queue.audit_s:
-                    queue.audit(now)
+                    self._break(queue, None, now)  # its watch may be silent
+                    queue.audited_at = now
+                    self._outbox.commands.append(Follow(queue.prefix))
             elif now - queue.used_at > self.idle_s:
                 self.unfollow(queue)
                 continue
-            if queue.has_missed():
-                self._break(queue, now)
-                self._outbox.commands += Unfollow(queue.prefix), Follow(queue.prefix)
-            if queue.wants_list:
-                self._list(queue, now)
+            if now >= queue.list_at:
+                assert queue.view is not None
+                queue.list_at, known = math.inf, max(self._revisions.highest, queue.view.revision)
+                self._outbox.commands.append(ListQueue(queue.prefix, known, queue.epoch))
+            self.due = min(self.due, queue.list_at)
 
     def answered(self, request: ListQueue, snapshot: Snapshot, now: float) -> None:
         queue = self.followed.get(request.prefix)
         if queue is None or not queue.is_watched or queue.epoch is not request.epoch:
             return  # it was asked for before the watch that it should follow
         self._revisions.observe(snapshot.revision, request.known, now)
-        queue.wants_list = False
+        queue.list_at = math.inf
         taken, tickets = queue.take(snapshot, request.known, now), list(queue.tickets.values())
         assert queue.view is not None
         self._grants.advance(queue)
@@ -114,17 +116,6 @@ class Following:
         self._keys_deleted(overtaken, now)
         self._settle(queue, tickets, now)
 
-    def _list(self, queue: Queue, now: float) -> None:
-        """Ask for the list that it has to have, or look again when the pause after the last failure is over."""
-        assert queue.view is not None
-        at = queue.requested_at + pause(queue.failures)
-        if now < at:
-            self.due = min(self.due, at)
-            return
-        queue.wants_list, queue.requested_at = False, now
-        known = max(self._revisions.highest, queue.view.revision)
-        self._outbox.commands.append(ListQueue(queue.prefix, known, queue.epoch))
-
     def _settle(self, queue: Queue, tickets: Iterable[Ticket], now: float) -> None:
         """The view has changed: grant, fail what is gone of these tickets, and refuse what cannot wait."""
         self._grants.advance(queue)
@@ -136,16 +127,16 @@ class Following:
             for ticket in there:
                 self._endings.cancel(ticket, AdmissionConflict(conflict), now)
 
-    def _break(self, queue: Queue, now: float) -> None:
-        queue.broken()
-        queue.changed(now)
-
     def _deny(self, queue: Queue, error: LockError, now: float) -> None:
         """etcd does not let this user see the queue, so nothing can wait in it."""
         for ticket in list(queue.tickets.values()):
             self._endings.cancel(ticket, type(error)(str(error)), now)
-        self._break(queue, now)
+        self._break(queue, str(error), now)
         self.unfollow(queue)
+
+    def _break(self, queue: Queue, trouble: str | None, now: float) -> None:
+        queue.broken(trouble)
+        queue.changed(now)
 
     def unfollow(self, queue: Queue) -> None:
         self.followed.pop(queue.prefix, None)
@@ -156,8 +147,3 @@ class Following:
     def _keys_deleted(self, tickets: Iterable[Ticket], now: float) -> None:
         for ticket in tickets:
             self._endings.key_deleted(ticket, now)
-
-
-def pause(failures: int) -> float:
-    """How long to wait after so many failures, one after the other."""
-    return _RETRY_S[min(failures - 1, len(_RETRY_S) - 1)] if failures else 0.0

@@ -7,7 +7,7 @@ an etcd that was restored from a backup.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from lock.model import KeyValue
 
@@ -158,23 +158,6 @@ class Outbox:
         self.commands: list[Command] = []  # to be done, in this order
         self.changes: list[Waiter] = []  # those that changed, to be woken in this order
         self.is_early = False  # `Core.poll` has to be called sooner than it has said
-
-
-class Sender(Protocol):
-    """A part of the core that has sent a request, and is told what comes of it."""
-
-    def answered(self, request: Any, answer: Any, now: float) -> None: ...
-
-    def failed(self, request: Any, error: Any, now: float) -> None: ...
-
-    def unanswered(self, request: Any) -> None:
-        """One of the endpoints did not answer: it may do the request yet."""
-
-
-class Timed(Protocol):
-    """What a driver calls with the time, such as a method of the core."""
-
-    def __call__(self, *, now: float) -> Any: ...
 
 
 Request = Create | CreateAll | Delete | ListQueue | FindPosition | ReadKeys | ListLease | TimeToLive

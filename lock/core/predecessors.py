@@ -11,10 +11,9 @@ Error handling: whatever is in doubt is read again.
 from dataclasses import dataclass
 
 from lock.core.endings import Endings
-from lock.core.following import pause
 from lock.core.grants import Grants
 from lock.core.messages import FindPosition, FollowKey, Outbox, PositionFound
-from lock.core.queue import Position, Ticket
+from lock.core.queue import Position, Ticket, pause
 from lock.core.revisions import Revisions
 from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable
 from lock.model import Event, KeyValue

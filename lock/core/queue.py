@@ -31,6 +31,7 @@ class Stage(Enum):
 
 WAITING = (Stage.WRITING, Stage.QUEUED)
 OVER = (Stage.RELEASING, Stage.RELEASED)
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 @dataclass(slots=True, eq=False)
@@ -120,7 +121,7 @@ class Queue:
     """The tickets of one name by key, the names of keys that are free, and what is known of the queue.
 
     While it is followed, `is_watched` says that etcd watches it, `is_listed` that it was listed since, so that the view
-    knows all, and `wants_list` that it has to be.
+    knows all, and `list_at` when it has to be.
     """
 
     audit_s = 5.0  # how often what a watch tells is compared with etcd while somebody waits
@@ -140,7 +141,7 @@ class Queue:
 
     # Names of keys
 
-    def take_slot(self, above: int = 0) -> int:
+    def take_slot(self, above: int) -> int:
         """The lowest number above this one that no key uses; those up to it are never taken again."""
         while self._free:
             slot = heapq.heappop(self._free)
@@ -162,39 +163,28 @@ class Queue:
         self.view = QueueView({each.key: each.created for each in passed_on})
         for ticket in self.tickets.values():
             self.view.follow(ticket.rule)
-        self.is_watched = self.is_listed = self.wants_list = self._audit = False
+        self.is_watched = self.is_listed = False
+        self.list_at = math.inf
         self.late: list[Event] = []
-        self._missed: set[str] = set()
         self.used_at = self.audited_at = now  # when a ticket last waited in it, and when it was last audited
-        self.requested_at = -math.inf
         self.failures = 0
 
-    def watching(self) -> None:
+    def watching(self, now: float) -> None:
         """etcd watches from now on, so it is listed; events come after the list, even if they are told before."""
-        self.is_watched, self.is_listed, self.wants_list, self._audit = True, False, True, False
+        self.is_watched, self.is_listed, self.list_at = True, False, now
         self.epoch = object()  # a list that was asked for under another one is ignored
         self.late.clear()
 
-    def broken(self) -> None:
+    def broken(self, trouble: str | None = None) -> None:
         """Events may be missed until it is watched and listed again; the view as it is stays true."""
-        self.is_watched = self.is_listed = self.wants_list = False
-
-    def audit(self, now: float) -> None:
-        self.wants_list = self._audit = True
-        self.audited_at = now
+        self.is_watched = self.is_listed = False
+        self.list_at, self.trouble = math.inf, trouble
 
     def take(self, snapshot: Snapshot, known: int, now: float) -> bool:
         """Take a list that was asked for when this revision was known; whether the view has changed."""
-        view = self.view
-        assert view is not None
-        before = {kv.key: kv.create_revision for kv in view.in_order()}
-        taken = view.replace(snapshot, known=known)
+        assert self.view is not None
         self.trouble, self.failures, self.audited_at = None, 0, now
-        if self._audit:
-            self._audit = False
-            there = {kv.key: kv.create_revision for kv in view.in_order()}
-            self._missed = {key for key, created in before.items() if there.get(key) != created}
-        return taken
+        return self.view.replace(snapshot, known=known)
 
     def catch_up(self) -> None:
         """After a list: take the events that came before it."""
@@ -209,14 +199,8 @@ class Queue:
         if not self.is_listed:
             self.late += events
             return False
-        self._missed.difference_update(kv.key for _, kv in events)
         self.view.apply(events)
         return True
-
-    def has_missed(self) -> bool:
-        """Whether an audit has found a deletion that the watch has not told since, which is told once."""
-        missed, self._missed = bool(self._missed), set()
-        return missed
 
     def shows(self, ticket: Ticket) -> bool:
         """Whether the view has the ticket's very key."""
@@ -238,9 +222,7 @@ class Queue:
         view = self.view
         if view is None or not self.is_listed or ticket.stage is not Stage.HELD:
             return False
-        if not view.has_no_other(ticket.key):
-            return False
-        return len(self.tickets) == 1 or all(each is ticket or each.stage in OVER for each in self.tickets.values())
+        return view.has_no_other(ticket.key) and self._is_only_one(ticket)
 
     def holder(self) -> KeyValue | None:
         return None if self.view is None else self.view.head()
@@ -252,8 +234,9 @@ class Queue:
 
     def is_only(self, ticket: Ticket) -> bool:
         """Whether no other ticket of this session wants the queue, and nothing follows or observes it."""
-        if self.view is not None or self.observers:
-            return False
+        return self.view is None and not self.observers and self._is_only_one(ticket)
+
+    def _is_only_one(self, ticket: Ticket) -> bool:
         return len(self.tickets) == 1 or all(each is ticket or each.stage in OVER for each in self.tickets.values())
 
     def waits(self) -> bool:
@@ -266,26 +249,25 @@ class KeyNames:
 
     def __init__(self, lease_id: int) -> None:
         self.lease_id = lease_id
-        self._named = re.compile(f"{lease_id:x}-[0-9a-f]+")
-        self.burnt: dict[str, int] = {}  # the highest number in doubt by folder, which several names may share
+        self.burnt = 0  # the highest number in doubt
 
     def take(self, queue: Queue, folder: str, taken: Container[str]) -> tuple[int, str]:
-        """A number and a key for a new ticket: the first that is not `taken`, above all in doubt there.
-
-        Keys of a name below, and writes of them that are still to arrive, may stand in our folder.
-        """
-        path = f"{queue.prefix}{folder}"
+        """A number and a key for a new ticket: the first that no name below has taken, above all that are in doubt."""
         while True:
-            slot = queue.take_slot(self.burnt.get(path, 0))
-            key = f"{path}{self.lease_id:x}-{slot:x}"
+            slot = queue.take_slot(self.burnt)
+            key = f"{queue.prefix}{folder}{self.lease_id:x}-{slot:x}"
             if key not in taken:
                 return slot, key
 
     def burn(self, ticket: Ticket) -> None:
         """Its key may still be written, so no ticket of any name is given it again."""
-        path = ticket.key[: ticket.key.rindex("/") + 1]
-        self.burnt[path] = max(self.burnt.get(path, 0), ticket.slot)
+        self.burnt = max(self.burnt, ticket.slot)
 
     def has_named(self, key: str) -> bool:
         """Whether it is a key of this session's tickets, of now or before."""
-        return self._named.fullmatch(key.rpartition("/")[2]) is not None
+        return re.fullmatch(f"{self.lease_id:x}-[0-9a-f]+", key.rpartition("/")[2]) is not None
+
+
+def pause(failures: int) -> float:
+    """How long to wait after so many failures, one after the other."""
+    return _RETRY_S[min(failures, len(_RETRY_S)) - 1]

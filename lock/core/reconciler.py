@@ -16,6 +16,7 @@ others nothing is listed, unless it is in doubt or a predecessor is a key of thi
 import logging
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from lock.core.deletions import Deletions
 from lock.core.endings import Endings
@@ -32,24 +33,23 @@ _HURRY_S = 0.25  # the least time between two looks
 _READS = 100  # keys in one step
 
 
+@dataclass(eq=False)
 class Reconciler:
     """Looks now and then, one look at a time."""
 
-    def __init__(
-        self, outbox: Outbox, revisions: Revisions, endings: Endings, deletions: Deletions, names: KeyNames,
-        ttl: int, now: float,
-    ) -> None:  # fmt: skip
-        self._outbox = outbox
-        self._revisions = revisions
-        self._endings = endings
-        self._deletions = deletions
-        self._names = names
-        self._period = min(ttl / 3, _PERIOD_S)
-        self._due = now + self._period
-        self._began = now
-        self._open: list[ListLease | ReadKeys] = []  # those of this look that were not answered
-        self._is_hurried = False
-        self._reads_all = False
+    _outbox: Outbox
+    _revisions: Revisions
+    _endings: Endings
+    _deletions: Deletions
+    _names: KeyNames
+    _ttl: int
+    _began: float
+    _open: list[ListLease | ReadKeys] = field(default_factory=list)  # those of this look that were not answered
+    _is_hurried = _reads_all = False
+
+    def __post_init__(self) -> None:
+        self._period = min(self._ttl / 3, _PERIOD_S)
+        self._due = self._began + self._period
 
     def resume(self, now: float) -> None:
         """There is a ticket, after a time without one."""
@@ -140,7 +140,7 @@ class Reconciler:
                     self._endings.key_deleted(ticket, now)
             elif kv is not None and key not in self._endings.tickets and kv.lease_id == self._names.lease_id:
                 logger.warning("key %s belongs to no acquisition of this session: deleting it", key)
-                self._deletions.add_stray(key, kv.create_revision, now)
+                self._deletions.gather((key, kv.create_revision), None, now)
 
     def _close(self, request: ListLease | ReadKeys) -> None:
         self._open = [each for each in self._open if each is not request]  # equality would compare all tickets

@@ -77,10 +77,7 @@ class Release:
 def release_together(
     core: Core, tickets: Sequence[Ticket], now: float, *, waits: bool
 ) -> tuple[list[Delete], list[Ticket], list[LockError]]:
-    """All holds are over: the deletions to send now, the tickets that their driver waits for, and which were lost.
-
-    As `Core.release` for each.
-    """
+    """As `Core.release` for each: the deletions to send now, the tickets to wait for, and why others were lost."""
     failures: list[LockError] = []
     attended: list[Ticket] = []
     groups: list[Delete] = []

@@ -10,7 +10,6 @@ gapless watches (documentation, "KV API guarantees"), and every end of a watch i
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 from lock.core.admission import Admission, Frontier
 from lock.model import Event, KeyValue, Snapshot
@@ -22,10 +21,10 @@ class QueueView:
     Not thread-safe: its owner serialises the calls. For `discarded` see `discard`.
     """
 
-    def __init__(self, discarded: Mapping[str, int | None] = MappingProxyType({})) -> None:
+    def __init__(self, discarded: Mapping[str, int | None] | None = None) -> None:
         self.revision = 0
         self._keys: OrderedDict[str, KeyValue] = OrderedDict()  # a plain dict finds its first key in linear time
-        self._discarded = dict(discarded)  # the create revisions of keys whose DELETE is still to be told
+        self._discarded = dict(discarded or {})  # the create revisions of keys whose DELETE is still to be told
         self._frontiers: dict[Admission, Frontier] = {}
 
     def follow(self, rule: Admission) -> None:

@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any
 
 from lock.core.messages import MOST
-from lock.core.names import queue_prefix
 from lock.core.queue import Ticket
 from lock.core.together import Together
 from lock.errors import InvalidName, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
+from lock.names import queue_prefix
 from lock.recipes.attempt import Attempt
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex

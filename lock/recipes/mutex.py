@@ -19,7 +19,7 @@ class Mutex(QueuedLock[Hold]):
 
     Args:
         session: the process's session.
-        name: slash-separated, without empty parts. A name waits for everything below it too: see `lock.core.names`.
+        name: slash-separated, without empty parts. A name waits for everything below it too: see `lock.names`.
         max_hold: seconds after which a hold gives itself up, so that a critical section that hangs in a living process
             does not block all others; `None` for never. (The session's `ttl` is what happens when the process dies.)
 

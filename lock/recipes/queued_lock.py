@@ -12,11 +12,11 @@ from weakref import WeakKeyDictionary, ref
 
 from lock.core.acquisition import Acquisition, Terms
 from lock.core.admission import Admission, Frontier
-from lock.core.names import queue_prefix
 from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, NotHeld
 from lock.etcd.client import Client
 from lock.etcd.transport import run_steps
 from lock.model import Contender, KeyValue
+from lock.names import queue_prefix
 from lock.recipes.attempt import Attempt
 from lock.recipes.decorated import check_decorated
 from lock.recipes.hold import HeldKey, Leaving, Releasable

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from lock.core import messages
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep, Terms
@@ -46,8 +46,27 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
+
 Work = Acquisition | CohortTurn | Together | Release
 Steps = Generator[Work, None, T]  # what a recipe waits for, one after the other, and its result
+
+
+class Sender(Protocol):
+    """A part of the core that has sent a request, and is told what comes of it."""
+
+    def answered(self, request: Any, answer: Any, now: float) -> None: ...
+
+    def failed(self, request: Any, error: Any, now: float) -> None: ...
+
+    def unanswered(self, request: Any) -> None:
+        """One of the endpoints did not answer: it may do the request yet."""
+
+
+class Timed(Protocol):
+    """What a driver calls with the time, such as a method of the core."""
+
+    def __call__(self, *, now: float) -> Any: ...
 
 
 class Engine:
@@ -64,7 +83,7 @@ class Engine:
         self.loss = Loss()
         self.callbacks = Callbacks()
         self._identities: dict[Declaration, str] = {}
-        self._notes: deque[messages.Timed] = deque()
+        self._notes: deque[Timed] = deque()
         calls = client.requests
         self._calls: dict[type, Callable[[Any], Call[Any]]] = {
             messages.Create: calls.create_key, messages.CreateAll: calls.create_all,
@@ -110,7 +129,7 @@ class Engine:
                 work.wake_by(woken.set)
                 self.warn_of_itself(work)
                 continue  # its turn may have come before there was something to wake
-            woken.wait(step.until - now())
+            woken.wait(min(step.until - now(), _SLEEP_S))
             woken.clear()
 
     def warn_of_itself(self, work: Work) -> None:
@@ -127,12 +146,12 @@ class Engine:
 
     def exchange(
         self,
-        sender: messages.Sender,
+        sender: Sender,
         request: messages.Request,
         timeout: float | None = None,
         *,
         answer_of: Callable[[], Any] | None = None,
-        then: messages.Timed | None = None,
+        then: Timed | None = None,
     ) -> Any:
         """Send a request, give the part of the core that wants it the answer, or why there is none; and do `then`.
 
@@ -153,7 +172,7 @@ class Engine:
             raise
         return self.apply(receive, request, answer, then=then)
 
-    def note(self, do: messages.Timed) -> None:
+    def note(self, do: Timed) -> None:
         """Have a method called with the time, before any other; without an answer.
 
         Takes no lock and never waits: any thread may call it, at any moment.
@@ -161,7 +180,7 @@ class Engine:
         self._notes.append(do)
         self.worker.wake()
 
-    def apply(self, method: Callable[..., Any], *args: Any, then: messages.Timed | None = None) -> Any:
+    def apply(self, method: Callable[..., Any], *args: Any, then: Timed | None = None) -> Any:
         """Call a method of the core with the time as its argument `now`; and `then`, with the lock still held."""
         try:
             with self.lock:
@@ -182,7 +201,7 @@ class Engine:
         if not self.client.forked():
             self.note(acquisition.leave)
 
-    def send(self, sender: messages.Sender, request: messages.Request, timeout: float | None = None) -> Future[Any]:
+    def send(self, sender: Sender, request: messages.Request, timeout: float | None = None) -> Future[Any]:
         """Send a request, whose answer is for `exchange`."""
         return self.client.send(self._calls[type(request)](request), timeout, partial(sender.unanswered, request))
 

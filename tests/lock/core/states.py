@@ -142,7 +142,7 @@ def _tidy_queue(queue: Queue, now: float) -> None:
     queue.trouble = None  # for messages alone
     if queue.view is not None:
         queue.used_at, queue.audited_at = _since(queue.used_at, now - SPAN_S), _since(queue.audited_at, now - SPAN_S)
-        queue.requested_at = _since(queue.requested_at, now - SPAN_S)
+        queue.list_at = _since(queue.list_at, now)
         for frontier in queue.view._frontiers.values():  # texts that are equal are to be one object
             kinds = {kind: kind and sys.intern(kind) for kind in frontier._ahead}
             for keys in (frontier._admitted, frontier._waiting):

@@ -126,7 +126,7 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     core.outbox.is_early = False
     core.failed(listings[0], EtcdDenied("no right"), 11.0)
     core.answered(listings[0], LeaseKeys(-1, []), 11.0)
-    assert core.written(ticket, Written(put(ticket, 9), 1, None, 9, was_there=True), 11.0)
+    core.written(ticket, Written(put(ticket, 9), 1, None, 9, was_there=True), 11.0)
     core.endings.gone(ticket, was_there=True)
     assert ticket.stage is Stage.RELEASED
     assert not core.outbox.changes
@@ -188,8 +188,8 @@ def test_a_write_is_answered_while_its_ticket_waits_or_when_that_is_over(
         core.unwritten(ticket, 0.0)
     else:
         kv = None if what == "not free" else put(ticket, 5)
-        is_known = core.written(ticket, Written(kv, 1, None, 5, was_there=what == "another's"), 0.0)
-        assert (is_known, core.revisions.highest) == (what != "another's", 5)
+        core.written(ticket, Written(kv, 1, None, 5, was_there=what == "another's"), 0.0)
+        assert core.revisions.highest == 5
     stage = left if is_left else waiting
     assert (ticket.stage, ticket.is_writing) == (stage, False)
     assert (ticket in core.outbox.changes) is (stage is not (Stage.RELEASING if is_left else Stage.WRITING))
@@ -221,8 +221,9 @@ def test_a_key_that_was_there_is_ours_by_a_write_in_doubt_alone(
     ticket = session.acquisition().ticket
     ticket.in_doubt = in_doubt
     kv = KeyValue(ticket.key, b"", created, created, lease_id)
-    assert session.core.written(ticket, Written(kv, 1, None, revision, was_there=True), 0.0) is is_ours
+    session.core.written(ticket, Written(kv, 1, None, revision, was_there=True), 0.0)
     assert ticket.stage is (Stage.HELD if is_ours else Stage.RELEASED)
+    assert ticket.is_lost is not is_ours
 
 
 @pytest.mark.parametrize(
@@ -246,9 +247,9 @@ def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(session
     session, _ = sessions
     core, ticket = session.core, ticket_at(session, Stage.WRITING, in_doubt=True)
     core.grants.grant(ticket, 5)
-    assert core.written(ticket, Written(put(ticket, 5), 2, None, 5), 0.0)
+    core.written(ticket, Written(put(ticket, 5), 2, None, 5), 0.0)
     assert (ticket.stage, ticket.failure) == (Stage.HELD, None)
-    assert core.written(ticket, Written(put(ticket, 7), 1, None, 7), 0.0)
+    core.written(ticket, Written(put(ticket, 7), 1, None, 7), 0.0)
     assert type(ticket.failure) is LockLost
     (deletion,) = commanded(core, Delete)
     assert deletion.keys == ((ticket.key, 5), (ticket.key, 7))
@@ -337,7 +338,7 @@ def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) 
     late.granted_at = 20
     assert core.revisions.observe(9, 10, 0.0)
     assert (core.revisions.highest, late.floor, late.granted_at) == (9, 0, 0)
-    assert ticket.queue.wants_list
+    assert ticket.queue.list_at == 0.0
     core.restored(0.0)  # as another cluster tells
     assert core.begin("m/", "", ticket.rule, 0.0).floor == 0
     (listing,) = commanded(core, ListLease, 0.25)

@@ -93,7 +93,7 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
     """And all that gathers with it; each key once, and none whose ticket another deletion has released."""
     core = core_of()
     deletions = core.deletions
-    deletions.add_stray("stray", 4, 0.0)
+    deletions.gather(("stray", 4), None, 0.0)
     ticket, other = released(core, "a", "b")
     (group,) = commands_of(core, Delete, 0.0)
     assert (names_of(group), group.tickets) == ("sab", (None, ticket, other))
@@ -106,7 +106,7 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
         assert core.outbox.is_early
         (group,) = commands_of(core, Delete, 2.0)
         assert names_of(group) == "a"
-    assert pauses == [0.05, 0.1, 0.2, 0.5, 0.5, 0.5]
+    assert pauses == [0.05, 0.1, 0.2, 0.5, 1.0, 1.0]
     assert not deletions.is_reported
     deletions.is_reported = True
     deletions.answered(group, there(group), 1.0)
@@ -147,7 +147,7 @@ def test_a_key_that_was_gone_counts_as_deleted_by_us_if_a_deletion_was_not_answe
     core = core_of()
     (ticket,) = released(core, "a")
     ticket.is_unattended = is_unattended
-    core.deletions.add_stray("stray", 4, 0.0)
+    core.deletions.gather(("stray", 4), None, 0.0)
     (request,) = commands_of(core, Delete, 0.0)
     core.unanswered(ListLease({ticket.key: ticket}))  # which leaves no doubt
     if in_doubt:

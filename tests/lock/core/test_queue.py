@@ -20,7 +20,7 @@ def queue() -> Queue:
     """Followed since second 3, listed at revision 10: a holds, b waits."""
     queue = Queue("")
     queue.follow(3.0)
-    queue.watching()
+    queue.watching(3.0)
     queue.take(Snapshot(10, [key("a", 4), key("b", 6)]), 0, 3.0)
     queue.catch_up()
     assert queue.is_listed
@@ -28,7 +28,7 @@ def queue() -> Queue:
 
 
 def test_a_name_in_doubt_is_never_used_again() -> None:
-    """Nor one below it, in its folder, whichever queue asks; each folder has its own."""
+    """Nor one below it, whichever queue asks."""
     names, queue, below = KeyNames(0xAB), Queue("m/"), Queue("m/read/")
     tickets = [
         ticket_in(queue, name, 5, slot=slot) for slot, name in (names.take(queue, "read/", ()) for _ in range(3))
@@ -41,15 +41,14 @@ def test_a_name_in_doubt_is_never_used_again() -> None:
     assert names.take(queue, "read/", ()) == (3, "m/read/ab-3")
     assert names.take(below, "", ()) == (3, "m/read/ab-3")
     assert names.take(queue, "", ()) == (4, "m/ab-4")
-    assert names.take(Queue("n/"), "", ()) == (1, "n/ab-1")
-    assert names.take(Queue("n/"), "", ("n/ab-1",)) == (2, "n/ab-2")
+    assert names.take(Queue("n/"), "", ("n/ab-3",)) == (4, "n/ab-4")
 
 
 def test_what_is_told_before_the_list_counts_after_it(queue: Queue) -> None:
     """Of this watch, and once; as it comes, what is told later."""
     queue.broken()
     assert not queue.apply([deleted("b", 15)])
-    queue.watching()
+    queue.watching(3.0)
     assert not queue.apply([deleted("a", 12)])
     queue.take(Snapshot(11, [key("a", 4), key("b", 6)]), 0, 4.0)
     queue.catch_up()
@@ -58,29 +57,6 @@ def test_what_is_told_before_the_list_counts_after_it(queue: Queue) -> None:
     assert holder.key == "b"
     assert queue.apply([deleted("b", 13)])
     assert queue.holder() is None
-
-
-@pytest.mark.parametrize(
-    ("what", "has_missed"), [("no audit", False), ("", True), ("told", False), ("watched again", False)]
-)
-def test_an_audit_tells_a_deletion_that_the_watch_does_not(queue: Queue, what: str, has_missed: bool) -> None:
-    """Once, and only what is not told after all; any other list heals the view, but finds fault with no watch."""
-    queue.trouble, queue.failures = "away", 3
-    if what != "no audit":
-        queue.audit(7.0)
-        assert (queue.wants_list, queue.audited_at) == (True, 7.0)
-    if what == "watched again":
-        queue.watching()
-    queue.take(Snapshot(20, [key("b", 6)]), 0, 8.0)
-    queue.catch_up()
-    assert queue.trouble is None
-    assert (queue.failures, queue.audited_at) == (0, 8.0)
-    if what == "told":
-        queue.apply([deleted("a", 12)])
-    assert queue.has_missed() is has_missed
-    assert not queue.has_missed()
-    queue.take(Snapshot(21, []), 0, 9.0)
-    assert not queue.has_missed()
 
 
 @pytest.mark.parametrize(

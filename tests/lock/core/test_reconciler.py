@@ -48,7 +48,7 @@ def test_an_idle_session_looks_once_a_minute() -> None:
     [
         (lambda core: None, 0, 0),
         (lambda core: core.reconciler.hurry(PERIOD_S), 1, 0),
-        (lambda core: core._key_names.burnt.update({"n/": 1}), 1, 1),
+        (lambda core: setattr(core._key_names, "burnt", 1), 1, 1),
         (lambda core: core.begin("n/", "", EXCLUSIVE, PERIOD_S), 1, 1),
         (lambda core: core.predecessors.take(*core.tickets.values(), key("m/mine", 1), 1, 0.0), 1, 1),
     ],

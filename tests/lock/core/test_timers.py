@@ -31,7 +31,7 @@ def test_holds_end_in_the_order_of_their_ends() -> None:
         expiry.expire_in(brief, 1.5, "", 0.0)
         brief.stage = Stage.RELEASING
         core.endings.gone(brief, was_there=True)
-    assert len(expiry._entries) < 2 * len(held) + 70
+    assert len(expiry._ends) < 2 * len(held) + 70
     ends = sorted({tickets[ticket] for ticket in held})
     for now, following in zip(ends, [*ends[1:], math.inf], strict=True):
         assert expiry.poll(math.nextafter(now, 0.0)) == now

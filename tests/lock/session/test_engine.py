@@ -12,8 +12,8 @@ import pytest
 from loadtest.stack.proxy import REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Hold, LockLost, Mutex, Session, connect
-from lock.core.names import LONGEST
 from lock.core.queue import Queue
+from lock.names import LONGEST
 from tests.support.lock import (
     WAIT_S,
     await_keys,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lock.core.names import LONGEST, queue_prefix
 from lock.errors import InvalidName, LockError
+from lock.names import LONGEST, queue_prefix
 from tests.support.waiting import assert_raises
 
 

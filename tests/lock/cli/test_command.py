@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -14,14 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from loadtest.stack.servers import Etcd
-from lock import Client, Mutex, Session
+from lock import Client, Election, Mutex, ReadWriteLock, Semaphore, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
 from lock.cli.trace import Log
 from lock.etcd.transport import Observer
 from tests.lock.cli.conftest import LOCK, Invoke, Start
-from tests.support.lock import WAIT_S, delete, keys, queue_up
+from tests.support.lock import WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import Patch, wait_until
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -256,3 +257,91 @@ def test_a_release_stands_before_what_it_made_others_do(invoke: Invoke, monkeypa
     monkeypatch.setattr(Log, "of", late)
     script = invoke("trace", "trace/late").stdout
     assert script.index("frees the lock") < script.index("is told: DELETE") < script.index("no key stands before it")
+
+
+# list and break: all locks, and one taken away from its holder
+
+
+def test_list_shows_each_lock_below_a_prefix(
+    client: Client, session: Session, stranger: Session, invoke: Invoke, name: str
+) -> None:
+    """A line for each holder of a mutex, an election, readers, and of Go's and etcdctl's keys; no other keys.
+
+    A lock that waits for one below its name stands behind the holder of that one.
+    """
+    hold = Mutex(session, f"{name}/stock").acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(stranger, f"{name}/stock"))
+    prices = ReadWriteLock(session, f"{name}/prices")
+    readers = [prices.read.acquire(timeout=WAIT_S) for _ in range(2)]
+    leader = Election(session, f"{name}/leader").campaign("me", timeout=WAIT_S)
+    lease = client.grant(60).id
+    put(client, f"{name}/go/{lease:x}", lease_id=lease)
+    put(client, f"{name}/go-rw/write/1764288000000000000", lease_id=lease)
+    below = Mutex(session, f"{name}/up/b").acquire(timeout=WAIT_S)
+    blocked = queue_up(client, Mutex(stranger, f"{name}/up"))
+    data = [put(client, f"{name}/data/{other}").key for other in ("page", "read/notes", "0", "a//0-1")]
+    shown = invoke("list", f"{name}/").stdout.splitlines()
+    assert [line.split()[:2] for line in shown[1:]] == [
+        [f"{name}/go", "0"], [f"{name}/go-rw", "0"], [f"{name}/leader", "0"], [f"{name}/prices", "0"],
+        [f"{name}/prices", "0"], [f"{name}/stock", "1"], [f"{name}/up", "1"], [f"{name}/up/b", "0"],
+    ]  # fmt: skip
+    assert shown[-2].split()[2] == shown[-1].split()[2] == str(below.token)
+    assert re.match(rf"{name}/stock +1 +{hold.token} +\d+\.\d s +\d+ s +ours \(host .*\)$", shown[-3])
+    everything = json.loads(invoke("list", "--json").stdout)
+    [stock] = [each for each in everything if each["name"] == f"{name}/stock"]
+    told = [(each["token"], each["session"], each["holds"]) for each in stock["contenders"]]
+    assert told[0] == (hold.token, "ours", True)
+    assert told[1][1:] == ("stranger", False)
+    for each in (hold, *readers, leader, below):
+        each.release()
+    for wait in (waiting, blocked):
+        wait.result(WAIT_S).release()
+    client.revoke(lease)
+    for key in data:
+        delete(client, key)
+    assert invoke("list", f"{name}/").stdout == f"no lock is held or waited for below {name}/\n"
+    assert json.loads(invoke("list", "--json", f"{name}/").stdout) == []
+
+
+def test_break_takes_the_lock_from_its_holder(
+    client: Client, session: Session, stranger: Session, invoke: Invoke, name: str
+) -> None:
+    """After a question, or with --yes: the next one holds, the holder finds it lost, and the token is told.
+
+    Of several holders exit 2 names the tokens, and `--token` breaks that one alone.
+    """
+    permits = Semaphore(session, name, limit=2)
+    other, broken = permits.acquire(timeout=WAIT_S), permits.acquire(timeout=WAIT_S)
+    first, second = (str(kv.create_revision) for kv in client.get_prefix(f"{name}/").keys)
+    waiting = queue_up(client, Mutex(stranger, name))
+    several = invoke("break", name, "--yes")
+    assert several.exit_code == 2
+    assert f"--token {first} or {second}" in several.stderr
+    assert invoke("break", name, "--yes", "--token", "1").stdout == f"{name} has no holder with token 1\n"
+    refused = invoke("break", name, "--token", second, input="n\n")
+    assert refused.exit_code == 1
+    assert f"{name} is held by ours (host " in refused.stderr
+    assert len(keys(client, name)) == 3
+    assert invoke("break", name, "--token", second, input="y\n").exit_code == 0
+    assert broken.lost.wait(WAIT_S)
+    other.ensure()
+    assert f"Token {first} is fenced off" in invoke("break", name, "--yes").stdout
+    assert other.lost.wait(WAIT_S)
+    waiting.result(WAIT_S).release()
+    assert invoke("break", name, "--yes").stdout == f"{name} has no holder\n"
+
+
+def test_break_spares_the_next_holder(
+    client: Client, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A holder that releases during the question, and queues again under the same key, keeps its new hold."""
+    kv = put(client, f"{name}/key")
+
+    def answer(*_: object, **__: object) -> None:
+        delete(client, kv.key)
+        put(client, kv.key)
+
+    monkeypatch.setattr("click.confirm", answer)
+    assert "was released meanwhile" in invoke("break", name).stdout
+    assert keys(client, name) == [kv.key]
+    delete(client, kv.key)

@@ -1,20 +1,35 @@
-"""Locks for asyncio: what only tasks can do."""
+"""Locks for asyncio: what only tasks can do, and what becomes of a body whose lock is lost."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import random
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, Mutex, Session, UpgradeRefused, aio, connect
+from lock import (
+    Client,
+    HoldExpired,
+    LockError,
+    LockLost,
+    Mutex,
+    NotHeld,
+    Session,
+    SessionLost,
+    UpgradeRefused,
+    aio,
+    connect,
+)
 from lock.aio.driver import Drive
 from lock.core.acquisition import Sleep
 from lock.etcd import transport
@@ -123,18 +138,6 @@ def test_a_loop_that_is_closed_in_a_critical_section_frees_the_lock(
     await_keys(client, name, 0)
 
 
-@in_a_loop
-async def test_a_loss_can_be_awaited(client: Client, session: Session, name: str) -> None:
-    """The key is deleted by hand: tasks that wait for the loss wake up."""
-    hold = await aio.Mutex(session, name).acquire(timeout=WAIT_S)
-    waiting = asyncio.create_task(hold.lost.wait())
-    assert not hold.lost.is_set()
-    delete(client, hold.key)
-    await asyncio.wait_for(waiting, WAIT_S)
-    await hold.lost
-    assert hold.lost.is_set()
-
-
 @pytest.mark.flaky(reruns=1, reason="the longest pause of an event loop")
 def test_no_step_waits_for_etcd_or_the_loops_thread(
     client: Client, proxy: Proxy, name: str, monkeypatch: Patch
@@ -147,11 +150,8 @@ def test_no_step_waits_for_etcd_or_the_loops_thread(
     pauses, free = list[float](), threading.Event()
 
     async def main(session: Session) -> None:
-        loop, mutex, lock = (
-            asyncio.get_running_loop(),
-            aio.Mutex(session, name),
-            aio.ReadWriteLock(session, f"{name}/rw"),
-        )
+        loop, mutex = asyncio.get_running_loop(), aio.Mutex(session, name)
+        lock = aio.ReadWriteLock(session, f"{name}/rw")
         loop.set_default_executor(ThreadPoolExecutor(1))
         taken = loop.run_in_executor(None, free.wait)
         hold, writer = await mutex.acquire(timeout=WAIT_S), await lock.write.acquire(timeout=WAIT_S)
@@ -194,24 +194,17 @@ async def test_a_cancelled_entry_is_taken_back_alone(client: Client, session: Se
     await queued(client, name, 0)
 
 
-@pytest.mark.parametrize("kind", ["wait_for", "gather", "create_task"])
+@pytest.mark.parametrize("through", [asyncio.ensure_future, asyncio.gather, partial(asyncio.wait_for, timeout=WAIT_S)])
 @in_a_loop
-async def test_the_owner_is_the_task_that_called(client: Client, session: Session, name: str, kind: str) -> None:
+async def test_the_owner_is_the_task_that_called(client: Client, session: Session, name: str, through: Any) -> None:
     """Whatever task runs the acquisition or the release: it enters again, and alone releases."""
-
-    async def through(waiting: Any) -> Any:
-        if kind == "wait_for":
-            return await asyncio.wait_for(waiting, WAIT_S)
-        if kind == "gather":
-            return (await asyncio.gather(waiting))[0]
-        return await asyncio.ensure_future(waiting)
-
     mutex, lock = aio.ReentrantMutex(session, name), aio.ReadWriteLock(session, f"{name}/rw")
     for _ in range(2):
-        outer = await through(mutex.acquire(timeout=WAIT_S))
-        inner = await through(mutex.acquire(timeout=WAIT_S))
-        assert inner.token == outer.token
-        await through(inner.release())
+        await through(mutex.acquire(timeout=WAIT_S))
+        outer = mutex.current()
+        await through(mutex.acquire(timeout=WAIT_S))
+        assert mutex.current().token == outer.token
+        await through(mutex.current().release())
         await mutex.release()
     await through(lock.read.acquire(timeout=WAIT_S))
     with pytest.raises(UpgradeRefused):
@@ -252,3 +245,118 @@ async def test_a_proclamation_and_a_downgrade(client: Client, session: Session, 
         async with writing as writer:
             await writer.downgrade()
     assert await lock.write.try_acquire() is not None
+
+
+# cancel_on_lost
+
+Body = Callable[[aio.AsyncHold[Any]], Awaitable[object]]
+
+counted = pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks count cancellations from Python 3.11 on")
+
+
+async def forever(_: object) -> None:
+    await asyncio.wait_for(asyncio.Event().wait(), WAIT_S)
+
+
+async def error_of(acquiring: aio.Acquiring[Any], body: Body) -> type[BaseException] | None:
+    """What leaves the ``async with``; the task can go on."""
+    try:
+        async with acquiring as hold:
+            await body(hold)
+    except (LockError, ValueError) as error:
+        await asyncio.sleep(0)
+        assert getattr(asyncio.current_task(), "cancelling", int)() == 0
+        return type(error)
+    return None
+
+
+@in_a_loop
+async def test_a_loss_ends_the_body_of_each_recipe(client: Client, session: Session, name: str) -> None:
+    """A holder's key is deleted by hand, or the lease is gone: the body is cancelled, the loss leaves or is awaited."""
+    acquisitions: list[aio.Acquiring[Any]] = [
+        aio.Mutex(session, f"{name}-1").acquire(cancel_on_lost=True),
+        aio.MultiLock(session, [f"{name}-2", f"{name}-3"]).acquire(cancel_on_lost=True),
+        aio.CohortMutex(session, f"{name}-4").acquire(cancel_on_lost=True),
+        aio.Election(session, f"{name}-5").campaign("me", cancel_on_lost=True),
+    ]
+    bodies = [asyncio.create_task(error_of(each, forever)) for each in acquisitions]
+    waited_for = await aio.Mutex(session, f"{name}-6").acquire(timeout=WAIT_S)
+    assert not waited_for.lost.is_set()
+    for number in (1, 3, 4, 5, 6):
+        await asyncio.to_thread(await_keys, client, f"{name}-{number}", 1)
+        await asyncio.to_thread(delete, client, keys(client, f"{name}-{number}")[0])
+    assert await asyncio.gather(*bodies) == [LockLost] * 4
+    await asyncio.wait_for(waited_for.lost, WAIT_S)
+    assert waited_for.lost.is_set()
+    await asyncio.to_thread(await_keys, client, f"{name}-2", 0)
+
+    async def revoke(hold: aio.AsyncHold[Any]) -> None:
+        await asyncio.to_thread(client.revoke, session.lease_id)
+        try:
+            await forever(hold)
+        finally:
+            with suppress(LockLost):
+                await hold.release()
+
+    assert await error_of(aio.Mutex(session, name).acquire(cancel_on_lost=True), revoke) is SessionLost
+
+
+@counted
+@pytest.mark.parametrize("max_hold", [None, 0.01], ids=["no loss", "loss"])
+@in_a_loop
+async def test_another_cancellation_remains_one(
+    client: Client, session: Session, name: str, max_hold: float | None
+) -> None:
+    """The task is cancelled from elsewhere, perhaps after a loss: `CancelledError` leaves it, not `LockLost`."""
+    ready = asyncio.Event()
+
+    async def body(hold: aio.AsyncHold[Any]) -> None:
+        if max_hold:
+            with suppress(asyncio.CancelledError):
+                await forever(hold)
+        ready.set()
+        await forever(hold)
+
+    mutex = aio.Mutex(session, name, max_hold=max_hold)
+    task = asyncio.create_task(error_of(mutex.acquire(cancel_on_lost=True), body))
+    await ready.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.to_thread(await_keys, client, name, 0)
+
+
+async def fail(hold: aio.AsyncHold[Any]) -> None:
+    try:
+        await forever(hold)
+    except asyncio.CancelledError:
+        raise ValueError("half done") from None
+
+
+async def end(hold: aio.AsyncHold[Any]) -> None:
+    assert hold._held.lost.wait(WAIT_S)  # blocks the loop, which has not heard of it
+
+
+async def release_and_go_on(hold: aio.AsyncHold[Any]) -> None:
+    await end(hold)
+    with suppress(LockLost):
+        await hold.release()
+    await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [(forever, HoldExpired), (fail, ValueError), (end, HoldExpired), (release_and_go_on, NotHeld)],
+)
+@in_a_loop
+async def test_a_body_that_has_ended_is_not_cancelled(session: Session, name: str, body: Body, error: type) -> None:
+    """After `max_hold` the loss leaves, or the body's own error; a body that was over, or had released, goes on."""
+    mutex = aio.Mutex(session, name, max_hold=0.01)
+    assert await error_of(mutex.acquire(cancel_on_lost=True), body) is error
+
+
+@in_a_loop
+async def test_there_is_a_body_to_cancel(session: Session, name: str) -> None:
+    """A hold that is merely awaited has none: `TypeError` says to write ``async with``."""
+    with pytest.raises(TypeError, match="async with"):
+        await aio.Mutex(session, name).acquire(cancel_on_lost=True)

@@ -1,10 +1,13 @@
-"""Mutex, ReentrantMutex and MultiLock: what a wait, a try and `contenders` tell, and how a wait is cancelled."""
+"""Mutex, ReentrantMutex and MultiLock: what is told of a wait and of a hold, and what they cost."""
 
 from __future__ import annotations
 
 import math
+import queue
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, cast
 from unittest.mock import Mock
 
@@ -12,11 +15,11 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, CohortMutex, Election, MultiLock, Mutex, ReentrantMutex, Session, connect
+from lock import Client, CohortMutex, Election, MultiHold, MultiLock, Mutex, ReentrantMutex, Session, connect
 from lock.errors import EtcdDenied, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
-from tests.support.lock import WAIT_S, delete, keys, put, queue_up
-from tests.support.waiting import Patch, assert_raises, wait_until
+from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
 def test_the_timeout_bounds_the_wait_and_not_the_request(far_session: Session, proxy: Proxy, name: str) -> None:
@@ -26,53 +29,33 @@ def test_the_timeout_bounds_the_wait_and_not_the_request(far_session: Session, p
         Mutex(far_session, name).acquire(timeout=timeout).release()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda client, session: Mutex(client, "a"), "lock 'a' takes a Session"),
-        (lambda client, session: Session(session), "takes the client that connect"),
-        (lambda client, session: connect(cast("Any", ["127.0.0.1:2379"])), "separated by commas"),
-        (lambda client, session: client.put("a", None), "a value is bytes, or a text"),
-        (lambda client, session: client.put("a", "b", if_=Mutex(session, "a").acquire), "if_ takes conditions"),
-        (lambda client, session: client.put("a", "b", if_=[7]), "is_owner"),
-        (lambda client, session: Election(session, "a").campaign(cast("Any", b"x")), "proclaims is a text"),
-        *[
-            (lambda client, session, ttl=ttl: Session(client, ttl=ttl), "ttl is a whole number of seconds")
-            for ttl in (0, -1, 1.5, "5", None, True)
-        ],
-        *[
-            (lambda client, session, most=most: Mutex(session, "a", max_hold=most), "max_hold is seconds, more than 0")
-            for most in (0, -1.0, math.nan, "3")
-        ],
-        *[
-            (
-                lambda client, session, given=given: CohortMutex(session, "a", **given),
-                r"(batch|slice|linger) is .*(0|1) or more",
-            )
-            for given in [
-                *({"batch": most} for most in (0, 2.5, "3")),
-                {"slice": -0.1},
-                {"slice": math.nan},
-                {"linger": -1},
-            ]
-        ],
-        *[
-            (lambda client, session, names=names: MultiLock(session, names), message)
-            for names, message in [
-                ([], "a name at least"),
-                (["multi/a", "multi/a/b"], "below 'multi/a'"),
-                (["multi/a/b/c", "multi/a"], "below 'multi/a'"),
-                (["multi/a", "multi//b"], "empty part"),
-                ("multi/a", "list of names"),
-            ]
-        ],
-    ],
-)
-def test_what_makes_no_sense_is_told_where_it_is_given(
-    client: Client, session: Session, call: Callable[[Any, Any], object], message: str
-) -> None:
+def test_what_makes_no_sense_is_told_where_it_is_given(client: Client, session: Session) -> None:
     """TypeError or ValueError, before etcd is asked, with what to give."""
-    assert_raises((TypeError, ValueError), call, client, session, match=message)
+    of_cohorts = [("batch", 0), ("batch", 2.5), ("batch", "3"), ("slice", -0.1), ("slice", math.nan), ("linger", -1)]
+    mutex: Any = partial(Mutex, session, "a")
+    cohort: Any = partial(CohortMutex, session, "a")
+    multi: Any = partial(MultiLock, session)
+    new: Any = Session
+    put: Any = partial(client.put, "a")
+    wrong: dict[str, list[Callable[[], object]]] = {
+        "lock 'a' takes a Session": [partial(Mutex, cast("Any", client), "a")],
+        "takes the client that connect": [partial(new, session)],
+        "separated by commas": [partial(connect, cast("Any", ["127.0.0.1:2379"]))],
+        "a value is bytes, or a text": [partial(put, None)],
+        "if_ takes conditions": [partial(put, "b", if_=mutex)],
+        "is_owner": [partial(put, "b", if_=[7])],
+        "proclaims is a text": [partial(Election(session, "a").campaign, cast("Any", b"x"))],
+        "ttl is a whole number of": [partial(new, client, ttl=ttl) for ttl in (0, -1, 1.5, "5", None, True)],
+        "max_hold is seconds, more than 0": [partial(mutex, max_hold=most) for most in (0, -1.0, math.nan, "3")],
+        r"(batch|slice|linger) is .*(0|1) or more": [partial(cohort, **{of: value}) for of, value in of_cohorts],
+        "a name at least": [partial(multi, [])],
+        "below 'multi/a'": [partial(multi, ["multi/a", "multi/a/b"]), partial(multi, ["multi/a/b/c", "multi/a"])],
+        "empty part": [partial(multi, ["multi/a", "multi//b"])],
+        "list of names": [partial(multi, "multi/a")],
+    }
+    for message, calls in wrong.items():
+        for call in calls:
+            assert_raises((TypeError, ValueError), call, match=message)
 
 
 def test_contenders_tell_session_time_and_ttl(
@@ -105,6 +88,76 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
         assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
         put(mutex.session.client, f"{name}/outside", lease_id=other.lease_id)
         assert client.call(client.requests.list_lease(other.lease_id)).keys == [inner.key]
+
+
+def test_a_holder_is_told_of_a_waiter(mutex: Mutex, session: Session, theirs: Mutex) -> None:
+    """Once, when the first one comes, of whichever process; at once where one waits; never after the release."""
+    told, hold = queue.SimpleQueue[str](), mutex.acquire(timeout=WAIT_S)
+    hold.on_contended(lambda: told.put("first"))
+    session.ensure()
+    assert told.empty()
+    waits = [in_thread(lambda: theirs.acquire(timeout=WAIT_S).release()) for _ in range(2)]
+    assert told.get(timeout=WAIT_S) == "first"
+    hold.on_contended(lambda: told.put("late"))
+    assert told.get(timeout=WAIT_S) == "late"
+    hold.release()
+    hold.on_contended(lambda: told.put("over"))
+    for wait in waits:
+        wait.result(WAIT_S)
+    assert told.empty()
+    assert_raises(TypeError, hold.on_contended, None, match="on_contended takes a function")
+
+
+def test_the_client_writes_for_the_owner_alone(client: Client, mutex: Mutex, name: str) -> None:
+    """`put` and `delete` under `if_` say whether the condition held."""
+    hold = mutex.acquire(timeout=WAIT_S)
+    assert client.put(f"{name}-owned", "first", if_=hold.is_owner())
+    assert client.put(f"{name}-owned", b"second", if_=[hold.is_owner()])
+    condition = hold.is_owner()
+    hold.release()
+    assert not client.put(f"{name}-owned", "late", if_=condition)
+    assert not client.delete(f"{name}-owned", if_=condition)
+    found = client.get(f"{name}-owned")
+    assert found is not None
+    assert found.value == b"second"
+    assert client.delete(f"{name}-owned")
+    assert client.get(f"{name}-owned") is None
+
+
+def test_a_release_need_not_wait(
+    client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It returns while etcd is silent, and the key is deleted afterwards; one that was gone before is logged."""
+    hold, missing = (Mutex(far_session, f"{name}/{each}").acquire(timeout=WAIT_S) for each in ("a", "b"))
+    proxy.stall()
+    delete(client, missing.key)
+    for each in (hold, missing):
+        each.release(wait=False)
+        assert_raises(NotHeld, each.release, wait=False)
+    assert keys(client, name) == [hold.key]
+    proxy.resume()
+    await_keys(client, name, 0)
+    wait_until(lambda: f"{missing.key} was gone before it was released" in caplog.text)
+
+
+@pytest.mark.parametrize("kind", [Mutex, MultiLock])
+def test_what_is_free_costs_two_writes(
+    counted: Client, calls: Counter[str], client: Client, name: str, kind: type[Mutex | MultiLock]
+) -> None:
+    """Acquire and release are one transaction each, for ten names, too: no watch, no list; their token is the same."""
+    names: Any = name if kind is Mutex else [f"{name}/{number}" for number in range(10)]
+    with Session(counted, ttl=600) as session:
+        lock = kind(session, names)
+        lock.acquire(timeout=WAIT_S).release()
+        calls.clear()
+        for _ in range(10):
+            with lock.acquire(timeout=WAIT_S) as hold:
+                assert {kv.create_revision for kv in client.get_prefix(f"{name}/").keys} == set(
+                    hold.tokens.values() if isinstance(hold, MultiHold) else [hold.token]
+                )
+        assert calls["Txn"] == 20
+        assert set(calls) <= {"Txn", "LeaseTimeToLive"}
+    assert keys(client, name) == []
 
 
 # ReentrantMutex: a thread enters as often as it likes, with one key and one token; other threads stay out

@@ -94,7 +94,7 @@ def test_an_interrupt_at_any_line_leaves_no_hold(
 
     for number in itertools.count(1):
         lock = make(session, f"{name}/{number}")
-        place = interrupted_at_line(partial(use, lock), at=number)
+        place = interrupted(partial(use, lock), at=number, by_line=True)
         if place is None:
             break
         try:
@@ -228,45 +228,42 @@ def at_each_call(
     """A number, and what interrupts a call at that place; until it has no such place, after more than so many."""
     for number in itertools.count(1):
         has_place: list[bool] = []
-        yield number, lambda call: has_place.append(interrupted(call, at=number, inside=inside))  # noqa: B023
+        yield number, lambda call: has_place.append(bool(interrupted(call, at=number, inside=inside)))  # noqa: B023
         if not has_place.pop():
             assert number > more_than
             return
 
 
-def interrupted(call: Callable[[], object], *, at: int, inside: tuple[str, ...]) -> bool:
-    """Call it, interrupted where this thread enters the `at`-th function in these files; whether it has as many."""
-    entered = itertools.count(1)
+def interrupted(
+    call: Callable[[], object], *, at: int, inside: tuple[str, ...] = (LIBRARY,), by_line: bool = False
+) -> tuple[str, bool] | None:
+    """Call it, interrupted where this thread enters the `at`-th function in these files, or before their `at`-th line.
 
-    def trace(frame: FrameType, event: str, arg: object) -> None:
-        if frame.f_code.co_filename.startswith(inside) and not is_left_out(frame) and next(entered) == at:
-            signal.raise_signal(signal.SIGINT)
-
-    with contextlib.suppress(KeyboardInterrupt), traced(trace):
-        call()
-    return next(entered) > at
-
-
-def interrupted_at_line(call: Callable[[], object], *, at: int) -> tuple[str, bool] | None:
-    """Call it, interrupted before the library's `at`-th line; its function, and whether that has just begun.
-
-    None where there are fewer lines.
+    Its function, and whether that has just begun; None where there are fewer.
     """
-    lines, places = itertools.count(1), list[tuple[str, bool]]()
+    numbers, places = itertools.count(1), list[tuple[str, bool]]()
+
+    def count(frame: FrameType) -> None:
+        if next(numbers) == at:
+            _, *body = dict.fromkeys(line for *_, line in frame.f_code.co_lines() if line)
+            places.append((frame.f_code.co_name, frame.f_lineno in body[:2]))
+            signal.raise_signal(signal.SIGINT)
 
     def trace_call(frame: FrameType, *_: object) -> Any:
         seen = set[int]()  # of a loop, the first round
 
         def trace_line(frame: FrameType, event: str, arg: object) -> Any:
-            if event == "line" and frame.f_lineno not in seen and not is_left_out(frame):
+            if event == "line" and frame.f_lineno not in seen:
                 seen.add(frame.f_lineno)
-                if next(lines) == at:
-                    _, *body = dict.fromkeys(line for *_, line in frame.f_code.co_lines() if line)
-                    places.append((frame.f_code.co_name, frame.f_lineno in body[:2]))
-                    signal.raise_signal(signal.SIGINT)
+                count(frame)
             return trace_line
 
-        return trace_line if frame.f_code.co_filename.startswith(LIBRARY) else None
+        if not frame.f_code.co_filename.startswith(inside) or is_left_out(frame):
+            return None
+        if by_line:
+            return trace_line
+        count(frame)
+        return None
 
     with contextlib.suppress(KeyboardInterrupt), traced(trace_call):
         call()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,10 +20,12 @@ from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, InvalidName, LockTimeout, Mutex, NotHeld, Session, SessionLost
 from lock.core import acquisition, cohort
 from lock.core.queue import Queue
-from tests.lock.conformance.conftest import ETCDCTL, OURS, Contend, Implementation
 from tests.lock.conformance.recipes import USES, Face, Loop, Make, every
 from tests.support.lock import WAIT_S, Script, await_keys, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
+
+OURS = [sys.executable, "-m", "lock"]
+ETCDCTL = ["etcdctl", "lock"]
 
 # a, b, c: which contenders hold, and in which order
 
@@ -249,21 +253,18 @@ def test_k_names_what_stands_below(make: Make, face: Face, session: Session, str
 
 
 def test_l_one_queue(
-    etcd: Etcd, client: Client, session: Session, stranger: Session, start: Contend, name: str, loop: Loop
+    etcd: Etcd, client: Client, session: Session, stranger: Session, etcdctl_env: dict[str, str], name: str, loop: Loop
 ) -> None:
     """Locks of all recipes, the command, `etcdctl lock` and the server's lock RPC: first come, first served."""
-    order, waits, numbers, rpc = (
-        list[int](),
-        [],
-        itertools.count(),
-        pytest.importorskip("labs.bench.locks.rpc").LockRpc(etcd.endpoint),
-    )
+    order, waits, numbers = list[int](), [], itertools.count()
+    rpc = pytest.importorskip("labs.bench.locks.rpc").LockRpc(etcd.endpoint)
 
-    def in_process(which: Implementation, number: int) -> None:
-        contender = start(which, name)
-        assert contender.holds(within=3 * WAIT_S)
-        order.append(number)
-        contender.release()
+    def in_process(command: list[str], number: int) -> None:
+        with subprocess.Popen([*command, name], env=etcdctl_env, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            order.append(number)
+            process.terminate()
 
     def by_rpc(number: int) -> None:
         lease = client.grant(600).id
@@ -273,7 +274,7 @@ def test_l_one_queue(
         client.revoke(lease)
 
     others: list[Callable[[int], object]] = [
-        *[partial(in_process, which) for which in (ETCDCTL, OURS) * 2],
+        *[partial(in_process, command) for command in (ETCDCTL, OURS) * 2],
         *[by_rpc] * len(USES),
     ]
     with Mutex(stranger, name).acquire(timeout=WAIT_S):

@@ -1,9 +1,10 @@
-"""Conformance of the commands, as processes: cases e, f and p."""
+"""Conformance over the members of a cluster, which go and come back: cases i and j."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -11,56 +12,12 @@ import pytest
 
 from loadtest.stack import binaries
 from loadtest.stack.servers import Etcd, EtcdCluster
-from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
+from lock import EtcdUnavailable, Mutex, Session, SessionLost, connect
 from lock.cli.exit_codes import Exit
 from lock.runtime.clock import now
-from tests.lock.conformance.conftest import OURS, Contend, Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
 from tests.support.lock import AT_ONCE_S, WAIT_S, Changes, await_keys, await_rest, keys
 from tests.support.waiting import assert_raises, in_thread
-
-
-def test_e_a_waiter_whose_lease_is_gone_is_told(
-    implementation: Implementation, client: Client, queue: Contend, name: str
-) -> None:
-    """It ends at once, with an error, although it could wait on; the holder is undisturbed."""
-    holder, waiter = [queue(implementation, name) for _ in range(2)]
-    assert holder.holds()
-    first, second = client.get_prefix(f"{name}/").keys
-    client.revoke(second.lease_id)
-    assert waiter.has_ended(within=2 * AT_ONCE_S)
-    code, message = waiter.ends()
-    assert code != 0
-    assert f"{second.lease_id:x}" in message
-    assert keys(client, name) == [first.key]
-    assert not holder.has_ended(within=0)
-
-
-def test_f_a_wait_has_an_end(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
-    """Half a second was given: it ends then and not before, leaves no key, and names the holder's."""
-    holder = queue(OURS, name)
-    assert holder.holds()
-    began = time.monotonic()
-    waiter = queue(implementation, name, timeout=0.5)
-    assert waiter.has_ended(within=0.5 + 2 * AT_ONCE_S)
-    assert time.monotonic() - began >= 0.5
-    assert holder.said in waiter.ends()[1]
-    assert keys(client, name) == [holder.said]
-
-
-def test_p_nothing_is_left(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
-    """After holder and waiter have ended, etcd has neither their keys nor their leases."""
-    both = [queue(implementation, name, ttl=60) for _ in range(2)]
-    leases = [kv.lease_id for kv in client.get_prefix(f"{name}/").keys]
-    assert both[0].holds()
-    for each in reversed(both):
-        each.release()
-    assert keys(client, name) == []
-    assert [client.time_to_live(lease).ttl for lease in leases] == [-1, -1]
-
-
-# b, i and j: over the members of a cluster, which go and come back
-
 
 TTL_S = 2
 
@@ -99,8 +56,19 @@ def patiently(connecting: Callable[[], Session]) -> Session:
 
 @pytest.mark.flaky(reruns=1, reason="a loss is told at the lease's deadline")
 def test_i_without_a_quorum_holds_are_lost_in_time(cluster: EtcdCluster, name: str, loop: Loop) -> None:
-    """Of each recipe, the TTL after the last renewal was sent; with the quorum back, a lock can be had."""
-    with connect(cluster.endpoints, timeout=1.0) as client, Session(client, ttl=TTL_S) as session:
+    """Of each recipe, the TTL after the last renewal was sent; with the quorum back, a lock can be had.
+
+    A command that runs under the lock is ended then, although etcd cannot be asked about it.
+    """
+    options = [f"--endpoints={cluster.endpoints}", f"--ttl={TTL_S}"]
+    command = [sys.executable, "-m", "lock", *options, f"{name}-command", "--", "sh", "-c", "echo in; exec sleep 60"]
+    with (
+        connect(cluster.endpoints, timeout=1.0) as client,
+        Session(client, ttl=TTL_S) as session,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in\n"
         holds = [face.acquire() for face in every(session, name, loop)]
         gone = kill_quorum(cluster)
         no_renewal_after = now()
@@ -110,6 +78,7 @@ def test_i_without_a_quorum_holds_are_lost_in_time(cluster: EtcdCluster, name: s
         for hold in holds:
             for call in (hold.ensure, hold.release):
                 assert_raises(SessionLost, call)
+        assert process.wait(2 * AT_ONCE_S) == Exit.LOST
         for member in gone:
             member.launch()
         for member in gone:
@@ -132,23 +101,11 @@ def test_i_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> N
         assert_raises(EtcdUnavailable, next, changes)
 
 
-@pytest.mark.flaky(reruns=1, reason="the end of a child at the lease's deadline")
-def test_i_without_a_quorum_the_child_is_ended(
-    implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
-) -> None:
-    """A command that runs under the lock is ended when the lease is over, although etcd cannot be asked about it."""
-    sleeper = ["sh", "-c", "echo in; exec sleep 60"]
-    contender = queue(implementation, name, *sleeper, ttl=TTL_S, observer=observer, endpoints=cluster.endpoints)
-    assert contender.holds()
-    kill_quorum(cluster)
-    assert contender.has_ended(within=TTL_S + 2 * AT_ONCE_S)
-    assert contender.ends()[0] == Exit.LOST
-
-
-def test_j_the_leader_restarts_while_many_wait(cluster: EtcdCluster, observer: Client, name: str, loop: Loop) -> None:
+def test_j_the_leader_restarts_while_many_wait(cluster: EtcdCluster, name: str, loop: Loop) -> None:
     """Fifty threads wait for a mutex, and one contender behind a hold of each recipe: no place is lost."""
     order: list[str] = []
     with (
+        connect(cluster.endpoints) as observer,
         connect(cluster.endpoints) as one,
         connect(",".join(reversed(cluster.endpoints.split(",")))) as other,
         Session(one, ttl=10) as first,

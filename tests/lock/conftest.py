@@ -61,13 +61,6 @@ def session(client: Client) -> Iterator[Session]:
 
 
 @pytest.fixture
-def lasting(client: Client) -> Iterator[Session]:
-    """A session that is renewed in no test: its lease outlives them all."""
-    with Session(client, ttl=600, name="lasting") as session:
-        yield session
-
-
-@pytest.fixture
 def stranger(client: Client) -> Iterator[Session]:
     """A session that stands for another process."""
     with Session(client, ttl=10, name="stranger") as session:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -41,22 +41,15 @@ def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
 
 
 class Changes:
-    """What a watch of a prefix tells, read by one thread and closed by any."""
+    """What a watch of a prefix tells."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._watches = client.watches
-        self._updates: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
+        self._updates: queue.SimpleQueue[Update] = queue.SimpleQueue()
         self._watch = client.watches.add(prefix, self._updates.put)
 
-    def __iter__(self) -> Iterator[list[Event]]:
-        """Each batch until `close`, or until the error that is told; the first one is empty."""
-        try:
-            while (update := self.next()) is not None:
-                yield update
-        finally:
-            self.close()
-
-    def next(self, timeout: float = threading.TIMEOUT_MAX) -> list[Event] | None:
+    def next(self, timeout: float = WAIT_S) -> list[Event]:
+        """The next batch, of which the first one is empty; raises an error that is told."""
         update = self._updates.get(timeout=timeout)
         if isinstance(update, EtcdError):
             raise update
@@ -65,7 +58,6 @@ class Changes:
     def close(self) -> None:
         self._watches.remove(self._watch)
         self._watches.check(is_done=True)
-        self._updates.put(None)
 
 
 def keys(client: Client, name: str) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
-from lock import Session
+from loadtest.stack.servers import Etcd
+from lock import Client, Session, connect
 from lock.core import reconciler
 from tests.lock.conformance.recipes import IDS, USES, Face, Loop, Make
 from tests.support.waiting import Patch
@@ -32,6 +34,12 @@ def is_a_recipe_too_many(item: pytest.Item) -> bool:
 def quick_looks(monkeypatch: Patch) -> None:
     """A session finds what was deleted by hand at once: it looks for that every two seconds, in each of many tests."""
     monkeypatch.setattr(reconciler, "_PERIOD_S", 0.1)
+
+
+@pytest.fixture
+def opens(etcd: Etcd) -> Callable[[], Client]:
+    """Makes clients."""
+    return partial(connect, etcd.endpoint)
 
 
 @pytest.fixture

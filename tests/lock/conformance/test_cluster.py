@@ -91,14 +91,14 @@ def test_i_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> N
     """As we ask for a leader, it does not keep them open in silence; what it says to a call is EtcdUnavailable."""
     with connect(cluster.members[0].endpoint) as client:
         client.get_prefix("a/")
-        changes = iter(Changes(client, "a/"))
-        assert next(changes) == []  # it stands
+        changes = Changes(client, "a/")
+        assert changes.next() == []  # it stands
         for member in cluster.members[1:]:
             await_rest(member)
             member.kill()
         for _ in range(20):  # etcd 3.5 has three ways to say it
             assert_raises(EtcdUnavailable, client.get_prefix, "a/", timeout=0.05)
-        assert_raises(EtcdUnavailable, next, changes)
+        assert_raises(EtcdUnavailable, changes.next)
 
 
 def test_j_the_leader_restarts_while_many_wait(cluster: EtcdCluster, name: str, loop: Loop) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from loadtest.stack.servers import Etcd
-from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, NotHeld, Session, SessionLost, connect
+from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, NotHeld, Session, SessionLost
 from tests.lock.conformance.recipes import MULTI, MUTEX, REENTRANT, Face, Loop, Make, Recipe, every
 from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads, queue_up
 from tests.support.waiting import assert_goes_on, assert_raises, in_thread, wait_until
@@ -217,10 +217,10 @@ def test_p_a_hold_that_nothing_can_release_is_logged(
         assert len(keys(client, name)) == 1
 
 
-def test_p_nothing_is_left(etcd: Etcd, client: Client, stranger: Session, name: str, loop: Loop) -> None:
+def test_p_nothing_is_left(opens: Callable[[], Client], client: Client, name: str, loop: Loop) -> None:
     """After a session is closed, while each recipe holds or waits: no key, no lease and no thread."""
     before = set(lock_threads())
-    with connect(etcd.endpoint) as own, Session(own) as session:
+    with opens() as own, Session(own) as session:
         faces = every(session, name, loop)
         holds = [face.acquire() for face in faces]
         waits = [in_thread(face.rival(session).acquire) for face in faces]

@@ -70,7 +70,7 @@ def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd, root: Session)
         changes, error = Changes(client, "elsewhere/"), EtcdError("")
         while not isinstance(error, EtcdDenied):
             with pytest.raises(EtcdError) as told:
-                changes.next(WAIT_S)
+                changes.next()
             error = told.value
         assert "ended the watch" in str(error)
         hold.release()
@@ -145,7 +145,7 @@ def test_a_watch_is_opened_with_a_new_token(server: LoginEtcd) -> None:
 
 def can_watch(client: Client) -> bool:
     try:
-        return next(iter(Changes(client, "shop/expired/"))) == []
+        return Changes(client, "shop/expired/").next() == []
     except EtcdError:
         return False
 

@@ -144,12 +144,12 @@ def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
 def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     """After close(), calls and watches, and one that is read, raise EtcdUnavailable."""
     client = connect(etcd.endpoint)
-    changes = iter(Changes(client, "client/closing/"))
-    assert next(changes) == []
-    following = in_thread(next, changes)
+    changes = Changes(client, "client/closing/")
+    assert changes.next() == []
+    following = in_thread(changes.next)
     for _ in range(2):
         client.close()
-    for call in (lambda: following.result(WAIT_S), client.status, lambda: list(Changes(client, "client/closed/"))):
+    for call in (lambda: following.result(WAIT_S), client.status, Changes(client, "client/closed/").next):
         assert_raises(EtcdUnavailable, call, match="closed")
 
 

@@ -95,7 +95,7 @@ def test_a_silent_endpoint_is_not_asked_again(etcd: Etcd, silent: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda client: client.status(timeout=0.5), lambda client: [next(iter(Changes(client, "transport/watch/")))]]
+    "ask", [lambda client: client.status(timeout=0.5), lambda client: [Changes(client, "transport/watch/").next()]]
 )
 def test_endpoints_go_round(etcd: Etcd, ask: Callable[[Client], object]) -> None:
     """Failing over goes round, also where nothing but watches finds it out: no endpoint is given up for good."""
@@ -164,12 +164,12 @@ def test_what_is_said_has_one_error(code: grpc.StatusCode, said: str, error: typ
 @pytest.mark.parametrize("read", [True, False])
 def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, proxy: Proxy, read: bool) -> None:
     """It would be silent, too, until gRPC finds that out 13 s later; one that was not read yet is not opened there."""
-    changes = iter(Changes(both, "transport/silent/"))
-    assert not read or next(changes) == []
+    changes = Changes(both, "transport/silent/")
+    assert not read or changes.next() == []
     proxy.stall()
     both.status()
-    assert_raises(EtcdUnavailable, next, changes, match="another endpoint")
-    assert next(iter(Changes(both, "transport/silent/"))) == []
+    assert_raises(EtcdUnavailable, changes.next, match="another endpoint")
+    assert Changes(both, "transport/silent/").next() == []
 
 
 @pytest.mark.flaky(reruns=1, reason="gRPC's pings, plus what a busy machine may add")
@@ -177,9 +177,9 @@ def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, proxy
 @pytest.mark.long
 def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, proxy: Proxy) -> None:
     """gRPC pings its endpoint every 10 s, however long nothing is said, and waits 3 s; etcd does not mind."""
-    changes = iter(Changes(both, "transport/long/"))
-    assert next(changes) == []
-    following = in_thread(next, changes)
+    changes = Changes(both, "transport/long/")
+    assert changes.next() == []
+    following = in_thread(changes.next, 100.0)
     assert_goes_on(following, 35.0)
     proxy.stall()
     assert_raises(EtcdUnavailable, following.result, 13.0 + 4 * SLACK_S)
@@ -189,14 +189,14 @@ def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, 
 def test_a_watch_stays(both: Client, far: Client, proxy: Proxy, client: Client, hurry: bool) -> None:
     """Where a call gave its endpoint mere milliseconds, which says little; and where there is no other endpoint."""
     watching = both if hurry else far
-    changes = iter(Changes(watching, "transport/stays/"))
-    assert next(changes) == []
+    changes = Changes(watching, "transport/stays/")
+    assert changes.next() == []
     proxy.stall()
     with contextlib.suppress(EtcdUnavailable):
         watching.status(timeout=0.05 if hurry else None)
     proxy.resume()
     kv = put(client, "transport/stays/a")
-    assert [event.kv for event in next(changes)] == [kv]
+    assert [event.kv for event in changes.next()] == [kv]
     delete(client, kv.key)
 
 
@@ -239,7 +239,7 @@ def test_the_call_of_a_watch_goes_with_it(
 
     monkeypatch.setattr(endpoint.watch, "Watch", kept)
     watch = Changes(far, "stream/call/")
-    assert watch.next(WAIT_S) == []
+    assert watch.next() == []
     assert [call() is None for call in calls] == [False]
     ends(watch, proxy)
     wait_until(lambda: calls[0]() is None)
@@ -249,7 +249,7 @@ def test_the_call_of_a_watch_goes_with_it(
 def test_a_watch_that_ends_without_an_error_is_an_error(client: Client, monkeypatch: Patch) -> None:
     """Something between us and etcd may end it so: its reader lists again after a pause, and does not spin."""
     monkeypatch.setattr(client.endpoints[0].watch, "Watch", lambda *_, **__: Ended())
-    assert_raises(EtcdUnavailable, list, Changes(client, "stream/ended/"), match="ended the stream")
+    assert_raises(EtcdUnavailable, Changes(client, "stream/ended/").next, match="ended the stream")
 
 
 def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, monkeypatch: Patch) -> None:
@@ -338,7 +338,7 @@ def test_a_watch_that_is_closed_leaves_nothing(fresh_etcd: Etcd) -> None:
         for _ in range(10):
             Changes(client, "watches/early/").close()
         changes, other = Changes(client, "watches/left/"), Changes(client, "watches/stays/")
-        assert changes.next(WAIT_S) == other.next(WAIT_S) == []
+        assert changes.next() == other.next() == []
         wait_until(lambda: metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 2)
         client.watches.remove(changes._watch)
         wait_until(lambda: metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 1)

@@ -226,8 +226,8 @@ def test_all_are_held_or_none(client: Client, session: Session, stranger: Sessio
     assert_raises(NotHeld, hold.release, match=f"{name}/a")
 
 
-def test_more_names_than_a_transaction_takes(client: Client, lasting: Session, name: str) -> None:
+def test_more_names_than_a_transaction_takes(client: Client, session: Session, name: str) -> None:
     """They are locked one after the other."""
-    with MultiLock(lasting, [f"{name}/{number}" for number in range(101)]).acquire(timeout=3 * WAIT_S) as hold:
+    with MultiLock(session, [f"{name}/{number}" for number in range(101)]).acquire(timeout=3 * WAIT_S) as hold:
         assert len(set(hold.tokens.values())) == 101
     assert keys(client, name) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(here) and is_a_recipe_too_many(item):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def opens(etcd_lock: MemoryEtcd) -> Callable[[], Client]:
+    return etcd_lock.connect
 
 
 @pytest.fixture

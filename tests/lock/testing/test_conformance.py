@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from lock import LockLost, Session, SessionLost
+from lock import Session
 from lock.testing import MemoryEtcd
 from tests.lock.conformance import test_recipe_holds
 from tests.lock.conformance.recipes import Loop, every
@@ -22,6 +22,7 @@ from tests.lock.conformance.test_recipe_holds import (  # noqa: F401
     test_o_with_never_runs_its_body_on_a_hold_that_is_over,
     test_p_a_discarded_hold_stays_and_the_lock_releases_it,
     test_p_a_hold_that_nothing_can_release_is_logged,
+    test_p_nothing_is_left,
 )
 from tests.lock.conformance.test_recipes import (  # noqa: F401
     test_a_only_a_hold_is_released_and_once,
@@ -33,8 +34,8 @@ from tests.lock.conformance.test_recipes import (  # noqa: F401
     test_g_a_session_that_ends_frees_at_once,
     test_k_names_what_stands_below,
 )
-from tests.support.lock import WAIT_S, lock_threads
-from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+from tests.support.lock import WAIT_S
+from tests.support.waiting import Patch, in_thread, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -58,21 +59,3 @@ def test_g_what_is_cut_off_blocks_for_the_ttl(etcd_lock: MemoryEtcd, stranger: S
     etcd_lock.clock.advance(3)
     for each in waits:
         each.result(WAIT_S)
-
-
-def test_p_nothing_is_left(name: str, loop: Loop) -> None:
-    """After it is closed, silent, while each recipe holds or waits: no key, lease, watch and thread."""
-    before = len(lock_threads())
-    with MemoryEtcd() as etcd:
-        session = etcd.session()
-        faces = every(session, name, loop)
-        holds = [face.acquire() for face in faces]
-        waits = [in_thread(face.rival(session).acquire) for face in faces]
-        wait_until(lambda: len(etcd.list_keys()) == 2 * len(faces), timeout=WAIT_S)
-        etcd.silence()
-    for waiting, held in zip(waits, holds, strict=True):
-        assert isinstance(waiting.exception(WAIT_S), SessionLost)
-        assert_raises(LockLost, held.release)
-    server = etcd._server.etcd
-    assert (server.keys, server.leases, server.listeners, session.client.closed) == ({}, {}, {}, True)
-    wait_until(lambda: len(lock_threads()) <= before)

@@ -158,20 +158,20 @@ def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:
     client.put("a", "1")
     client.put("b", "1")
     watch = Changes(client, "a")
-    assert watch.next(WAIT_S) == []
+    assert watch.next() == []
     etcd_lock.silence()
-    assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="silenced")
+    assert_raises(EtcdUnavailable, watch.next, match="silenced")
     with contextlib.closing(Changes(client, "b")) as late:
         etcd_lock.delete("a")
         etcd_lock.resume()
         client.put("a", "2")
         client.put("b", "2")
         for each in (watch, late):
-            assert each.next(WAIT_S) == []
-            [event] = each.next(WAIT_S) or []
+            assert each.next() == []
+            [event] = each.next()
             assert (event.deleted, event.kv.value) == (False, b"2")
     etcd_lock.close()
-    assert_raises(EtcdUnavailable, watch.next, WAIT_S, match="closed")
+    assert_raises(EtcdUnavailable, watch.next, match="closed")
 
 
 def test_code_that_connects_for_itself(name: str, monkeypatch: Patch) -> None:

@@ -36,8 +36,8 @@ from lock import (
     aio,
     connect,
 )
-from lock.names import LONGEST
 from lock.core.queue import Queue
+from lock.names import LONGEST
 from lock.recipes.cohort import YieldingCohortMutex
 from lock.session import session as session_module
 from tests.support.lock import ROOT, WAIT_S, await_keys, followed, in_a_loop, keys, put, queue_up

@@ -15,6 +15,7 @@ from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
 from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
+from labs.opening.clients import schedule
 from loadtest.results.record import Record
 from loadtest.shop_client.sale import SaleClient
 from loadtest.shop_client.shops import UNANSWERED, get_json
@@ -23,18 +24,6 @@ from loadtest.stack.proxy import REQUESTS
 BEFORE_S = 0.3
 SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
 OPENER = f"{key_prefix(SALE)}opener".encode()  # a key of the script that opens the sale
-
-
-def schedule(sale: SaleClient, stock: int, opens_in_s: int) -> float:
-    """Have a leader open the sale with `stock` items; when, at the earliest, in seconds since the epoch.
-
-    Raises:
-        SaleError: no shop answers, or it refuses that.
-    """
-    sale.generation = None  # the opening makes another one
-    opens_at = time.time() + opens_in_s
-    sale.shops.ask("POST", "/sale/schedule", {"stock": stock, "opens_in_s": opens_in_s}, as_admin=True)
-    return opens_at
 
 
 class Opening(Scenario):

@@ -10,9 +10,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-import uuid
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,7 @@ from app.guards import guards as known_guards
 from loadtest.shop_client.shops import in_progress
 from loadtest.stack.apps import Board, Instance
 from loadtest.stack.process import ManagedProcess
-from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
-from tests.support.shops import environment
 from tests.support.waiting import wait_until
 
 Answer = tuple[int, dict[str, Any]]
@@ -96,10 +93,16 @@ def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system keeps no process on a CPU")
 def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
-    """Purchases in hand are counted, each line of the log names the instance, and a new worker serves after SIGHUP."""
+    """Purchases in hand are counted, each line of the log names the instance, and a new worker serves after SIGHUP.
+
+    All its threads, those of gRPC too, are on the CPU that is set, whose number starts anew behind the last.
+    """
+    usable = sorted(os.sched_getaffinity(0))
     (home := tmp_path / "home").mkdir()
     env |= {"HOME": str(home), "XDG_RUNTIME_DIR": str(home), "GUNICORN_CMD_ARGS": "--access-logfile -"}
+    env |= {"FLASHSALE_CPU": str(2 * len(usable) - 1)}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
         with stranger.acquire(timeout=20):
             clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
@@ -115,16 +118,6 @@ def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], s
         before = workers(instance)
         os.kill(instance.pid, signal.SIGHUP)
         wait_until(lambda: len(workers(instance)) == 1 and not workers(instance) & before, timeout=30)
-        assert buy(instance, "guard=etcd")[0] == 200
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system keeps no process on a CPU")
-def test_all_threads_of_an_instance_run_on_the_cpu_that_is_set(tmp_path: Path, env: dict[str, str]) -> None:
-    """The number counts the usable CPUs and starts anew behind the last; the threads of gRPC are on it, too."""
-    usable = sorted(os.sched_getaffinity(0))
-    number = 2 * len(usable) - 1
-    with Instance(tmp_path, env={**env, "FLASHSALE_THREADS": "4", "FLASHSALE_CPU": str(number)}) as instance:
         assert buy(instance, "guard=etcd")[0] == 200
         (worker,) = workers(instance)
         allowed = {frozenset(os.sched_getaffinity(thread.id)) for thread in psutil.Process(worker).threads()}
@@ -150,19 +143,12 @@ LARGE = f"2710\r\n{'x' * 10_000}\r\n" * 1000 + "0\r\n\r\n"  # 10 MB in chunks
 POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-@pytest.fixture(scope="module")
-def servers(
-    tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis
-) -> Iterator[dict[str, ManagedProcess]]:
-    env = environment(etcd, redis_server, uuid.uuid4().hex)
-    directory = tmp_path_factory.mktemp("servers")
-    with Instance(directory, env=env) as shop, Board(directory, env=env) as board:
-        yield {"shop": shop, "board": board}
-
-
-@pytest.fixture(params=["shop", "board"])
-def server(request: pytest.FixtureRequest, servers: dict[str, ManagedProcess]) -> ManagedProcess:
-    return servers[request.param]
+CHUNKS = ("2\r\n{}\r\n0\r\n\r\n", "no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{", LARGE)
+FORWARDED = (
+    *("SCRIPT_NAME: /elsewhere", "SCRIPT_NAME: /livez", "PATH_INFO: /elsewhere"),
+    "X-Forwarded-Proto: https\r\nX-Forwarded-Ssl: off",
+    "X-Forwarded-Host: evil.example\r\nX-Forwarded-Prefix: /elsewhere",
+)
 
 
 def exchange(server: ManagedProcess, request: str) -> tuple[int, dict[str, str], Any]:
@@ -178,44 +164,37 @@ def exchange(server: ManagedProcess, request: str) -> tuple[int, dict[str, str],
     return int(status.split()[1]), headers, json.loads(body) if "json" in headers["content-type"] else body
 
 
-@pytest.mark.parametrize("host", ["localhost", "evil.example"])
-def test_a_doubled_slash_is_not_redirected(server: ManagedProcess, host: str) -> None:
-    """No response has a Location, which werkzeug would build from the client's Host."""
+@pytest.mark.parametrize("kind", [Instance, Board])
+def test_what_no_proper_client_sends_is_a_problem(
+    tmp_path: Path, env: dict[str, str], kind: type[Instance | Board]
+) -> None:
+    """A doubled slash is not redirected to the client's Host, as werkzeug would; headers of proxies change nothing.
+
+    A body in chunks is received before it is refused, so a bad chunk causes no second response; one that breaks off,
+    or has 10 MB, is refused. Nothing is sold; the log names the instance, and no request.
+    """
     gets = ("/stock//", "/records//x", "//evil.example/..", "/static//a")
-    for request in ("POST /stock//reduce", *(f"GET {path}" for path in gets)):
-        status, headers, _ = exchange(server, f"{request} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n")
-        assert status in ((403,) if host == "evil.example" else (404, 405, 415))
-        assert headers["content-type"] == PROBLEM
-        assert "location" not in headers
-
-
-def test_forwarded_headers_are_ignored(server: ManagedProcess) -> None:
-    """Headers with another path, scheme or host change nothing."""
-    for headers in (
-        *("SCRIPT_NAME: /elsewhere", "SCRIPT_NAME: /livez", "PATH_INFO: /elsewhere"),
-        "X-Forwarded-Proto: https\r\nX-Forwarded-Ssl: off",
-        "X-Forwarded-Host: evil.example\r\nX-Forwarded-Prefix: /elsewhere",
-    ):
-        status, _, document = exchange(server, f"GET /livez HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n")
-        assert (status, document["status"]) == (200, "alive"), headers
-
-
-def test_bad_chunks_get_one_response(server: ManagedProcess) -> None:
-    """A body in chunks is received before it is refused, so a bad chunk causes no second response."""
-    for body in ("2\r\n{}\r\n0\r\n\r\n", "no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{", LARGE):
-        request = POST.format("/stock/reduce") + f"Transfer-Encoding: chunked\r\n\r\n{body}"
-        status, headers, document = exchange(server, request)
-        assert (status, headers["content-type"], document["status"]) == (411, PROBLEM, 411), body[:99]
-
-
-@pytest.mark.parametrize(("status", "length", "body"), [(400, 10, ""), (400, 10, "{"), (413, 10**7, "[" * 10**7)])
-def test_a_bad_body_is_a_problem(servers: dict[str, ManagedProcess], status: int, length: int, body: str) -> None:
-    """One that breaks off, or has 10 MB, is refused; nothing is sold; the log names the instance, and no request."""
-    instance, request = servers["shop"], POST.format("/stock/reduce") + f"Content-Length: {length}\r\n\r\n{body}"
-    told, headers, document = exchange(instance, request)
-    assert (told, headers["content-type"], document["instance"]) == (status, PROBLEM, instance.name)
-    assert ("limit is 16384 bytes" in document["detail"]) == (status == 413)
-    lines = instance.log.read_text().splitlines()
+    with kind(tmp_path, env=env) as server:
+        for host, request in product(
+            ("localhost", "evil.example"), ("POST /stock//reduce", *(f"GET {each}" for each in gets))
+        ):
+            status, headers, _ = exchange(server, f"{request} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n")
+            assert status in ((403,) if host == "evil.example" else (404, 405, 415))
+            assert headers["content-type"] == PROBLEM
+            assert "location" not in headers
+        for header in FORWARDED:
+            status, _, document = exchange(server, f"GET /livez HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n")
+            assert (status, document["status"]) == (200, "alive"), header
+        for body in CHUNKS:
+            request = POST.format("/stock/reduce") + f"Transfer-Encoding: chunked\r\n\r\n{body}"
+            status, headers, document = exchange(server, request)
+            assert (status, headers["content-type"], document["status"]) == (411, PROBLEM, 411), body[:99]
+        for status, length, body in ((400, 10, ""), (400, 10, "{"), (413, 10**7, "[" * 10**7)) * (kind is Instance):
+            request = POST.format("/stock/reduce") + f"Content-Length: {length}\r\n\r\n{body}"
+            told, headers, document = exchange(server, request)
+            assert (told, headers["content-type"], document["instance"]) == (status, PROBLEM, server.name)
+            assert ("limit is 16384 bytes" in document["detail"]) == (status == 413)
+            assert exchange(server, "GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n")[2]["orders"] == 0
+        lines = server.log.read_text().splitlines()
     assert lines
-    assert all(f" {instance.name} [" in line and "/stock" not in line for line in lines)
-    assert exchange(instance, "GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n")[2]["orders"] == 0
+    assert kind is Board or all(f" {server.name} [" in line and "/stock" not in line for line in lines)

@@ -119,29 +119,11 @@ def test_a_bad_request_says_what_to_give_and_changes_nothing(app: Flask, browser
     assert browser.get("/stock").get_json()["orders"] == 1
 
 
-@pytest.mark.parametrize(("form", "query"), [("stock=3", "stock=3"), ("stock='; reboot'", "NAME=VALUE")])
-def test_a_form_is_answered_with_the_line_to_type(browser: FlaskClient, form: str, query: str) -> None:
-    """``curl -d`` sends a form: it is a 415 with the command that was meant, unless that could end its quotation."""
-    answer = browser.post("/stock/reset", data=form, content_type="application/x-www-form-urlencoded")
-    assert answer.status_code == 415
-    assert answer.get_json()["detail"].endswith(f": curl -X POST 'http://localhost/stock/reset?{query}'")
-    assert browser.get("/stock").get_json()["stock"] == 10
-
-
 def test_alive_and_ready(make: Make) -> None:
-    """With everything there, both answer 200 with the instance's name, whose letters are sent as they are."""
-    name = "Köln ☃"
-    browser = make(instance=name).test_client()
-    alive = browser.get("/livez").get_json()
-    assert datetime.fromisoformat(alive.pop("started")) <= datetime.now(timezone.utc)
-    assert alive == {"status": "alive", "instance": name}
-    assert f'"instance": "{name}"' in browser.get("/livez").text
-    ready = {"status": "ready", "etcd": "ok", "redis": "ok", "sale": "ok", "instance": name}
-    assert browser.get("/readyz").get_json() == ready
+    """Without etcd the instance lives, is not ready, names what is missing, and sells nothing.
 
-
-def test_not_ready_names_what_is_unavailable(make: Make) -> None:
-    """Without etcd the instance lives, is not ready, names what is missing, and sells nothing."""
+    With everything there, both answer 200 with the instance's name, whose letters are sent as they are.
+    """
     app = make(etcd_endpoints=f"127.0.0.1:{free_port()}")
     browser = app.test_client()
     assert browser.get("/livez").status_code == 200
@@ -155,34 +137,44 @@ def test_not_ready_names_what_is_unavailable(make: Make) -> None:
     lock = browser.get("/lock")
     assert lock.status_code == 503
     assert lock.get_json()["detail"].endswith("is etcd running there? Try again in a moment.")
+    name = "Köln ☃"
+    browser = make(instance=name).test_client()
+    alive = browser.get("/livez").get_json()
+    assert datetime.fromisoformat(alive.pop("started")) <= datetime.now(timezone.utc)
+    assert alive == {"status": "alive", "instance": name}
+    assert f'"instance": "{name}"' in browser.get("/livez").text
+    told = {"status": "ready", "etcd": "ok", "redis": "ok", "sale": "ok", "instance": name}
+    assert browser.get("/readyz").get_json() == told
 
 
-@pytest.mark.parametrize(
-    ("status", "requests"),
-    [
-        (404, ["GET /", "GET /stock/", "POST /nothing/here"]),
-        (405, ["GET /stock/reduce", "DELETE /stock", "OPTIONS /stock", "PUT /livez"]),
-    ],
-)
-def test_unknown_routes_and_methods_are_problems(browser: FlaskClient, status: int, requests: list[str]) -> None:
-    """A wrong address or method is answered as a problem that says what there is instead."""
-    for request in requests:
-        method, path = request.split()
-        answer = browser.open(path, method=method)
-        body = answer.get_json()
-        assert (answer.status_code, answer.mimetype) == (status, "application/problem+json"), request
-        assert (body["status"], body["type"], body["instance"]) == (status, "about:blank", "shop-a")
-        hints = ["/stock/reduce"] if status == 404 else answer.headers["Allow"].split(", ")
-        assert all(hint in body["detail"] for hint in hints)
+UNKNOWN = ["GET /", "GET /stock/", "POST /nothing/here"]
+NOT_ALLOWED = ["GET /stock/reduce", "DELETE /stock", "OPTIONS /stock", "PUT /livez"]
 
 
-def test_a_defect_is_a_problem_too(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
-    """An unexpected exception is a 500 without details, and is logged with its traceback."""
+def test_every_error_is_a_problem(app: Flask, browser: FlaskClient, caplog: pytest.LogCaptureFixture) -> None:
+    """A wrong address or method says what there is instead.
+
+    ``curl -d`` sends a form: it is a 415 with the command that was meant, unless that could end its quotation. An
+    unexpected exception is a 500 without details, and is logged with its traceback.
+    """
 
     def fail() -> str:
         raise RuntimeError("secret of the house")
 
     app.add_url_rule("/fail", view_func=fail)
+    for request in [*UNKNOWN, *NOT_ALLOWED]:
+        method, path = request.split()
+        answer, status = browser.open(path, method=method), 404 if request in UNKNOWN else 405
+        body = answer.get_json()
+        assert (answer.status_code, answer.mimetype) == (status, "application/problem+json"), request
+        assert (body["status"], body["type"], body["instance"]) == (status, "about:blank", "shop-a")
+        hints = ["/stock/reduce"] if status == 404 else answer.headers["Allow"].split(", ")
+        assert all(hint in body["detail"] for hint in hints)
+    for form, query in (("stock=3", "stock=3"), ("stock='; reboot'", "NAME=VALUE")):
+        answer = browser.post("/stock/reset", data=form, content_type="application/x-www-form-urlencoded")
+        assert answer.status_code == 415
+        assert answer.get_json()["detail"].endswith(f": curl -X POST 'http://localhost/stock/reset?{query}'")
+        assert browser.get("/stock").get_json()["stock"] == 10
     answer = app.test_client().get("/fail")
     assert (answer.status_code, answer.mimetype) == (500, "application/problem+json")
     assert answer.get_json()["instance"] == "shop-a"
@@ -267,18 +259,17 @@ def test_a_name_that_was_set_and_any_address_are_known(clients: Clients) -> None
         assert clients[server].get(path, headers={"Host": "pod-7.example"}).status_code == 200, path
 
 
-@each_server
-def test_a_page_of_another_site_changes_nothing(clients: Clients, server: str) -> None:
-    """What a browser sends for another site's page is a 403, whichever route it tries."""
+def test_a_page_of_another_site_changes_nothing(clients: Clients) -> None:
+    """What a browser sends for another site's page is a 403, whichever route it tries.
+
+    So are streams, but not a link to the board's page; its forms, which may hide their origin, are a 415.
+    """
+    requests = [(clients[server].post, path) for server, paths in CHANGES.items() for path in paths]
     for headers in OTHER_PAGES:
-        answers = [clients[server].post(path, json={"stock": 1}, headers=headers) for path in CHANGES[server]]
-        assert [answer.status_code for answer in answers] == [403] * len(answers), headers
-        assert all("Pages of other sites" in answer.get_json()["detail"] for answer in answers)
-    assert stock(clients) == (10, 10)
-
-
-def test_the_board_is_for_its_own_page(clients: Clients) -> None:
-    """Forms of other sites, which may hide their origin, are refused; so are streams, but not a link to the page."""
+        for post, path in requests:
+            answer = post(path, json={"stock": 1}, headers=headers)
+            assert answer.status_code == 403, (path, headers)
+            assert "Pages of other sites" in answer.get_json()["detail"]
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         assert clients["board"].post(RESET["board"], data='{"stock": 1}', content_type=kind).status_code == 415
     assert stock(clients) == (10, 10)
@@ -289,13 +280,14 @@ def test_the_board_is_for_its_own_page(clients: Clients) -> None:
 
 def test_a_page_behind_a_forwarded_port_is_the_boards_own(clients: Clients) -> None:
     """A tool that forwards a port rewrites the host; its name counts where it was set, whole and without a port."""
-    reset = RESET["board"]
-    statuses = {"https://board.example": 200, "https://board.example:81": 403, "https://a.example": 403}
-    for origin, status in statuses.items():
-        headers = {"Host": "localhost:8070", "Origin": origin, "Sec-Fetch-Site": "same-origin"}
-        assert clients["board"].post(reset, json={"stock": 3}, headers=headers).status_code == status, origin
-    headers = {"Origin": "https://board.example", "Sec-Fetch-Site": "cross-site"}
-    assert clients["board"].post(reset, json={"stock": 3}, headers=headers).status_code == 403
+    for origin, site, status in (
+        ("https://board.example", "same-origin", 200),
+        ("https://board.example:81", "same-origin", 403),
+        ("https://a.example", "same-origin", 403),
+        ("https://board.example", "cross-site", 403),
+    ):
+        headers = {"Host": "localhost:8070", "Origin": origin, "Sec-Fetch-Site": site}
+        assert clients["board"].post(RESET["board"], json={"stock": 3}, headers=headers).status_code == status, origin
 
 
 @each_server

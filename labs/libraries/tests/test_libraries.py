@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from click.testing import CliRunner
 
 from labs.libraries import commands, runner
 from labs.libraries.cases import CASES, COLUMNS, leases
-from labs.libraries.cases.case import CellAnswer, Finding, no, yes
+from labs.libraries.cases.case import CellAnswer, no, yes
 from labs.libraries.cases.contention import judge_tokens
 from labs.libraries.cases.faults import judge_broken, judge_lost
 from labs.libraries.cases.leases import judge_told
@@ -31,13 +29,6 @@ KNOWN = {library.name: library for library in LIBRARIES}
 THREADS, TASKS = (dataclasses.replace(KNOWN[f"redis-py ({way})"], requirements="") for way in ("threads", "asyncio"))
 NO_LOCK = Library("none", str(Path(__file__).with_name("broken.py")), RedisStore)
 
-SILENT = """
-import broken
-from harness import LockAdapter
-
-class Adapter(broken.Adapter):
-    held = LockAdapter.held
-"""
 # flock of the standard library.
 FILES = """
 import fcntl
@@ -125,15 +116,6 @@ def test_a_lock_that_is_none_fails(
     assert f"make libraries ARGS=\"--only 'none' --cases {cases[0]}\"" in page
 
 
-def test_a_library_that_cannot_be_asked_does_not_offer_it(tmp_path: Path) -> None:
-    """A holder that no call can tell that its key was deleted is *not offered*, which is no *no*."""
-    adapter = tmp_path / "silent.py"
-    adapter.write_text(SILENT)
-    shutil.copy(NO_LOCK.adapter, tmp_path)
-    silent = dataclasses.replace(NO_LOCK, adapter=str(adapter))
-    assert observed(run(silent, tmp_path, "deleted")) == {"deleted": "not offered"}
-
-
 def test_a_lock_of_one_machine_offers_nothing_that_takes_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,64 +168,58 @@ def test_a_result_has_its_page_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # The judge: what the cases read from what was seen, and how three runs become a cell.
 
 
-YES, PARTLY, NO, NOT_OFFERED = CellAnswer.YES, CellAnswer.PARTLY, CellAnswer.NO, CellAnswer.NOT_OFFERED
 KEPT: dict[str, Any] = {"took_s": 1.0, "offered": True, "takes_free": True, "waits": False, "lag_s": 0.0}
 BROKEN = {"other": False, "told": False, "failed": False, "served": True}
 LOST: dict[str, Any] = {"acquired": False, "answered_s": 0.1, "free_s": 0.1, "lag_s": 0.0}
-told = partial(judge_told, yes("told", s=0.1))
+TOLD = {"told": yes("told", s=0.1), "offered": True, "refused": False}
+Answers = list[tuple[dict[str, Any], str]]  # what was seen otherwise, and what it comes to
+JUDGED: list[tuple[Any, dict[str, Any], Answers]] = [
+    (
+        judge_timeout, KEPT, [
+            ({}, "yes"), ({"took_s": None}, "no"), ({"took_s": 2.5}, "no"), ({"took_s": 2.5, "lag_s": 1.0}, "yes"),
+            ({"took_s": 0.2}, "partly"), ({"takes_free": False}, "partly"), ({"offered": False}, "partly"),
+            ({"waits": True}, "partly"),
+        ],
+    ),
+    (
+        judge_told, TOLD, [
+            ({"told_s": 0.1}, "yes"), ({"told_s": None, "refused": True}, "partly"), ({"told_s": None}, "no"),
+            ({"told_s": None, "offered": False}, "not offered"),
+        ],
+    ),
+    (
+        lambda **seen: judge_broken(**seen)[0], BROKEN, [
+            ({}, "yes"), ({"other": True, "told": True}, "partly"), ({"other": True}, "no"),
+        ],
+    ),
+    (
+        lambda **seen: judge_broken(**seen)[1], BROKEN, [
+            ({}, "yes"), ({"failed": True}, "partly"), ({"served": False}, "no"),
+        ],
+    ),
+    (
+        judge_lost, LOST, [
+            ({}, "yes"), ({"free_s": 5.0}, "no"), ({"free_s": None}, "no"), ({"answered_s": 5.0}, "partly"),
+            ({"acquired": True}, "no"), ({"acquired": True, "free_s": None}, "yes"),
+            ({"acquired": True, "free_s": None, "answered_s": 5.0}, "partly"),
+        ],
+    ),
+    (
+        judge_tokens, {}, [
+            ({"tokens": [3, 7, 9]}, "yes"), ({"tokens": [3, 7, 7]}, "no"), ({"tokens": [None, None]}, "not offered"),
+        ],
+    ),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("finding", "answer"),
-    [
-        (judge_timeout(**KEPT), YES),
-        (judge_timeout(**{**KEPT, "took_s": None}), NO),
-        (judge_timeout(**{**KEPT, "took_s": 2.5}), NO),
-        (judge_timeout(**{**KEPT, "took_s": 2.5, "lag_s": 1.0}), YES),
-        (judge_timeout(**{**KEPT, "took_s": 0.2}), PARTLY),
-        (judge_timeout(**{**KEPT, "takes_free": False}), PARTLY),
-        (judge_timeout(**{**KEPT, "takes_free": False, "offered": False}), PARTLY),
-        (judge_timeout(**{**KEPT, "waits": True}), PARTLY),
-        (told(0.1, True, False), YES),
-        (told(None, True, True), PARTLY),
-        (told(None, True, False), NO),
-        (told(None, False, False), NOT_OFFERED),
-        (judge_broken(**BROKEN)[0], YES),
-        (judge_broken(**BROKEN)[1], YES),
-        (judge_broken(**{**BROKEN, "failed": True})[1], PARTLY),
-        (judge_broken(**{**BROKEN, "served": False})[1], NO),
-        (judge_broken(**{**BROKEN, "other": True, "told": True})[0], PARTLY),
-        (judge_broken(**{**BROKEN, "other": True})[0], NO),
-        (judge_lost(**LOST), YES),
-        (judge_lost(**{**LOST, "free_s": 5.0}), NO),
-        (judge_lost(**{**LOST, "free_s": None}), NO),
-        (judge_lost(**{**LOST, "answered_s": 5.0}), PARTLY),
-        (judge_lost(**{**LOST, "acquired": True}), NO),
-        (judge_lost(**{**LOST, "acquired": True, "free_s": None}), YES),
-        (judge_lost(**{**LOST, "acquired": True, "free_s": None, "answered_s": 5.0}), PARTLY),
-    ],
-)
-def test_a_case_reads_what_was_seen(finding: Finding, answer: CellAnswer) -> None:
-    """It has one answer, whose sentence exists in both languages."""
-    assert finding.answer == answer
-    for sentence in WORDS["seen"][finding.seen].values():
-        sentence.format(**finding.about)
-
-
-@pytest.mark.parametrize(
-    ("answers", "observed"),
-    [([YES], "yes"), ([NO, NO, NO], "no"), ([YES, NO, YES], VARIES), ([], "")],
-)
-def test_a_cell_varies_unless_its_runs_agree(answers: list[CellAnswer], observed: str) -> None:
-    """The same answer each time is that answer."""
-    assert Cell([CaseRun(Finding(answer, "alone")) for answer in answers]).observed == observed
-
-
-def test_tokens_rise_with_every_turn() -> None:
-    """One that does not is named with the one before; without a number there is nothing to compare."""
-    assert judge_tokens([3, 7, 9]) == yes("rises", n=3)
-    assert judge_tokens([3, 7, 7]) == no("does_not_rise", first=7, second=7)
-    assert judge_tokens([None, None]).answer is NOT_OFFERED
+@pytest.mark.parametrize(("judge", "seen", "answers"), JUDGED)
+def test_a_case_reads_what_was_seen(judge: Any, seen: dict[str, Any], answers: Answers) -> None:
+    """It has one answer, whose sentence exists in both languages; runs that do not agree vary."""
+    findings = [judge(**{**seen, **changes}) for changes, _ in answers]
+    assert [finding.answer.value for finding in findings] == [answer for _, answer in answers]
+    for finding in findings:
+        assert [sentence.format(**finding.about) for sentence in WORDS["seen"][finding.seen].values()]
+    assert Cell([CaseRun(finding) for finding in findings]).observed == VARIES
 
 
 def test_each_word_stands_in_both_languages() -> None:

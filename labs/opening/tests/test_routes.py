@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from unittest.mock import patch
@@ -234,17 +233,6 @@ def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, 
     else:
         assert sale.client.mget(k.initial, k.stock, k.generation) == before
     assert sale.client.hget(f"{k.prefix}opener", "token") == f"{max(token, 4):020d}"
-
-
-def test_a_leader_that_dies_with_its_command_opens_nothing(process: Process) -> None:
-    """The opening is one step of Redis: before it the sale is closed for all items, and the next leader opens it."""
-    sale, other = process(), process()
-    plan = closed(sale)
-    with overtaken(0, partial(divmod, 1, 0)), suppress(ZeroDivisionError):
-        schedule_of(sale).open(plan, 1)
-    assert [buys(each, item) for each in (sale, other) for item in "12"] == ["sold_out"] * 4
-    assert schedule_of(other).open(plan, 2)[0] == "opened"
-    assert [buys(each, item)[:4] for each in (sale, other) for item in "12"] == ["sold"] * 4
 
 
 def test_a_schedule_that_is_overtaken_closes_nothing(process: Process) -> None:

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from labs.payment.calls import Unanswered, call
-from labs.payment.contract import DECLINED, PENDING, REFUNDED, SUCCEEDED, Outcome, Payment
+from labs.payment.contract import PENDING, REFUNDED, SUCCEEDED, Outcome, Payment
 from labs.payment.crowd import Crowd
 from labs.payment.scenarios import FAULTS, expected, play_under
 from labs.payment.screen import Judged, complaint
@@ -118,23 +118,6 @@ def test_a_retry_pays_once_and_a_declined_card_leaves_the_item(stack: PaymentSta
     assert told == [Outcome.DECLINED, Outcome.PAID, Outcome.PAID, Outcome.SOLD_OUT]
     assert [order.payment.partition("/")[2] for order in result.orders] == ["ada"]
     assert result.findings == {"exact": 0}
-
-
-def test_a_key_is_one_charge_and_one_refund(stack: PaymentStack) -> None:
-    """Repeated, both have the same end; another card, or another refund of the same money, is refused."""
-    provider, ada = stack.client, Payment("provider/ada", "good")
-    assert provider.charge(ada)
-    assert provider.charge(ada)
-    assert not provider.charge(Payment("provider/eve", "declined"))
-    assert (provider.find("provider/eve"), provider.find("provider/nobody")) == (DECLINED, None)
-    with pytest.raises(Unanswered):
-        provider.charge(Payment("provider/ada", "declined"))
-    provider.refund(ada.key)
-    provider.refund(ada.key)
-    assert provider.find(ada.key) == REFUNDED
-    for charge in ("provider/ada", "provider/eve", "provider/nobody"):
-        with pytest.raises(Unanswered):
-            call("POST", f"{stack.provider.url}/refunds", {"charge": charge}, key="other", timeout=5)
 
 
 def test_a_charge_outlives_a_lost_answer_and_kill_9(stack: PaymentStack) -> None:

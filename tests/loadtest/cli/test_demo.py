@@ -8,7 +8,6 @@ import re
 import signal
 import urllib.request
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -26,22 +25,14 @@ pytestmark = pytest.mark.timeout(240)  # the patience of `finished` comes before
 SMALL = ["--buyers=60", "--stock=20", "--guard=redis-lua"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the demo runs."""
-    return tmp_path_factory.mktemp("demo")
+def test_demo_compares_and_reports(tmp_path: Path) -> None:
+    """One command starts everything, adds the unlocked baseline, shows the comparison, keeps it, and exits with 0.
 
-
-@pytest.fixture(scope="module")
-def done(folder: Path) -> CompletedProcess[str]:
-    """A small demo that is over."""
-    return finished(folder, "demo", *SMALL, "--hold-ms=2")
-
-
-def test_demo_compares_and_reports(done: CompletedProcess[str], folder: Path) -> None:
-    """One command starts everything, adds the unlocked baseline, shows the comparison, keeps it, and exits with 0."""
+    What it keeps fits the schemas.
+    """
+    done, report = finished(tmp_path, "demo", *SMALL, "--hold-ms=2"), tmp_path / "reports/latest"
     assert done.returncode == 0, done.stdout + done.stderr
-    comparison = Comparison.read(folder / "reports/latest/comparison.json")
+    comparison = Comparison.read(report / "comparison.json")
     assert (comparison.stock, comparison.buyers) == (20, 60)
     assert [(run.guard, run.kind) for run in comparison.runs] == [("none", Kind.OVERSOLD), ("redis-lua", Kind.EXACT)]
     assert {"python", "locust", "flask", "etcd"} <= comparison.versions.keys()
@@ -51,17 +42,11 @@ def test_demo_compares_and_reports(done: CompletedProcess[str], folder: Path) ->
     assert re.search(r"^none +\d+ .* OVERSOLD by \d+ +none +$", done.stdout, re.M)
     assert lines[-2] == comparison.sentence
     assert re.match(r"Report: reports/[\d_-]+/index.html$", lines[-1])
-    page = (folder / "reports/latest/index.html").read_text(encoding="utf-8")
-    assert html.escape(comparison.sentence) in page
-    assert page.count("<svg") == 6  # sold and inside for each of two guards, the waiting times, and the first race
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
-
-
-@pytest.mark.usefixtures("done")
-def test_what_a_demo_keeps_fits_the_schemas(folder: Path) -> None:
-    """The comparison and the record of each guard, of a rush against real servers."""
-    report = folder / "reports/latest"
+    page = (report / "index.html").read_text(encoding="utf-8")
+    assert html.escape(comparison.sentence) in page
+    assert page.count("<svg") == 6  # sold and inside for each of two guards, the waiting times, and the first race
     validator("comparison.json").validate(json.loads((report / "comparison.json").read_bytes()))
     records = [json.loads(path.read_bytes()) for path in sorted(report.glob("records/*.json"))]
     assert [record["guard"] for record in records] == ["none", "redis-lua"]

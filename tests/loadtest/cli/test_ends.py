@@ -30,12 +30,12 @@ ENDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("command", [DEMO, UP], ids=["demo", "up"])
 def test_nothing_is_left_whenever_and_however_it_ends(
     tmp_path: Path, command: tuple[list[str], str], number: signal.Signals
 ) -> None:
-    """Ctrl-C, SIGTERM or kill -9 in the middle: no process, frozen or not, no directory and no report is left."""
+    """Ctrl-C or kill -9 in the middle: no process, frozen or not, no directory and no report is left."""
     words, moment = command
     with leaving_nothing(tmp_path, *words, until=moment) as ended:
         if command is DEMO:

@@ -47,31 +47,21 @@ terminal.fail("no [more] buyers")
 SLOW = Percentiles(1234.5, 9876.5, 9999.0)
 
 
-def a_run(guard: str, outcome: Outcome = Outcome.SOLD_OUT) -> GuardRun:
+def a_run(guard: str) -> GuardRun:
     """A rush of one buyer for nothing, with figures as wide as they get."""
-    answer = Answer("buyer", outcome, "shop")
+    answer = Answer("buyer", Outcome.SOLD_OUT, "shop")
     verdict = Audit(0, 0, [], [answer]).verdict()
     run = GuardRun.of(guard, "none" if guard == "none" else "exact", verdict, stock_left=0, answers=[answer])
     return replace(run, purchase_ms=SLOW, waited_ms=SLOW, orders=500, lost_updates=499, wall_s=12.34)
 
 
-def oversold(guard: str) -> GuardRun:
-    return replace(a_run(guard), findings={"oversold": 200}, kind=Kind.OVERSOLD, exact=False)
-
-
-@pytest.fixture
-def acts(tmp_path: Path) -> list[str]:
-    """The command that plays them."""
+@pytest.mark.parametrize("settings", [{}, {"NO_COLOR": "1"}], ids=str)
+def test_a_terminal_is_shown_the_sale_as_it_goes(tmp_path: Path, settings: dict[str, str]) -> None:
+    """The row of the guard that runs has what is sold, left and waiting; in colour unless NO_COLOR is set."""
     results = tmp_path / "comparison.json"
     Comparison(300, 500, "", {}, [a_run("none"), a_run("etcd")]).write(results)
-    return [sys.executable, "-c", ACTS, str(results)]
-
-
-@pytest.mark.parametrize("settings", [{}, {"NO_COLOR": "1"}], ids=str)
-def test_a_terminal_is_shown_the_sale_as_it_goes(acts: list[str], settings: dict[str, str]) -> None:
-    """The row of the guard that runs has what is sold, left and waiting; in colour unless NO_COLOR is set."""
     env = {**os.environ, "COLUMNS": "80", **settings}
-    with Terminal(acts, env, term="xterm-256color") as played:
+    with Terminal([sys.executable, "-c", ACTS, str(results)], env, term="xterm-256color") as played:
         assert not played.shows("\0"), "it is closed before"
         assert played.process.wait(30) == 0, played
     assert bool(re.search(COLOUR, played.screen)) is ("NO_COLOR" not in settings)
@@ -89,7 +79,8 @@ def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
 
     The Chinese table fits in 80 as well, with the verdicts under Chinese headings.
     """
-    comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, [*map(oversold, GUARDS)])
+    oversold = [replace(a_run(each), findings={"oversold": 200}, kind=Kind.OVERSOLD, exact=False) for each in GUARDS]
+    comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, oversold)
 
     def shown(language: str) -> str:
         table = comparison_table(comparison, width=width, plain=plain, guards=GUARDS, language=language)

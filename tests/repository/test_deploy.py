@@ -100,30 +100,41 @@ def test_a_stop_is_long_enough_to_drain() -> None:
     assert int(grace) >= int(drains) + 2
 
 
-@pytest.mark.parametrize("file", OBJECT_FILES, ids=lambda file: file.name)
-def test_settings_are_documented_and_no_token_is_public(file: Path) -> None:
+def test_settings_are_documented_and_no_token_is_public() -> None:
     """Each variable is one of docs/settings.md; the admin token has no default."""
-    text = text_of(file)
+    text = text_of(*OBJECT_FILES)
     known = re.findall(r"`(FLASHSALE_\w+)`", (ROOT / "docs/settings.md").read_text(encoding="utf-8"))
     assert set(re.findall(r"FLASHSALE_[A-Z_]*[A-Z]", text)) <= set(known)
     assert not re.search(r"workshop|ADMIN_TOKEN:? *[=:] *\S*:-", text)
 
 
-def test_the_servers_are_those_of_compose() -> None:
-    """One version of etcd and one of Redis, wherever the sale runs."""
+def test_images_are_pinned_and_the_servers_the_same() -> None:
+    """Every image that is not built here has a version, never `latest`.
+
+    There is one version of etcd and one of Redis, wherever the sale runs.
+    """
+    for file in [*COMPOSE_FILES, ROOT / "Dockerfile"]:
+        text = text_of(file)
+        stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
+        for image in re.findall(r"^(?: *image:|FROM) (\S+)", text, re.MULTILINE):
+            ours = image in stages or image.startswith(("${SHOP_IMAGE:-", "${LOCUST_IMAGE:-"))
+            assert ours or re.search(r":v?\d+\.\d+[\w.-]*$", image), (file.name, image)
     servers = r"(?:^|\s)image: (\S*(?:/etcd|redis):\S+)"
     for files in (OBJECT_FILES, [file for file in COMPOSE_FILES if "image:" in text_of(file)]):
         assert set(re.findall(servers, text_of(*files))) == set(re.findall(servers, COMPOSE))
 
 
-@pytest.mark.parametrize("file", [*COMPOSE_FILES, ROOT / "Dockerfile"], ids=lambda file: file.name)
-def test_images_are_pinned(file: Path) -> None:
-    """Every image that is not built here has a version, never `latest`."""
-    text = text_of(file)
-    stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
-    for image in re.findall(r"^(?: *image:|FROM) (\S+)", text, re.MULTILINE):
-        ours = image in stages or image.startswith(("${SHOP_IMAGE:-", "${LOCUST_IMAGE:-"))
-        assert ours or re.search(r":v?\d+\.\d+[\w.-]*$", image), image
+def test_compose_knows_its_names_and_opens_no_port_to_the_network() -> None:
+    """Each name of an instance or the board in a URL is among FLASHSALE_NAMES; no port is 5000, AirPlay's on macOS."""
+    (names,) = re.findall(r"^ *FLASHSALE_NAMES: (\S+)$", COMPOSE, re.MULTILINE)
+    asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", COMPOSE) if host not in ("etcd", "locust")}
+    assert asked
+    assert asked <= set(names.split(","))
+    published = re.findall(r'ports: \["([^"]+)"\]', COMPOSE)
+    assert published
+    for port in published:
+        assert port.startswith("127.0.0.1:")
+        assert "5000" not in port
 
 
 @pytest.mark.slow
@@ -150,20 +161,3 @@ def test_an_image_has_all_code_that_it_runs(tmp_path: Path, stage: str, program:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_shop_and_board_know_their_names() -> None:
-    """Each name of an instance or the board in a URL is among FLASHSALE_NAMES."""
-    (names,) = re.findall(r"^ *FLASHSALE_NAMES: (\S+)$", COMPOSE, re.MULTILINE)
-    asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", COMPOSE) if host not in ("etcd", "locust")}
-    assert asked
-    assert asked <= set(names.split(","))
-
-
-def test_no_port_is_open_to_the_network() -> None:
-    """Nor is it 5000, where AirPlay listens on macOS."""
-    published = re.findall(r'ports: \["([^"]+)"\]', COMPOSE)
-    assert published
-    for port in published:
-        assert port.startswith("127.0.0.1:")
-        assert "5000" not in port

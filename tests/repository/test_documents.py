@@ -69,17 +69,13 @@ def test_the_table_of_guards_is_generated() -> None:
 
 
 def test_every_route_is_described() -> None:
-    """docs/http-api.md and the labs' READMEs list all routes of the shop, and no others."""
+    """docs/http-api.md and the labs' READMEs list all routes of the shop, and no others; the description its guards."""
     routes = create_app().url_map.iter_rules()
     rules = {(min((rule.methods or set()) - {"HEAD"}), rule.rule.replace("<id>", "ID")) for rule in routes}
     labs = [path.parent / "README.md" for path in ROOT.glob("labs/*/shop.py")]
     text = "".join([page("http-api"), *(path.read_text(encoding="utf-8") for path in labs)])
     rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
     assert set(re.findall(r"`(GET|POST|DELETE) (/[a-zID/]*)", rows)) == rules
-
-
-def test_the_description_of_the_api_names_the_guards() -> None:
-    """They are those of the folder, without the labs'."""
     paths = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text(encoding="utf-8"))["paths"]
     (parameter,) = [each for each in paths["/stock/reduce"]["post"]["parameters"] if each.get("name") == "guard"]
     assert parameter["schema"]["enum"] == [
@@ -149,21 +145,14 @@ def test_every_picture_is_shown_and_small() -> None:
     assert {path.name for path in IMAGES.iterdir() if path.stat().st_size > LARGEST[path.suffix]} == set()
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the site; a warning, as of a dead link, is an error."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
-    built = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
-    )
-    assert (built.returncode, built.stderr) == (0, "")
-    return folder
-
-
 @pytest.mark.slow
-def test_the_site_is_built_without_a_warning(site: Path) -> None:
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     """Every page of docs/ is on it and in its navigation, as GitHub shows it; a dead link would end the build."""
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(site)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert (built.returncode, built.stderr) == (0, "")
     pages = {path.stem for path in site.glob("*.html")} - {"404"}
     beside = {"readme", "readme.zh-CN", "changelog", "contributing", "security"}
     assert pages == beside | {path.stem for path in ROOT.glob("docs/*.md")}

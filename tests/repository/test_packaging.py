@@ -29,12 +29,6 @@ def test_every_file_of_a_package_is_packed(package: str) -> None:
     assert [file for file in files if not any(file.match(pattern) for pattern in patterns)] == []
 
 
-def test_the_demo_packs_no_file_of_the_library() -> None:
-    """Two distributions with the same files would overwrite each other's, and remove them."""
-    assert table(ROOT / "pyproject.toml", "include") == {"app*", "labs*", "loadtest*"}
-    assert not re.search(r"^etcd-lock", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-
-
 LOCK = ROOT / "lock"
 
 
@@ -45,51 +39,46 @@ def table(path: Path, key: str) -> set[str]:
     return set(re.findall(r'"([^"]+)"', found[1]))
 
 
-def test_every_folder_of_the_library_is_a_package_of_it() -> None:
-    """A folder that is not named would be missing if the library is installed alone; so would README and license."""
+def test_the_library_is_a_distribution_of_its_own() -> None:
+    """A folder that is not named would be missing if it is installed alone; so would README and license.
+
+    Two distributions with the same files would overwrite each other's, and remove them. Its dependencies are some of
+    the demo's, within the same bounds, so the same pins serve both.
+    """
     assert all((LOCK / name).is_file() for name in ("README.md", "LICENSE", "py.typed"))
     assert (LOCK / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     folders = {".".join(path.parent.relative_to(ROOT).parts) for path in LOCK.rglob("__init__.py")}
     folders = folders - {"lock.testing.plugin"} | {"pytest_etcd_lock"}  # which pytest imports without the library
     assert table(LOCK / "pyproject.toml", "packages") == folders
     assert "lock.recipes" in folders
-
-
-def test_the_library_needs_nothing_that_the_demo_lacks() -> None:
-    """Its dependencies are some of the demo's, within the same bounds, so the same pins serve both."""
+    assert table(ROOT / "pyproject.toml", "include") == {"app*", "labs*", "loadtest*"}
+    assert not re.search(r"^etcd-lock", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     ours, all_of_them = (table(path / "pyproject.toml", "dependencies") for path in (LOCK, ROOT))
     assert ours < all_of_them
     assert {re.split("[=>]", each)[0] for each in ours} == {"click", "etcd3", "grpcio", "protobuf"}
 
 
-NAMES = [f"requirements/{name}.txt" for name in ("build", "base", "loadtest", "dev")]
-
-
 def pins(name: str) -> dict[str, str]:
     """Each requirement as `name==version ; marker`, with its hashes."""
-    text = re.sub(r"\\\n", " ", (ROOT / name).read_text())
+    text = re.sub(r"\\\n", " ", (ROOT / f"requirements/{name}.txt").read_text())
+    assert not re.search(r"://|--(extra-)?index|--find-links", text), "the index is the user's setting"
     lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
     return {line.partition(" --hash=")[0].strip(): line for line in lines}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_everything_is_pinned_by_hash(name: str) -> None:
-    """Every package has one exact version and at least one hash; the index is the user's setting, not the file's."""
-    assert not re.search(r"://|--(extra-)?index|--find-links", (ROOT / name).read_text())
-    assert pins(name)
-    for pin, line in pins(name).items():
-        assert re.match(r"[a-z0-9.\[\]-]+==[^\s,]+( ;|$)", pin)
-        assert "--hash=sha256:" in line
+def test_everything_is_pinned_by_hash() -> None:
+    """Every package has one exact version and at least one hash.
 
-
-@pytest.mark.parametrize(("smaller", "larger"), [NAMES[1:3], NAMES[2:4]])
-def test_larger_files_contain_the_smaller(smaller: str, larger: str) -> None:
-    """Runtime, load test and development install the same versions of what they share."""
-    fewer, more = ({pin.partition(" ;")[0] for pin in pins(name)} for name in (smaller, larger))
-    assert fewer <= more
-
-
-# `make setup-dev` makes .venv as it should be, in a checkout whose requirements need nothing.
+    Runtime, load test and development install the same versions of what they share.
+    """
+    build, *larger = (pins(name) for name in ("build", "base", "loadtest", "dev"))
+    for each in (build, *larger):
+        assert each
+        for pin, line in each.items():
+            assert re.match(r"[a-z0-9.\[\]-]+==[^\s,]+( ;|$)", pin)
+            assert "--hash=sha256:" in line
+    base, loadtest, dev = ({pin.partition(" ;")[0] for pin in each} for each in larger)
+    assert base <= loadtest <= dev
 
 
 MADE = f"Making .venv with {sys.executable} ..."

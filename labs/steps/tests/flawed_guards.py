@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from app.contract.clock import now_ns
-from app.contract.outcomes import Outcome
-from app.guards.base import Guard, Promise
-from app.sales.purchase import Purchase, Receipt, Section, fence_text
+from app.guards.base import Promise
+from app.sales.purchase import Purchase, Receipt, fence_text
 from app.sales.stock import sending
+from labs.steps.tests.strange_guards import Strange
 
 
-class Flawed(Guard):
+class Flawed(Strange):
     """What they share."""
 
     promise = Promise.EXACT
-    description = "A guard with a flaw."
 
-    def read_and_write(self, section: Section) -> Receipt:
-        stock = self.stock(section.purchase.item)
-        reading = stock.read(section)
-        return reading.receipt or stock.write(section, reading)
+    def pause(self) -> None:
+        self.sessions.check_open()
+        time.sleep(0.01)
 
 
-class WriteFenceGuard(Flawed):
+class FenceAtTheWrite(Flawed):
     """The fence is raised behind the write alone: a late one lands between the next holder's read and its write."""
 
     name = "fence-at-the-write"
@@ -41,10 +40,8 @@ class WriteFenceGuard(Flawed):
             return reading.receipt
 
 
-class SilentGuard(Flawed):
+class Silent(Flawed):
     """B waits for something that nobody can see."""
-
-    name = "silent"
 
     def buy(self, purchase: Purchase) -> Receipt:
         threading.Event().wait(15.0 if purchase.buyer == "B" else 0.0)
@@ -52,10 +49,8 @@ class SilentGuard(Flawed):
             return self.stock(purchase.item).sell(section)
 
 
-class ChanceGuard(Flawed):
+class Chance(Flawed):
     """Right, but what it sends is chance."""
-
-    name = "chance"
 
     def buy(self, purchase: Purchase) -> Receipt:
         if now_ns() // 1000 % 2:
@@ -64,10 +59,8 @@ class ChanceGuard(Flawed):
             return self.stock(purchase.item).sell(section)
 
 
-class LeakGuard(Flawed):
+class Leak(Flawed):
     """Takes the mutex, and never gives it back."""
-
-    name = "leak"
 
     def buy(self, purchase: Purchase) -> Receipt:
         hold = self.sessions.mutex(purchase.item).acquire(timeout=self.time_left(purchase))
@@ -75,10 +68,8 @@ class LeakGuard(Flawed):
             return self.stock(purchase.item).sell(section)
 
 
-class PipelineGuard(Flawed):
+class Pipeline(Flawed):
     """Asks and decreases in a pipeline that is no transaction: another purchase may come between."""
-
-    name = "pipeline"
 
     def buy(self, purchase: Purchase) -> Receipt:
         client, keys = self.shop.sale.client, self.shop.sale.keys_of[purchase.item]
@@ -86,55 +77,49 @@ class PipelineGuard(Flawed):
             asks = client.pipeline(transaction=False)
             asks.get(keys.stock)
             asks.decr(keys.stock)
-            left, _ = asks.execute()
-            if int(left) <= 0:
+            left = int(asks.execute()[0])
+            if left <= 0:
                 client.incr(keys.stock)
-                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+                return self.receipt(purchase, left)
             with sending(), client.pipeline() as pipe:
                 pipe.incr(keys.lucky)
                 pipe.rpush(keys.orders, purchase.entry())
                 pipe.execute()
-            return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=int(left) - 1)
+            return self.receipt(purchase, left)
 
 
-class ClockQueueGuard(Flawed):
+class ClockQueue(Flawed):
     """The first by its own clock is next: an earlier one may come when another is in."""
 
-    name = "clock-queue"
+    def value(self) -> str:
+        value = super().value()
+        self.redis.zadd(f"{self.shop.sale.keys.prefix}queue", {value: time.time()})
+        return value
 
-    def buy(self, purchase: Purchase) -> Receipt:
-        client, queue = self.shop.sale.client, f"{self.shop.sale.keys.prefix}queue"
-        client.zadd(queue, {purchase.order: time.time()})
-        while client.zrange(queue, 0, 0) != [purchase.order]:
-            self.sessions.check_open()
-            time.sleep(0.01)
-        with purchase.critical_section() as section:
-            receipt = self.read_and_write(section)
-        client.zrem(queue, purchase.order)
-        return receipt
+    def takes(self, value: str) -> Any:
+        return self.redis.zrange(f"{self.shop.sale.keys.prefix}queue", 0, 0) == [value]
+
+    def gives_back(self, value: str) -> None:
+        self.redis.zrem(f"{self.shop.sale.keys.prefix}queue", value)
 
 
 class Baton(Flawed):
     """Right without a fault: a purchase waits in Redis for the one baton, and gives it back."""
 
-    name = "baton"
+    def value(self) -> str:
+        if self.redis.set(self.key, 1, nx=True):
+            self.gives_back("")
+        return ""
 
-    def buy(self, purchase: Purchase) -> Receipt:
-        client, prefix = self.shop.sale.client, self.shop.sale.keys.prefix
-        if client.set(f"{prefix}made", 1, nx=True):
-            client.rpush(f"{prefix}baton", 1)
-        while client.blpop([f"{prefix}baton"], timeout=1) is None:
-            self.sessions.check_open()
-        with purchase.critical_section() as section:
-            receipt = self.read_and_write(section)
-        client.rpush(f"{prefix}baton", 1)
-        return receipt
+    def takes(self, value: str) -> Any:
+        return self.redis.blpop([f"{self.key}:baton"], timeout=1)
+
+    def gives_back(self, value: str) -> None:
+        self.redis.rpush(f"{self.key}:baton", 1)
 
 
-class GrantedGuard(Flawed):
+class Granted(Flawed):
     """Its lease, of which nobody but a local variable knows, may have ended before it is used."""
-
-    name = "granted"
 
     def buy(self, purchase: Purchase) -> Receipt:
         etcd = self.sessions.client
@@ -144,57 +129,46 @@ class GrantedGuard(Flawed):
             return self.stock(purchase.item).sell(section)
 
 
-class TicketGuard(Flawed):
+class Ticket(Flawed):
     """The ticket of a purchase that dies is never given back: all others are told that the item is sold."""
 
-    name = "ticket"
-
     def buy(self, purchase: Purchase) -> Receipt:
-        client, tickets = self.shop.sale.client, f"{self.shop.sale.keys.prefix}tickets"
         with purchase.critical_section() as section:
-            if client.incr(tickets) <= int(client.get(self.shop.sale.keys.initial) or 0):
+            if self.redis.incr(self.key) <= int(self.redis.get(self.shop.sale.keys.initial) or 0):
                 return self.stock(purchase.item).sell(section)
-            client.decr(tickets)
-            return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+            self.redis.decr(self.key)
+            return self.receipt(purchase, 0)
 
 
 class KeyQueue(Flawed):
     """Right without a fault: the oldest of the keys, whose names are chance, is next."""
 
-    name = "key-queue"
+    def value(self) -> str:
+        self.sessions.client.put(key := f"key-queue/{super().value()}", "", lease_id=self.sessions.session().lease_id)
+        return key
 
-    def buy(self, purchase: Purchase) -> Receipt:
-        etcd, key = self.sessions.client, f"key-queue/{purchase.order}"
-        etcd.put(key, "", lease_id=self.sessions.session().lease_id)
-        while min(etcd.get_prefix("key-queue/").keys, key=lambda each: each.create_revision).key != key:
-            self.sessions.check_open()
-            time.sleep(0.01)
-        with purchase.critical_section() as section:
-            receipt = self.read_and_write(section)
-        etcd.delete(key)
-        return receipt
+    def takes(self, value: str) -> bool:
+        keys = self.sessions.client.get_prefix("key-queue/").keys
+        return min(keys, key=lambda each: each.create_revision).key == value
+
+    def gives_back(self, value: str) -> None:
+        self.sessions.client.delete(value)
 
 
 class TwoKeys(Flawed):
     """Right until a pause: an attempt is several commands, and gives back what it has if that is not all."""
 
-    name = "two-keys"
     promise = Promise.EXACT_UNTIL_PAUSED
 
-    def buy(self, purchase: Purchase) -> Receipt:
-        client, keys = self.shop.sale.client, [f"{self.shop.sale.keys.prefix}{name}" for name in ("one", "two")]
-        while len(mine := [key for key in keys if client.set(key, purchase.order, nx=True, ex=60)]) < len(keys):
-            client.delete(*mine or ["none"])
-            self.sessions.check_open()
-            time.sleep(0.01)
-        with purchase.critical_section() as section:
-            receipt = self.read_and_write(section)
-        client.delete(*keys)
-        return receipt
+    def takes(self, value: str) -> bool:
+        keys = [f"{self.key}:{name}" for name in ("one", "two")]
+        mine = [key for key in keys if self.redis.set(key, value, nx=True, ex=60)]
+        if mine != keys:
+            self.redis.delete(*mine or ["none"])
+        return mine == keys
+
+    def gives_back(self, value: str) -> None:
+        self.redis.delete(f"{self.key}:one", f"{self.key}:two")
 
 
-GUARDS = (
-    WriteFenceGuard, SilentGuard, ChanceGuard, LeakGuard, PipelineGuard, ClockQueueGuard, Baton,
-    GrantedGuard, TicketGuard, KeyQueue, TwoKeys,
-)  # fmt: skip
-FLAWED: dict[str, type[Guard]] = {guard.name: guard for guard in GUARDS}
+FLAWED = {each.name: each for each in Flawed.__subclasses__()}

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import secrets
 import socket
 import subprocess
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+import hiredis
 import redis
 import redis.asyncio
 
@@ -48,6 +50,9 @@ class Strange(Guard):
 
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "A guard."
+
+    def __init_subclass__(cls) -> None:
+        cls.name = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
@@ -93,14 +98,24 @@ class Strange(Guard):
         reading = stock.read(section)
         return reading.receipt or stock.write(section, reading)
 
+    def writes(self, purchase: Purchase, left: int) -> list[tuple[str, ...]]:
+        """The same by hand: commands for one item of these; none if none is left."""
+        keys = self.shop.sale.keys
+        sells = [("SET", keys.stock, str(left - 1)), ("INCR", keys.lucky), ("RPUSH", keys.orders, purchase.entry())]
+        return sells if left > 0 else []
+
+    def receipt(self, purchase: Purchase, left: int) -> Receipt:
+        """What the buyer is told then."""
+        if left <= 0:
+            return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+        return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left - 1)
+
 
 # What is sent by another thread, client or program
 
 
 class Pooled(Strange):
     """No lock, in a thread of a pool."""
-
-    name = "pooled"
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
@@ -113,8 +128,6 @@ class Pooled(Strange):
 class PooledLocked(Pooled):
     """The same with the lock."""
 
-    name = "pooled-locked"
-
     def buy(self, purchase: Purchase) -> Receipt:
         return self.pool.submit(super(Pooled, self).buy, purchase).result(timeout=10)
 
@@ -122,7 +135,6 @@ class PooledLocked(Pooled):
 class Tasks(Strange):
     """asyncio in a thread beside the purchase, without a lock."""
 
-    name = "tasks"
     locks: ClassVar[bool] = False
 
     def __init__(self, shop: Parts) -> None:
@@ -134,19 +146,15 @@ class Tasks(Strange):
         return asyncio.run_coroutine_threadsafe(self.sold(purchase), self.loop).result()
 
     async def sold(self, purchase: Purchase) -> Receipt:
-        keys = self.shop.sale.keys
         async with redis.asyncio.Redis.from_url(self.shop.settings.redis_url, decode_responses=True) as client:
             value = self.value()
             while self.locks and not await client.set(self.key, value, nx=True, px=LIFE_MS):
                 await asyncio.sleep(0.05)
             try:
-                left = int(await client.get(keys.stock) or 0)
-                if left <= 0:
-                    return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
-                await client.set(keys.stock, left - 1)
-                await client.incr(keys.lucky)
-                await client.rpush(keys.orders, purchase.entry())
-                return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left - 1)
+                left = int(await client.get(self.shop.sale.keys.stock) or 0)
+                for words in self.writes(purchase, left):
+                    await client.execute_command(*words)  # type: ignore[no-untyped-call]
+                return self.receipt(purchase, left)
             finally:
                 if self.locks:
                     await client.eval(RELEASE, 1, self.key, value)
@@ -155,21 +163,16 @@ class Tasks(Strange):
 class TasksLocked(Tasks):
     """The same with the lock."""
 
-    name = "tasks-locked"
     locks = True
 
 
 class OwnSocket(Strange):
     """A client of its own, without a lock."""
 
-    name = "own-socket"
-
     def ask(self, *words: str) -> str | None:
         url = urlsplit(self.shop.settings.redis_url)
         with socket.create_connection((url.hostname, url.port or 6379)) as sock, sock.makefile("rwb") as stream:
-            stream.write(
-                b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(w.encode()), w.encode()) for w in words)])
-            )
+            stream.write(hiredis.pack_command(words))  # type: ignore[arg-type]
             stream.flush()
             line = stream.readline()
             if line[:1] != b"$":
@@ -177,21 +180,15 @@ class OwnSocket(Strange):
             return stream.read(int(line[1:]) + 2)[:-2].decode() if line != b"$-1\r\n" else None
 
     def buy(self, purchase: Purchase) -> Receipt:
-        keys = self.shop.sale.keys
         with purchase.critical_section():
-            left = int(self.ask("GET", keys.stock) or 0)
-            if left <= 0:
-                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
-            self.ask("SET", keys.stock, str(left - 1))
-            self.ask("INCR", keys.lucky)
-            self.ask("RPUSH", keys.orders, purchase.entry())
-            return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left - 1)
+            left = int(self.ask("GET", self.shop.sale.keys.stock) or 0)
+            for words in self.writes(purchase, left):
+                self.ask(*words)
+            return self.receipt(purchase, left)
 
 
 class OwnSocketLocked(OwnSocket):
     """The same with the lock."""
-
-    name = "own-socket-locked"
 
     value = staticmethod(lambda: secrets.token_urlsafe(12))
 
@@ -209,8 +206,6 @@ class OwnSocketLocked(OwnSocket):
 class Gateway(Strange):
     """A lock in etcd by HTTP, after a look: what leaves so is not stopped."""
 
-    name = "gateway"
-
     def post(self, path: str, **body: Any) -> Any:
         url = f"http://{self.shop.settings.etcd_endpoints}/v3/{path}"
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as response:
@@ -225,8 +220,6 @@ class Gateway(Strange):
 
 class AnotherProgram(Strange):
     """A lock that another program takes, after a look: it cannot be stopped."""
-
-    name = "another-program"
 
     def takes(self, value: str) -> Any:
         return self.run("GET", self.key) == "None" and self.run("SET", self.key, "1")
@@ -244,42 +237,37 @@ class AnotherProgram(Strange):
 class SharedByte(Strange):
     """A byte of memory that both instances have, after a look: it cannot be stopped."""
 
-    name = "shared-byte"
-
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
+    def value(self) -> str:
         with Path("shared-byte").open("ab+") as file:
             file.truncate(1)
-            memory = mmap(file.fileno(), 1)
-        while memory[0]:
-            self.pause()
-        memory[0] = 1
-        try:
-            yield
-        finally:
-            memory[0] = 0
+            self.memory = mmap(file.fileno(), 1)
+        return "1"
+
+    def takes(self, value: str) -> bool:
+        is_free = not self.memory[0]
+        self.memory[0] = 1
+        return is_free
+
+    def gives_back(self, value: str) -> None:
+        self.memory[0] = 0
 
 
 class BindsPort(Strange):
     """Whoever binds an address has the lock: that cannot be stopped, and leaves no trace that is seen."""
 
-    name = "binds-port"
+    def takes(self, value: str) -> bool:
+        self.taken = socket.socket()
+        with suppress(OSError):
+            self.taken.bind((f"127.0.0.{os.getppid() % 250 + 2}", 47811))
+            return True
+        return False
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        with socket.socket() as taken:
-            while True:
-                with suppress(OSError):
-                    taken.bind((f"127.0.0.{os.getppid() % 250 + 2}", 47811))
-                    break
-                self.pause()
-            yield
+    def gives_back(self, value: str) -> None:
+        self.taken.close()
 
 
 class EndsItsProcess(Strange):
     """With the second attempt."""
-
-    name = "ends-its-process"
 
     def pause(self) -> None:
         os._exit(0)
@@ -288,8 +276,6 @@ class EndsItsProcess(Strange):
 class WritesLater(Strange):
     """Answers at once, and writes in a thread behind the answer, without the lock."""
 
-    name = "writes-later"
-
     def buy(self, purchase: Purchase) -> Receipt:
         stock = self.stock(purchase.item)
         with self.held(purchase), purchase.critical_section() as section:
@@ -297,21 +283,14 @@ class WritesLater(Strange):
         if reading.receipt:
             return reading.receipt
         threading.Thread(target=stock.write, args=(section, reading)).start()
-        return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=0)
+        return self.receipt(purchase, 1)
 
 
 class ReleasesLater(Strange):
     """Right: a thread behind the answer releases the lock."""
 
-    name = "releases-later"
-
-    def buy(self, purchase: Purchase) -> Receipt:
-        value = self.value()
-        while not self.takes(value):
-            self.pause()
-        receipt = self.sell(purchase)
-        threading.Thread(target=self.gives_back, args=(value,)).start()
-        return receipt
+    def gives_back(self, value: str) -> None:
+        threading.Thread(target=super().gives_back, args=(value,)).start()
 
 
 # What one item, or one judgement of a state, would hide
@@ -320,27 +299,23 @@ class ReleasesLater(Strange):
 class Halves(Strange):
     """Each instance has half of the items, and says "sold out" where the other one has some."""
 
-    name = "halves"
-
     def buy(self, purchase: Purchase) -> Receipt:
         mine = f"{self.key}:{purchase.instance}"
         with self.held(purchase), purchase.critical_section() as section:
             initial = int(self.redis.get(self.shop.sale.keys.initial))
             if self.redis.incr(mine) > (initial + (purchase.buyer == "A")) // 2:
-                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+                return self.receipt(purchase, 0)
             return self.stock(purchase.item).sell(section)
 
 
 class TokenBefore(Strange):
     """The token is taken before the lock: with a later one, an earlier holder is refused, and its item is lost."""
 
-    name = "token-before"
-
     def buy(self, purchase: Purchase) -> Receipt:
         token = self.redis.incr(f"{self.key}:tokens")
         with self.held(purchase), purchase.critical_section() as section:
             if token < int(self.redis.get(f"{self.key}:highest") or 0):
-                return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
+                return self.receipt(purchase, 0)
             self.redis.set(f"{self.key}:highest", token)
             return self.read_and_write(section)
 
@@ -351,8 +326,6 @@ class TokenBefore(Strange):
 class SaysText(Strange):
     """Returns what is no receipt where the item is sold out."""
 
-    name = "says-text"
-
     def buy(self, purchase: Purchase) -> Receipt:
         receipt = super().buy(purchase)
         return receipt if receipt.outcome is Outcome.SOLD else "sold out"  # type: ignore[return-value]
@@ -360,8 +333,6 @@ class SaysText(Strange):
 
 class RaisesForTheSecond(Strange):
     """Raises where the item is sold out."""
-
-    name = "raises-for-the-second"
 
     def buy(self, purchase: Purchase) -> Receipt:
         receipt = super().buy(purchase)
@@ -373,17 +344,13 @@ class RaisesForTheSecond(Strange):
 class SaysSold(Strange):
     """Says "sold" and sells nothing."""
 
-    name = "says-sold"
-
     def buy(self, purchase: Purchase) -> Receipt:
         with purchase.critical_section():
-            return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=0)
+            return self.receipt(purchase, 1)
 
 
 class RetriesThenEnters(Strange):
     """Goes in after ten tries, with the lock or without it."""
-
-    name = "retries-then-enters"
 
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
@@ -398,8 +365,6 @@ class RetriesThenEnters(Strange):
 class SellsTwo(Strange):
     """Makes the purchase twice."""
 
-    name = "sells-two"
-
     def buy(self, purchase: Purchase) -> Receipt:
         with self.held(purchase):
             self.sell(purchase)
@@ -408,8 +373,6 @@ class SellsTwo(Strange):
 
 class TwoKeysCrossed(Strange):
     """Two locks, which the instances take in different orders."""
-
-    name = "two-keys-crossed"
 
     def buy(self, purchase: Purchase) -> Receipt:
         keys = [f"{self.key}:{name}" for name in sorted("ab", reverse=purchase.buyer == "B")]
@@ -425,14 +388,11 @@ class TwoKeysCrossed(Strange):
 
 
 class SmallNumber(Strange):
-    name = "small-number"
     value = staticmethod(lambda: str(random.randrange(1000, 2000)))
 
 
 class ThroughPipe(Strange):
     """What it writes to a pipe is nothing that purchases share."""
-
-    name = "through-pipe"
 
     def value(self) -> str:
         reading, writing = os.pipe()
@@ -444,7 +404,6 @@ class ThroughPipe(Strange):
 
 
 class ThreadAndTime(Strange):
-    name = "thread-and-time"
     value = staticmethod(
         lambda: (
             f"{threading.get_ident()} {threading.get_native_id()} {time.time()} {time.time_ns()} {datetime.now()}"
@@ -456,41 +415,28 @@ class ThreadAndTime(Strange):
 class OwnGenerator(Strange):
     """Each try has another value, of a generator of its own."""
 
-    name = "own-generator"
-
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)
         self.random = random.Random()
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        while not self.redis.set(self.key, value := f"{self.random.random()}{random.random()}", nx=True, px=9):
-            time.sleep(self.random.uniform(0.001, 0.01))
-        try:
-            yield
-        finally:
-            self.redis.eval(RELEASE, 1, self.key, value)
+    def takes(self, value: str) -> Any:
+        self.last = f"{self.random.random()}{random.random()}"
+        return self.redis.set(self.key, self.last, nx=True, px=9)
 
+    def pause(self) -> None:
+        time.sleep(self.random.uniform(0.001, 0.01))
 
-class OwnConnection(Strange):
-    """A client of its own, with the protocol of now."""
-
-    name = "own-connection"
-
-    def __init__(self, shop: Parts) -> None:
-        super().__init__(shop)
-        self.redis = redis.Redis.from_url(shop.settings.redis_url, protocol=3, decode_responses=True)
+    def gives_back(self, value: str) -> None:
+        super().gives_back(self.last)
 
 
 class OwnLock(Strange):
-    """redis-py's lock, by a client of its own for each purchase."""
-
-    name = "own-lock"
+    """redis-py's lock, by a client of its own for each purchase, with the protocol of now."""
 
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
         with (
-            redis.Redis.from_url(self.shop.settings.redis_url) as client,
+            redis.Redis.from_url(self.shop.settings.redis_url, protocol=3) as client,
             client.lock(self.key, timeout=60, sleep=0.01),
         ):
             yield
@@ -499,23 +445,19 @@ class OwnLock(Strange):
 class FlockPolled(Strange):
     """A file at a fixed path."""
 
-    name = "flock-polled"
+    def takes(self, value: str) -> bool:
+        self.file = open("/tmp/strange-guard.lock", "w")  # noqa: PTH123, SIM115
+        with suppress(BlockingIOError):
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        with open("/tmp/strange-guard.lock", "w") as file:  # noqa: PTH123
-            while True:
-                with suppress(BlockingIOError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                time.sleep(0.01)
-            yield
+    def gives_back(self, value: str) -> None:
+        self.file.close()
 
 
 class FlockBlocking(Strange):
     """A file in the temporary folder; the system wakes the next."""
-
-    name = "flock-blocking"
 
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
@@ -527,8 +469,6 @@ class FlockBlocking(Strange):
 class LockfCounted(Strange):
     """A file that is locked, read and written under the lock, and unlocked."""
 
-    name = "lockf-counted"
-
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
         with open("/tmp/strange-guard.count", "a+") as file:  # noqa: PTH123
@@ -538,16 +478,12 @@ class LockfCounted(Strange):
             file.truncate(0)
             file.write(str(holders + 1))
             file.flush()
-            try:
-                yield
-            finally:
-                fcntl.lockf(file, fcntl.LOCK_UN)
+            yield
+            fcntl.lockf(file, fcntl.LOCK_UN)
 
 
 class FolderLock(Strange):
     """A folder in the working folder, and pauses by an event that is never set."""
-
-    name = "folder"
 
     def takes(self, value: str) -> bool:
         with suppress(FileExistsError):
@@ -565,7 +501,6 @@ class FolderLock(Strange):
 class FileLooked(Strange):
     """Wrong: a file, after a look."""
 
-    name = "file-looked"
     path = Path("/tmp/strange-guard.pid")
 
     def takes(self, value: str) -> bool:
@@ -578,7 +513,6 @@ class FileLooked(Strange):
 class FileReadAndWritten(Strange):
     """Wrong: a file that is open once, read, and written if it is empty."""
 
-    name = "file-read-and-written"
     path = Path("/tmp/strange-guard.owner")
 
     def takes(self, value: str) -> bool:
@@ -593,8 +527,6 @@ class FileReadAndWritten(Strange):
 class DescriptorReadAndWritten(FileReadAndWritten):
     """The same by a descriptor."""
 
-    name = "descriptor-read-and-written"
-
     def takes(self, value: str) -> bool:
         number = os.open(self.path, os.O_RDWR | os.O_CREAT)
         try:
@@ -606,27 +538,23 @@ class DescriptorReadAndWritten(FileReadAndWritten):
 class Linked(Strange):
     """A link to a temporary file."""
 
-    name = "linked"
+    def value(self) -> str:
+        self.mine = tempfile.NamedTemporaryFile(dir="/tmp")  # noqa: SIM115
+        return self.mine.name
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        with tempfile.NamedTemporaryFile(dir="/tmp") as mine:
-            while True:
-                try:
-                    os.link(mine.name, "/tmp/strange-guard.link")
-                    break
-                except FileExistsError:
-                    time.sleep(0.01)
-            try:
-                yield
-            finally:
-                os.unlink("/tmp/strange-guard.link")  # noqa: PTH108
+    def takes(self, value: str) -> bool:
+        with suppress(FileExistsError):
+            os.link(value, "/tmp/strange-guard.link")
+            return True
+        return False
+
+    def gives_back(self, value: str) -> None:
+        os.unlink("/tmp/strange-guard.link")  # noqa: PTH108
+        self.mine.close()
 
 
 class RareScript(Strange):
     """A script that only a purchase runs that waits: Redis does not know it at first."""
-
-    name = "rare-script"
 
     def pause(self) -> None:
         while self.redis.register_script("return redis.call('EXISTS', KEYS[1])")(keys=[self.key]):
@@ -635,8 +563,6 @@ class RareScript(Strange):
 
 class FirstInHash(Strange):
     """A queue in a hash: who is listed first has the lock."""
-
-    name = "first-in-hash"
 
     def value(self) -> str:
         value = super().value()
@@ -656,100 +582,69 @@ class FirstInHash(Strange):
 class Announced(Strange):
     """Waits for the message of a release, a moment at a time."""
 
-    name = "announced"
     wait_s: ClassVar[float | None] = 0.1
 
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
-        value, free = self.value(), f"{self.key}:free"
-        with self.redis.pubsub() as pubsub:
-            pubsub.subscribe(free)
-            while not self.redis.set(self.key, value, nx=True, px=LIFE_MS):
-                pubsub.get_message(timeout=self.wait_s)
-            try:
+        with self.redis.pubsub() as self.pubsub:
+            self.pubsub.subscribe(f"{self.key}:free")
+            with super().held(purchase):
                 yield
-            finally:
-                self.redis.eval(RELEASE, 1, self.key, value)
-                self.redis.publish(free, "1")
+
+    def pause(self) -> None:
+        self.pubsub.get_message(timeout=self.wait_s)
+
+    def gives_back(self, value: str) -> None:
+        super().gives_back(value)
+        self.redis.publish(f"{self.key}:free", "1")
 
 
 class Listens(Announced):
     """The same, until a message comes."""
 
-    name = "listens"
     wait_s = None
 
 
 class WatchesLate(Strange):
     """Wrong: watches the stock after it has read it."""
 
-    name = "watches-late"
-
     def buy(self, purchase: Purchase) -> Receipt:
-        keys = self.shop.sale.keys
-        while left := int(self.redis.get(keys.stock) or 0):
+        stock = self.shop.sale.keys.stock
+        while left := int(self.redis.get(stock) or 0):
             with suppress(redis.WatchError), self.redis.pipeline() as pipe:
-                pipe.watch(keys.stock)
+                pipe.watch(stock)
                 pipe.multi()
-                pipe.set(keys.stock, left - 1)
-                pipe.incr(keys.lucky)
-                pipe.rpush(keys.orders, purchase.entry())
+                for words in self.writes(purchase, left):
+                    pipe.execute_command(*words)
                 pipe.execute()
-                return Receipt(Outcome.SOLD, self.name, order=purchase.order, stock=left - 1)
-        return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
-
-
-class BreaksIn(Strange):
-    """Wrong: the third try takes the lock away from whoever has it; only a local variable counts them."""
-
-    name = "breaks-in"
-
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        tries = 0
-        while not self.redis.hsetnx(self.key, "owner", purchase.order):
-            tries += 1
-            if tries == 3:
-                self.redis.delete(self.key)
-                tries = 0
-            self.pause()
-        try:
-            yield
-        finally:
-            self.redis.delete(self.key)
+                break
+        return self.receipt(purchase, left)
 
 
 class BusyIsSoldOut(Strange):
     """Wrong: who has waited too long, by its clock, is told that all is sold."""
 
-    name = "busy-is-sold-out"
-
     def buy(self, purchase: Purchase) -> Receipt:
-        lock = self.redis.lock(self.key, timeout=60, blocking_timeout=5, sleep=0.05)
-        if not lock.acquire():
-            return Receipt(Outcome.SOLD_OUT, self.name, stock=0)
-        try:
+        with (
+            suppress(redis.exceptions.LockError),
+            self.redis.lock(self.key, timeout=60, blocking_timeout=5, sleep=0.05),
+        ):
             return self.sell(purchase)
-        finally:
-            lock.release()
+        return self.receipt(purchase, 0)
 
 
 class Extends(Strange):
     """A thread extends the lock, a third of its life after the other."""
 
-    name = "extends"
-
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
-        with super().held(purchase):
-            is_over = threading.Event()
-            thread = threading.Thread(target=self.extend, args=(is_over,))
-            thread.start()
+        is_over = threading.Event()
+        with super().held(purchase), ThreadPoolExecutor(1) as pool:
+            pool.submit(self.extend, is_over)
             try:
                 yield
             finally:
                 is_over.set()
-                thread.join()
 
     def extend(self, is_over: threading.Event) -> None:
         while not is_over.wait(0.7):
@@ -759,16 +654,12 @@ class Extends(Strange):
 class NeverSleeps(Strange):
     """Polls as fast as it can."""
 
-    name = "never-sleeps"
-
     def pause(self) -> None:
         pass
 
 
 class EtcdLock(Strange):
     """A key with a lease of its own."""
-
-    name = "etcd-own-lease"
 
     def value(self) -> str:
         return str(self.sessions.client.grant(5).id)
@@ -783,8 +674,6 @@ class EtcdLock(Strange):
 class Remembers(Strange):
     """Right with what its module remembers: the next run begins anew."""
 
-    name = "remembers"
-
     def buy(self, purchase: Purchase) -> Receipt:
         MEMORY.append(purchase.buyer)
         if len(MEMORY) > 1:
@@ -797,8 +686,6 @@ class Remembers(Strange):
 
 class TakesOver(Strange):
     """The lock's value is when it ends: what is older is taken over, by the only one whose GETSET finds it so."""
-
-    name = "takes-over"
 
     def takes(self, value: str) -> Any:
         ends = str(time.time() + LIFE_MS / 1000)
@@ -814,25 +701,21 @@ class TakesOver(Strange):
 class GivesUp(Strange):
     """A lock that stays for ever, for which nobody waits longer than five seconds."""
 
-    name = "gives-up"
+    def value(self) -> str:
+        self.until = datetime.now() + timedelta(seconds=5)
+        return "held"
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        until = datetime.now() + timedelta(seconds=5)
-        while not self.redis.setnx(self.key, "held"):
-            if datetime.now() > until:
-                raise LockTimeout("five seconds")
-            self.pause()
-        try:
-            yield
-        finally:
-            self.redis.delete(self.key)
+    def takes(self, value: str) -> Any:
+        return self.redis.setnx(self.key, value)
+
+    def pause(self) -> None:
+        if datetime.now() > self.until:
+            raise LockTimeout("five seconds")
+        super().pause()
 
 
 class LooksAtItsWatch(Strange):
     """Writes nothing once the lock may have expired; but a pause may come behind that look."""
-
-    name = "looks-at-its-watch"
 
     @contextmanager
     def held(self, purchase: Purchase) -> Iterator[None]:
@@ -851,8 +734,6 @@ class LooksAtItsWatch(Strange):
 class RedisClock(Strange):
     """Held until a time of Redis: nobody can let that pass."""
 
-    name = "redis-clock"
-
     def takes(self, value: str) -> Any:
         return self.redis.eval(HOLD_UNTIL, 1, self.key, LIFE_MS // 1000)
 
@@ -870,7 +751,7 @@ GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(ea
 _WRONG = (
     Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, SharedByte, BindsPort, EndsItsProcess, WritesLater, Halves,
     TokenBefore, SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, FileLooked,
-    WatchesLate, BreaksIn, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut, RedisClock,
+    WatchesLate, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut, RedisClock,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}
 RIGHT = {each.name: each for each in GUARDS if each is not Strange and each.name not in WRONG}

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from itertools import count
 from pathlib import Path
 from unittest.mock import patch
@@ -18,7 +17,7 @@ from unittest.mock import patch
 import psutil
 import pytest
 
-from app.guards import guards
+from app.guards import Guard, guards
 from labs.steps.guard_files import GuardFile
 from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, PAUSE, Budget, Explorer
 from labs.steps.schedules.graph import State
@@ -27,6 +26,7 @@ from labs.steps.schedules.results import Count
 from labs.steps.schedules.schedule import Ending, Fault, Move, Schedule, moves_of
 from labs.steps.schedules.world import World
 from labs.steps.tests import strange_guards
+from labs.steps.tests.flawed_guards import FLAWED
 from tests.support.commands import LOADTEST, finished, running
 from tests.support.rushing import REPOSITORY
 from tests.support.waiting import wait_until
@@ -35,20 +35,18 @@ pytestmark = pytest.mark.timeout(300)
 LATE_WRITE = "A.A.A.A.A-pause.B.B.B.B.B.B.A"
 BETWEEN = "A.A.A.A.A-pause.B.B.B.B.A.B.B"
 ENDS_S = 5.0  # on a busy machine
-FLAWED = "labs.steps.tests.flawed_guards"  # not imported above: it would add them for the tests of other files as well
+GUARDS: dict[str, type[Guard]] = {**guards(), **FLAWED}
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Two instances that know the flawed guards as well."""
-    with patch.dict(guards()), World(tmp_path_factory.mktemp("w")) as world:
-        guards().update(import_module(FLAWED).FLAWED)
+    with World(tmp_path_factory.mktemp("w")) as world:
         yield world
 
 
 def explored(world: World, guard: str, budget: Budget = NO_FAULT) -> tuple[Count, Explorer]:
     """All orders of a guard within this budget of faults."""
-    kind = guards()[guard]
+    kind = GUARDS[guard]
     explorer = Explorer(world, kind, budget, seconds=240)
     for _ in explorer.explore():
         pass
@@ -58,7 +56,7 @@ def explored(world: World, guard: str, budget: Budget = NO_FAULT) -> tuple[Count
 
 
 def replayed(world: World, guard: str, path: str) -> Schedule:
-    return Explorer(world, guards()[guard]).replay(moves_of(path))
+    return Explorer(world, GUARDS[guard]).replay(moves_of(path))
 
 
 def test_without_a_lock_most_orders_sell_twice(world: World) -> None:
@@ -264,7 +262,7 @@ def test_a_queue_in_one_instance_is_seen(world: World) -> None:
 
 def test_a_wait_that_cannot_be_seen_is_no_verdict(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard that waits in silence: after some seconds there is an error that says what to do."""
-    world.reset(GuardFile.of(guards()["silent"]))
+    world.reset(GuardFile.of(GUARDS["silent"]))
     monkeypatch.setattr("labs.steps.schedules.quiescence.LIMIT_S", 0.5)
     world.step("B")
     assert world.purchase("B").waits

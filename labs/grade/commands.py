@@ -6,12 +6,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from labs.grade.gradescope import results as as_gradescope
 from labs.grade.stages import STAGES, Result, Status
 from loadtest.results.comparison import NO_RESULT
 from loadtest.results.json_files import write_text_file
@@ -44,7 +44,7 @@ def grade(paths: Sequence[Path], output: Path | None) -> None:
     screen = console()
     graded = {path: _graded(path, screen) for path in paths}
     if output:
-        write_text_file(output, json.dumps(as_gradescope(graded[paths[0]]), indent=2) + "\n")
+        write_text_file(output, json.dumps(_gradescope(graded[paths[0]]), indent=2) + "\n")
     if len(graded) > 1:
         screen.print(_table(graded, plain=not screen.is_terminal))
     sys.exit(max(map(_exit_code, graded.values())))
@@ -86,6 +86,24 @@ def _table(graded: dict[Path, list[Result]], *, plain: bool) -> Table:
         scores = [str(each.score) if each.status is not Status.NO_VERDICT else "?" for each in results]
         table.add_row(path.name, *scores, str(sum(each.score for each in results)))
     return table
+
+
+def _gradescope(graded: Sequence[Result]) -> dict[str, Any]:
+    """A test for each stage, as ``results.json`` of https://gradescope-autograders.readthedocs.io."""
+    return {
+        "output_format": "text",
+        "tests": [
+            {
+                "name": each.stage.title,
+                "score": each.score,
+                "max_score": each.stage.points,
+                "status": "passed" if each.score else "failed",
+                "output": each.output,
+                "visibility": "visible",
+            }
+            for each in graded
+        ],
+    }
 
 
 def _exit_code(results: Sequence[Result]) -> int:

@@ -1,15 +1,19 @@
-"""The scheduler's page on the board, ``/steps``. The state is open to all who may see the board."""
+"""The scheduler's page on the board, ``/steps``, whose state is open to all who may see the board; and ``/schedules``.
+
+That shows what `python -m loadtest schedules` has kept, or else what came with the repository.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from flask import Blueprint, Flask, Response, current_app, request, send_from_directory
-from werkzeug.exceptions import BadRequest
+from flask import Blueprint, Flask, Response, current_app, request, send_file, send_from_directory
+from werkzeug.exceptions import BadRequest, NotFound
 
 from app.board import parts
 from app.board.parts import BoardParts
 from app.board.settings import BoardSettings
+from app.board.web.pages import add_page
 from app.board.web.security import authorize
 from app.contract.access import is_own_page
 from app.guards import guards
@@ -17,15 +21,17 @@ from app.web.params import Parameters
 from app.web.responses import json_response
 from labs.steps.mistakes import mistakes
 from labs.steps.scheduler import BUYERS, Scheduler
-from labs.steps.schedules import board as schedules
+from labs.steps.schedules.files import newest, recorded
 from labs.steps.stepped import COMMANDS, POINTS
 
 LINK = {"path": "/steps", "text": {"en": "You are the scheduler", "zh": "你来当调度器"}}
 STATIC = Path(__file__).with_name("static")
+SCHEDULES = Path(__file__).with_name("schedules") / "static" / "schedules.html"
 GRAINS = (POINTS, COMMANDS)
 MISTAKE = ("name", "description", "found")
 
 steps = Blueprint("steps", __name__, url_prefix="/steps")
+schedules = Blueprint("schedules", __name__, url_prefix="/schedules")
 
 
 def known_guards() -> list[str]:
@@ -100,9 +106,30 @@ def step() -> Response:
     return state()
 
 
+@schedules.get("/results")
+def results() -> Response:
+    """The newest file of each guard that was explored here, or else that came with the repository."""
+    reports = parts.of_board().settings.reports
+    own = [] if reports is None else [(guard, path.relative_to(reports)) for guard, path in newest(reports)]
+    found = {guard: f"/records/{path.as_posix()}" for guard, path in own}
+    shown = found or {guard: f"/schedules/recorded/{guard}" for guard in recorded()}
+    listed = [{"guard": guard, "path": path} for guard, path in shown.items()]
+    return json_response({"own": bool(found), "results": listed})
+
+
+@schedules.get("/recorded/<guard>")
+def recorded_of(guard: str) -> Response:
+    """One that came with the repository."""
+    path = recorded().get(guard)
+    if path is None:
+        raise NotFound(f"Nothing was recorded of {guard!a:.80}.")
+    return send_file(path, max_age=0, conditional=False)
+
+
 def init_app(app: Flask, settings: BoardSettings) -> None:
     """Register the page and its routes."""
     board: BoardParts = app.extensions["board"]
     app.extensions["scheduler"] = Scheduler(settings, stack=board.stack, locust=board.locust)
     app.register_blueprint(steps)
-    schedules.init_app(app)
+    add_page(app, "/schedules", SCHEDULES)
+    app.register_blueprint(schedules)

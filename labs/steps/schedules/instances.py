@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from labs.steps.wire.shared import numbers_in
+from labs.steps.wire import numbers_in
 from loadtest.ports import free_port
 from loadtest.stack.apps import App
 from loadtest.stack.process import ServerError

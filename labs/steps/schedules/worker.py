@@ -46,8 +46,7 @@ from labs.steps.schedules.instances import TTL_S
 from labs.steps.schedules.threads import Threads
 from labs.steps.shop import is_own, know_the_sale, know_the_servers, owner_among
 from labs.steps.stepped import COMMANDS, ETCD_REQUEST, SteppedPurchase
-from labs.steps.wire import Fate, wire
-from labs.steps.wire.shared import numbers_in
+from labs.steps.wire import Fate, numbers_in, wire
 from labs.steps.wire.sockets import is_message_there
 from lock import LockError
 

@@ -29,8 +29,7 @@ from labs.steps.schedules.quiescence import (
 from labs.steps.schedules.seen import INSTEAD, UNORDERED, AllSeen
 from labs.steps.schedules.servers import KEYS, SALE, ServerKeys, Servers
 from labs.steps.stepped import COMMANDS
-from labs.steps.wire import Fate, wire
-from labs.steps.wire.shared import numbers_in
+from labs.steps.wire import Fate, numbers_in, wire
 from loadtest.results.answer import Answer
 from loadtest.results.record import CriticalSection
 from loadtest.stack.apps import cpu_of

@@ -152,25 +152,24 @@ class SteppedPurchase(PurchaseListener):
 
     def show(self) -> dict[str, Any]:
         """The purchase for the page; its `line` is counted as in the file of its `source`."""
+        own = {"id": self.id, "buyer": self._buyer, "guard": self._guard.name, "grain": self.granularity}
         with self._changed:
-            section, receipt = self.section, self.receipt
-            return {
-                "id": self.id,
-                "buyer": self._buyer,
-                "guard": self._guard.name,
-                "point": self.point,
-                "line": self.line(),
-                "stands": self.stands,
-                "grain": self.granularity,
-                "command": self.command,
-                "left_s": self._left_s,
-                "token": section.token if section else None,
-                "stock_read": section.stock if section else None,
-                "outcome": receipt.outcome.value if receipt else None,
-                "stock": receipt.stock if receipt else None,
-                "detail": receipt.detail if receipt else "",
-                "source": asdict(self._lines.source),
-            }
+            return {**own, **self.seen(), "left_s": self._left_s, "source": asdict(self._lines.source)}
+
+    def seen(self) -> dict[str, Any]:
+        """Where it is, and what it knows."""
+        section, receipt = self.section, self.receipt
+        return {
+            "point": self.point,
+            "line": self.line(),
+            "stands": self.stands,
+            "command": self.command,
+            "token": section.token if section else None,
+            "stock_read": section.stock if section else None,
+            "outcome": receipt.outcome.value if receipt else None,
+            "stock": receipt.stock if receipt else None,
+            "detail": receipt.detail if receipt else "",
+        }
 
     def line(self) -> int | None:
         """Where it is in its guard's `buy`, counted as in the file."""

@@ -37,7 +37,7 @@ class Stepped:
     watching: Sequence[int] = ()  # ports of its connections that have sent WATCH
     line: int | None = None
     stock_read: int | None = None
-    stock_left: int | None = None
+    stock: int | None = None
     sent: list[str] = field(default_factory=list)
     attempts: int = 0
     idle_s: float = 0.0

@@ -286,28 +286,20 @@ class SteppedWorker:
         return self._await_session(until)
 
     def _show(self, purchase: SteppedPurchase) -> dict[str, Any]:
-        receipt, section, thread = purchase.receipt, purchase.section, purchase.thread
+        receipt, thread = purchase.receipt, purchase.thread
         return {
-            "point": purchase.point,
-            "stands": purchase.stands,
+            **purchase.seen(),
             "stops": purchase.stops,
             "attempts": self._sleeps[purchase.id] + self._checks[purchase.id] // CHECKS,
             "idle_s": 0.0 if purchase.stands or wire.pending or is_message_there() else self._threads.idle_s(),
             "is_busy": self._threads.are_busy(),
             "clocks": sorted(purchase.clocks),
             "names": [thread.ident, thread.native_id],
-            "token": section.token if section else None,
-            "outcome": receipt.outcome.value if receipt else None,
             "order": purchase.order,
             "sold": receipt.order if receipt else None,
             "in_doubt": bool(receipt and receipt.in_doubt),
-            "detail": receipt.detail if receipt else purchase.failure,
             "failure": purchase.failure,
             "lease": self.lease(),
-            "line": purchase.line(),
-            "stock_left": receipt.stock if receipt else None,
-            "stock_read": section.stock if section else None,
-            "command": purchase.command,
             "writes": purchase.writes,
             "watching": sorted(purchase.watching),
             "sent": self._sent(purchase),

@@ -424,7 +424,7 @@ class World(Resource):
                 (
                     each.point, each.line, names.shown(each.command), each.stands and not each.is_dead, each.waits,
                     each.instance.frozen, each.is_dead, told(each.token), each.stock_read, each.outcome,
-                    each.stock_left, names.shown(each.detail),
+                    each.stock, names.shown(each.detail or each.failure),
                 )
                 for each in self.purchases
             ],

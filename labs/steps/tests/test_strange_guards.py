@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pytest
 
 from labs.steps.guard_files import GuardFile
-from labs.steps.schedules.explorer import KILL, NO_FAULT, PAUSE, Budget, Explorer
-from labs.steps.schedules.quiescence import NoVerdict
-from labs.steps.schedules.world import World
+from labs.steps.schedules.explorations import Task, explored
+from labs.steps.schedules.explorer import KILL, NO_FAULT, PAUSE, Budget
+from labs.steps.schedules.results import Count
 from labs.steps.schedules.worlds import Worlds
 from labs.steps.tests import strange_guards
 from labs.steps.tests.strange_guards import RIGHT, WRONG, WRONG_WITH
@@ -31,15 +30,6 @@ NO_VERDICT = {
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-class Tried(NamedTuple):
-    """What came of a guard with so many items for sale."""
-
-    items: int
-    wrong: list[str]
-    cut: int
-    no_verdict: str
-
-
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
     """Two worlds, for all guards."""
@@ -47,21 +37,10 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
         yield worlds
 
 
-def explored(world: World, task: tuple[str, int, Budget]) -> Iterator[Tried]:
-    """Every order, with at most one fault of a kind."""
-    guard, world.items, budget = task
-    explorer, no_verdict = Explorer(world, GuardFile(FILE, guard).load(), budget, seconds=MOST_S), ""
-    try:
-        for _ in explorer.explore():
-            pass
-    except NoVerdict as error:
-        no_verdict = error.message
-    yield Tried(world.items, [each.path for each in explorer.shortest], explorer.graph.cut, no_verdict)
-
-
-def tried(worlds: Worlds, guard: str, budget: Budget = NO_FAULT) -> list[Tried]:
-    """With one item and with two."""
-    return [result for _, result in worlds.each(explored, [(guard, items, budget) for items in SIZES])]
+def tried(worlds: Worlds, guard: str, budget: Budget = NO_FAULT) -> list[Count]:
+    """Every order, with at most one fault of a kind, for one item and for two."""
+    tasks = [Task(GuardFile(FILE, guard), budget, items, seconds=MOST_S) for items in SIZES]
+    return [found.count for _, found in worlds.each(explored, tasks) if found.is_over]
 
 
 @pytest.mark.parametrize("guard", WRONG)
@@ -71,14 +50,14 @@ def test_no_wrong_guard_is_acquitted(worlds: Worlds, guard: str) -> None:
     if said := NO_VERDICT.get(guard):
         assert any(said in each.no_verdict for each in results), results
     else:
-        assert any(each.wrong for each in results), results
+        assert any(each.wrong_ends for each in results), results
 
 
 @pytest.mark.parametrize("guard", RIGHT)
 def test_right_guards_are_cleared(worlds: Worlds, guard: str) -> None:
     """Whatever chance, connections, files and clocks they use."""
     results = tried(worlds, guard)
-    assert all(not each.wrong and not each.cut and not each.no_verdict for each in results), results
+    assert all(not each.wrong_ends and not each.cut and not each.no_verdict for each in results), results
 
 
 @pytest.mark.parametrize("budget", [PAUSE, KILL], ids=lambda budget: budget.name)
@@ -86,5 +65,5 @@ def test_right_guards_are_cleared(worlds: Worlds, guard: str) -> None:
 def test_time_passes_with_a_fault(worlds: Worlds, guard: str, fault: str, budget: Budget) -> None:
     """For clocks as for leases: a guard that counts on either is wrong with the fault that it forgets, and no other."""
     results = tried(worlds, guard, budget)
-    assert [bool(each.wrong) for each in results] == [fault == budget.name] * len(SIZES), results
+    assert [bool(each.wrong_ends) for each in results] == [fault == budget.name] * len(SIZES), results
     assert not any(each.no_verdict or each.cut for each in results), results

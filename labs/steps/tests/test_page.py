@@ -1,18 +1,28 @@
-"""The levels of "you are the scheduler", solved by clicks against a real stack of two instances."""
+"""The pages of steps and schedules, on the board of a real stack of two instances.
+
+The levels of "you are the scheduler" are solved by clicks; an order is seen, played, and stepped to its end.
+"""
 
 from __future__ import annotations
 
 import json
 import urllib.request
 from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from app.guards import guards
+from labs.steps.guard_files import GuardFile
 from labs.steps.mistakes import mistakes
+from labs.steps.schedules.explorations import Task, explored
 from labs.steps.schedules.explorer import NO_FAULT, budget_of
 from labs.steps.schedules.files import recorded
+from labs.steps.schedules.results import Exploration, packed
+from labs.steps.schedules.world import World
+from labs.steps.stepped import COMMANDS
 from loadtest.stack.stack import Stack
 from tests.support.looking import PATIENCE_MS
 
@@ -26,9 +36,28 @@ AFTER_A_FREEZE = {"etcd-checked": SOLD_TWICE, "etcd": "The late write of A was r
 
 
 @pytest.fixture(scope="module")
-def stage_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Two instances whose leases are short, and the board."""
-    env = {"FLASHSALE_THREADS": "8", "FLASHSALE_LEASE_TTL": "2"}
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What was tried of `none`, and of `redis-lua`, of which an end is missing: it was cut there."""
+    report = tmp_path_factory.mktemp("reports") / "2030-01-01_00-00-00"
+    report.mkdir()
+    with World(tmp_path_factory.mktemp("w")) as world:
+        for guard in ("none", "redis-lua"):
+            *_, found = explored(world, Task(GuardFile.of(guards()[guard])))
+            assert found.explorer is not None
+            whole = Exploration(guard, found.count.promise, COMMANDS, 1, 2, "2030-01-01T00:00:00+00:00")
+            graph = packed(found.explorer.graph, found.explorer.schedules)
+            if guard == "redis-lua":
+                graph["cut"], found.count.cut = [0], 1
+            whole.add(found.count, graph)
+            whole.source = found.source
+            whole.write(report)
+    return report.parent
+
+
+@pytest.fixture(scope="module")
+def stage_stack(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two instances whose leases are short, and the board, which has these reports."""
+    env = {"FLASHSALE_THREADS": "8", "FLASHSALE_LEASE_TTL": "2", "FLASHSALE_REPORTS": str(reports)}
     with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=env) as stack:
         yield stack
 
@@ -39,20 +68,28 @@ def open_page(chromium: Browser, stage_stack: Stack) -> Iterator[Any]:
     complaints: list[str] = []
     pages: list[Page] = []
 
-    def open_page(locale: str = "en", link: str = "") -> Page:
+    def open_page(locale: str = "en", link: str = "", path: str = "/steps") -> Page:
         page = chromium.new_page(locale=locale)
         pages.append(page)
         page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.extend([f"{said.text} {said.location}"] * (said.type == "error")))
         assert stage_stack.board is not None
-        page.goto(f"{stage_stack.board.url}/steps{link}")
+        page.goto(f"{stage_stack.board.url}{path}{link}")
         return page
 
     yield open_page
     for page in pages:
         page.close()
     assert complaints == []
+
+
+@pytest.fixture
+def page(open_page: Any) -> Any:
+    """The page of the schedules."""
+    page = open_page(path="/schedules")
+    page.wait_for_selector("#graph svg")
+    return page
 
 
 def ask(stack: Stack, path: str, body: bytes | None = None) -> list[dict[str, Any]]:
@@ -225,3 +262,86 @@ def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_pa
     step(page, *"AAAAAACCCC")
     page.wait_for_selector(".purchase:has-text('C 得知已售罄')")
     assert page.inner_text("h1") == "你来当调度器"
+
+
+def kept(reports: Path, guard: str) -> dict[str, Any]:
+    (path,) = reports.glob(f"*/schedules-{guard}.json")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_an_order_is_seen_played_and_stepped_to_the_same_end(page: Page, reports: Path) -> None:
+    """The shortest wrong order is chosen first; it plays with the guard's lines, and sells twice by hand as well."""
+    (count,) = kept(reports, "none")["counts"]
+    assert page.inner_text("#summary") == (
+        f"{count['wrong']} of {count['orders']} orders end wrongly, through {count['states']} states. "
+        f"Different ends: {count['ends']}, wrong: {count['wrong_ends']}."
+    )
+    assert page.inner_text("#order li:nth-child(2)") == "A read.lua"
+    assert page.inner_text("#ending") == "the item is sold twice, an update is lost"
+    page.click("#play:has-text('Play it')")
+    page.wait_for_selector(".slow-dialog .stage:has-text('reading = stock.read(section)')")
+    page.click(".slow-dialog [data-do=lost]")
+    page.wait_for_selector(".slow-dialog .sentence:has-text('lost updates: 1')")
+    page.keyboard.press("Escape")
+    page.click("#steps")
+    for _ in count["shortest"].split("."):
+        page.click("#next-move:enabled")
+    page.wait_for_selector("#result:has-text('Sold twice: A and B both have the one item')")
+    page.wait_for_selector("#next-move:has-text('The schedule is over.')")
+
+
+def test_a_click_on_any_state_leads_to_an_end_a_wrong_one_first(page: Page, reports: Path) -> None:
+    """Red are the states from which all ends are wrong, and green those from which none is; the link follows."""
+    file = kept(reports, "none")
+    (graph,) = file["graphs"]
+    wrong = {int(number): any(film[2]) for number, film in graph["ends"].items()}
+
+    def ends(state: int) -> set[bool]:
+        return {wrong[state]} if state in wrong else set().union(*map(ends, graph["moves"][state].values()))
+
+    boxes = page.locator("#graph rect")
+    assert boxes.count() == len(graph["states"])
+    for state in range(len(graph["states"])):
+        tone = {frozenset({True}): "bad", frozenset({False}): "good"}.get(frozenset(ends(state)), "")
+        box = boxes.nth(state)
+        box.click()
+        assert (box.get_attribute("class") or "").split()[:1] == ([tone] if tone else ["way"]), state
+        assert page.get_attribute("#ending", "data-tone") == ("bad" if True in ends(state) else "good"), state
+        path = (page.get_attribute("#steps", "href") or "").rpartition("&grain=commands&schedule=")[2]
+        passed, at = {0}, 0
+        for move in path.split("."):
+            at = graph["moves"][at][move]
+            passed.add(at)
+        assert state in passed
+        assert at in wrong
+
+
+def test_what_was_cut_is_said(page: Page) -> None:
+    """A guard that was not tried to the end is not shown as right, nor is the state where something is missing."""
+    page.click("#guards button[value=redis-lua]")
+    page.wait_for_selector("#summary[data-tone=warn]:has-text('Not complete: in 1 states something was not tried.')")
+    assert page.locator("#graph rect.cut").count() == 1
+    assert page.locator("#graph rect.cut.good").count() == 0
+
+
+def test_a_board_that_tried_nothing_shows_what_came_with_the_repository(page: Page, reports: Path) -> None:
+    """Every guard of it is drawn, with the day of its own file; the text is gone once the board has tried something."""
+    page.wait_for_selector("#came", state="hidden")
+    (report,) = reports.iterdir()
+    away = report.rename(reports.with_name("away"))
+    try:
+        page.reload()
+        files = recorded()
+        assert {"none", "etcd", "redis-lua"} <= {*files}
+        for guard, path in files.items():
+            file = json.loads(path.read_text(encoding="utf-8"))
+            page.click(f"#guards button[value={guard}]")
+            page.wait_for_selector(f"#steps[href*='guard={guard}&']")
+            assert page.locator("#graph rect").count() == len(file["graphs"][0]["states"])
+            day = datetime.fromisoformat(file["started"]).astimezone()
+            assert page.inner_text("#came").endswith(f"tried on {day:%B} {day.day}, {day.year}, on real servers.")
+        assert page.locator("#guards button").count() == len(files)
+        assert page.request.get(f"{page.evaluate('location.origin')}/schedules/recorded/nowhere").status == 404
+    finally:
+        away.rename(report)

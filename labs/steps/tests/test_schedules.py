@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,8 @@ import pytest
 
 from app.guards import Guard, guards
 from labs.steps.guard_files import GuardFile
+from labs.steps.mistakes import diff_of, mended, mistakes
+from labs.steps.mistakes_command import Judgement
 from labs.steps.schedules.explorations import Task, explored
 from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, PAUSE, Budget, Explorer
 from labs.steps.schedules.graph import State
@@ -327,3 +330,56 @@ def test_a_server_that_is_gone_is_one_clear_line(tmp_path: Path, server: str) ->
         assert command.process.returncode == 2, command.printed
     assert "Traceback" not in command.printed
     assert "Error: no verdict: " in command.printed.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not mistakes(), reason="labs/mistakes was deleted")
+def test_two_mistakes_are_condemned_and_cleared_when_they_are_mended(tmp_path: Path) -> None:
+    """The command says which order breaks each, and with which lines none does; its exit code is 0."""
+    done = finished(tmp_path, "mistakes", "ask-then-decrease", "delete-unowned")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("ask-then-decrease", "delete-unowned"):
+        assert f"{name}: {Judgement.CONDEMNED.value}" in done.stdout
+        assert f"{name}-mended: {Judgement.CLEARED.value}" in done.stdout
+    assert "  A begins · A GET stock · B begins · B GET stock · B MULTI, told sold" in done.stdout
+    assert "+                self.release(key, owner)" in done.stdout
+
+
+@pytest.mark.parametrize("name", mistakes())
+def test_a_mend_changes_its_guard_alone(name: str) -> None:
+    """The mended class is another one with the same promise, and its lines can be shown."""
+    kind = mistakes()[name]
+    assert (mended(kind).name, mended(kind).promise) == (f"{name}-mended", kind.promise)
+    changed = [line for line in diff_of(kind) if line[0] in "+-"]
+    assert changed[:2] == [f"--- {name}", f"+++ {name}-mended"]
+    assert len(changed) > 2
+
+
+ASKED_WHILE_GARBAGE_IS_COLLECTED = """
+import gc, threading, time
+from labs.steps.frames import current_frames
+
+class Garbage:
+    def __del__(self):
+        time.sleep(0.001)  # another thread goes on meanwhile
+
+def ask():
+    for _ in range(20):
+        garbage = Garbage()
+        garbage.itself = garbage
+        del garbage
+        current_frames()
+        time.sleep(0.002)
+
+gc.set_threshold(1)
+threads = [threading.Thread(target=ask) for _ in range(3)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+"""
+
+
+def test_that_garbage_is_collected_meanwhile_hangs_nobody() -> None:
+    """Threads ask for each other's frames, with garbage about that takes its time, and none waits for ever."""
+    subprocess.run([sys.executable, "-c", ASKED_WHILE_GARBAGE_IS_COLLECTED], check=True, timeout=30)

@@ -16,7 +16,6 @@ import re
 import secrets
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -128,6 +127,8 @@ class Pooled(Strange):
 class PooledLocked(Pooled):
     """The same with the lock."""
 
+    value = staticmethod(lambda: secrets.token_urlsafe(12))
+
     def buy(self, purchase: Purchase) -> Receipt:
         return self.pool.submit(super(Pooled, self).buy, purchase).result(timeout=10)
 
@@ -187,22 +188,6 @@ class OwnSocket(Strange):
             return self.receipt(purchase, left)
 
 
-class OwnSocketLocked(OwnSocket):
-    """The same with the lock."""
-
-    value = staticmethod(lambda: secrets.token_urlsafe(12))
-
-    def takes(self, value: str) -> Any:
-        return self.ask("SET", self.key, value, "NX", "PX", str(LIFE_MS))
-
-    def gives_back(self, value: str) -> None:
-        self.ask("EVAL", RELEASE, "1", self.key, value)
-
-    def buy(self, purchase: Purchase) -> Receipt:
-        with self.held(purchase):
-            return super().buy(purchase)
-
-
 class Gateway(Strange):
     """A lock in etcd by HTTP, after a look: what leaves so is not stopped."""
 
@@ -219,19 +204,13 @@ class Gateway(Strange):
 
 
 class AnotherProgram(Strange):
-    """A lock that another program takes, after a look: it cannot be stopped."""
+    """A lock that another program takes: it cannot be stopped."""
 
-    def takes(self, value: str) -> Any:
-        return self.run("GET", self.key) == "None" and self.run("SET", self.key, "1")
+    def takes(self, value: str) -> bool:
+        return subprocess.run(["mkdir", "strange-guard"], capture_output=True, check=False).returncode == 0
 
     def gives_back(self, value: str) -> None:
-        self.run("DEL", self.key)
-
-    def run(self, *words: str) -> str:
-        code = (
-            f"import redis; print(redis.Redis.from_url({self.shop.settings.redis_url!r}).execute_command(*{words!r}))"
-        )
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        subprocess.run(["rmdir", "strange-guard"], check=True)
 
 
 class SharedByte(Strange):
@@ -442,20 +421,6 @@ class OwnLock(Strange):
             yield
 
 
-class FlockPolled(Strange):
-    """A file at a fixed path."""
-
-    def takes(self, value: str) -> bool:
-        self.file = open("/tmp/strange-guard.lock", "w")  # noqa: PTH123, SIM115
-        with suppress(BlockingIOError):
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        return False
-
-    def gives_back(self, value: str) -> None:
-        self.file.close()
-
-
 class FlockBlocking(Strange):
     """A file in the temporary folder; the system wakes the next."""
 
@@ -467,19 +432,22 @@ class FlockBlocking(Strange):
 
 
 class LockfCounted(Strange):
-    """A file that is locked, read and written under the lock, and unlocked."""
+    """A file at a fixed path that is polled for, read and written under the lock, and unlocked."""
 
-    @contextmanager
-    def held(self, purchase: Purchase) -> Iterator[None]:
-        with open("/tmp/strange-guard.count", "a+") as file:  # noqa: PTH123
-            fcntl.lockf(file, fcntl.LOCK_EX)
-            file.seek(0)
-            holders = int(file.read() or 0)
-            file.truncate(0)
-            file.write(str(holders + 1))
-            file.flush()
-            yield
-            fcntl.lockf(file, fcntl.LOCK_UN)
+    def takes(self, value: str) -> bool:
+        self.file = open("/tmp/strange-guard.count", "a+")  # noqa: PTH123, SIM115
+        try:
+            fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        self.file.seek(0)
+        holders = int(self.file.read() or 0)
+        self.file.truncate(0)
+        return bool(self.file.write(str(holders + 1)))
+
+    def gives_back(self, value: str) -> None:
+        self.file.flush()
+        fcntl.lockf(self.file, fcntl.LOCK_UN)
 
 
 class FolderLock(Strange):

@@ -189,7 +189,7 @@ class OwnSocket(Strange):
 
 
 class Gateway(Strange):
-    """A lock in etcd by HTTP, after a look: what leaves so is not stopped."""
+    """A lock in etcd by HTTP: looks first, and puts then."""
 
     def post(self, path: str, **body: Any) -> Any:
         url = f"http://{self.shop.settings.etcd_endpoints}/v3/{path}"
@@ -201,6 +201,16 @@ class Gateway(Strange):
 
     def gives_back(self, value: str) -> None:
         self.post("kv/deleterange", key=GATEWAY)
+
+
+class GatewayLocked(Gateway):
+    """The same in one transaction."""
+
+    name = "gateway-locked"
+
+    def takes(self, value: str) -> Any:
+        is_new, put = {"key": GATEWAY, "target": "CREATE", "createRevision": "0"}, {"requestPut": {"key": GATEWAY}}
+        return self.post("kv/txn", compare=[is_new], success=[put]).get("succeeded")
 
 
 class AnotherProgram(Strange):

@@ -18,7 +18,6 @@ FILE = strange_guards.__file__
 SIZES = (1, 2)
 MOST_S = 120.0
 NO_VERDICT = {
-    "gateway": "etcd by HTTP",
     "another-program": "not every order was tried",
     "shared-byte": "memory that processes share",
     "binds-port": "an address that one process alone can have",

@@ -1,9 +1,10 @@
 """What a stepped purchase sends: each command to Redis and each request to etcd, wherever in its process.
 
 Python's sockets, its calls for files and the calls of gRPC are wrapped. A command to Redis stops before its bytes
-leave, in whatever thread, task or client. A script and a transaction are one command each. A pipeline that is no
-transaction is sent command by command, as others may come between. A command that blocks waits for a moment, and is
-sent again later. What leaves the process by another way, as HTTP to etcd, is noted here, or the servers count it.
+leave, in whatever thread, task or client; so does an HTTP request to etcd's gateway. A script and a transaction are one
+command each. A pipeline that is no transaction is sent command by command, as others may come between. A command that
+blocks waits for a moment, and is sent again later. What leaves the process by another way is not seen here, but the
+servers count it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Python's sockets. What goes to Redis stops before it leaves, and waits for its answer.
+"""Python's sockets. What goes to Redis or to etcd's gateway stops before it leaves, and waits for its answer.
 
 The answer stays in the socket, which is only peeked at: whoever sent the command reads it as ever.
 """
@@ -6,15 +6,19 @@ The answer stays in the socket, which is only peeked at: whoever sent the comman
 from __future__ import annotations
 
 import _socket
+import json
 import select
 import socket
 import time
 from collections.abc import Callable, Sequence
+from email import message_from_bytes
 from functools import cache
+from http.client import HTTPResponse, IncompleteRead
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from labs.steps.wire import TO_REDIS, Fate, end_if_killed, wire, words
+from labs.steps.wire import TO_ETCD, TO_REDIS, Fate, end_if_killed, etcd, wire, words
 from labs.steps.wire.resp import Commands, Cutter, answers_in
 
 if TYPE_CHECKING:
@@ -24,10 +28,9 @@ ANSWER_S = 5.0
 FOREVER_S = 600.0
 LONG_S = 1.0  # a wait for a message that is shorter is a pause before another try
 FIRST, MOST = 1 << 16, 1 << 24  # bytes that are peeked at
-ETCD_BY_HTTP = "etcd by HTTP: ask it by gRPC, as self.sessions.client does"
 _send, _recv = _socket.socket.send, _socket.socket.recv
 _poll, _select = select.poll, select.select
-_links: WeakKeyDictionary[socket.socket, _Link | int] = WeakKeyDictionary()  # or the port of another server
+_links: WeakKeyDictionary[socket.socket, _Link] = WeakKeyDictionary()
 
 
 @cache
@@ -48,9 +51,9 @@ def _sending(real: Callable[..., Any]) -> Callable[..., Any]:
             return real(sock, data, *more)
         whole = b"".join(data) if isinstance(data, (list, tuple)) else bytes(data)
         if (stepped := wire.owner()) is None:
-            wire.sent[TO_REDIS] += len(whole)  # first: this process may be killed
+            link.count(len(whole))  # first: this process may be killed
             size = real(sock, data, *more)
-            wire.sent[TO_REDIS] += 0 if size is None else size - len(whole)
+            link.count(0 if size is None else size - len(whole))
             return size
         link.write(stepped, whole)
         return None if real.__name__ == "sendall" else len(whole)
@@ -60,7 +63,7 @@ def _sending(real: Callable[..., Any]) -> Callable[..., Any]:
 
 def _receiving(real: Callable[..., Any]) -> Callable[..., Any]:
     def receive(sock: socket.socket, *args: Any) -> Any:
-        if isinstance(link := _links.get(sock), _Link) and wire.life_ms and wire.owner() is not None:
+        if isinstance(link := _links.get(sock), _ToRedis) and wire.life_ms and wire.owner() is not None:
             link.await_message(sock.gettimeout())
         return real(sock, *args)
 
@@ -99,11 +102,11 @@ def _waited(wait: Callable[[float | None], Any], timeout: float | None, second: 
 
 def is_message_there() -> bool:
     """Whether something has come from Redis that was not read yet."""
-    return any(isinstance(link, _Link) and link.has_come() for link in list(_links.values()))
+    return any(isinstance(link, _ToRedis) and link.has_come() for link in list(_links.values()))
 
 
 def _link_of(sock: socket.socket) -> _Link | None:
-    """What is known of a socket to Redis; that to another server is noted."""
+    """What is known of a socket to one of the servers; that to another one is noted."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     if sock not in _links:
@@ -111,29 +114,34 @@ def _link_of(sock: socket.socket) -> _Link | None:
             _, port, *_ = sock.getpeername()
         except OSError:
             return None
-        _links[sock] = _Link(sock) if port in wire.redis else port
+        kind = _ToRedis if port in wire.redis else _ToEtcd if port in wire.etcd else _Link
+        _links[sock] = kind(sock, port)
     link = _links[sock]
-    if isinstance(link, _Link):
+    if type(link) is not _Link:
         return link
     if wire.owner() is not None:
-        wire.others.add(ETCD_BY_HTTP if link in wire.etcd else f"port {link}")
+        wire.others.add(f"port {link.port}")
     return None
 
 
 class _Link:
-    """A connection to Redis, and what was given to it and has not left yet."""
+    """A connection, and what was given to it and has not left yet."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._cutter = Cutter()
-        self._open: Sequence[list[str]] = ()  # commands of a transaction that is sent one by one
+    def __init__(self, sock: socket.socket, port: int) -> None:
+        self._sock, self.port = sock, port
+
+    def write(self, stepped: SteppedPurchase, data: bytes) -> None:
+        raise NotImplementedError
+
+    def count(self, size: int) -> None:
+        """Note what was sent, as the server counts it."""
 
     def has_come(self) -> bool:
         """Whether something was not read yet."""
         return self._sock.fileno() >= 0 and self._poll(select.POLLIN, 0)
 
     def _send(self, data: bytes) -> None:
-        wire.sent[TO_REDIS] += len(data)
+        self.count(len(data))
         left = memoryview(data)
         while left:
             self._poll(select.POLLOUT, ANSWER_S)
@@ -155,6 +163,16 @@ class _Link:
             data = _recv(self._sock, size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         return data
 
+    def _await(self, whole: Callable[[bytes], Any]) -> Any:
+        """What `whole` makes of all that has come, once it is there; None if the connection ends or is silent."""
+        until = time.clock_gettime(time.CLOCK_MONOTONIC) + ANSWER_S
+        while time.clock_gettime(time.CLOCK_MONOTONIC) < until:
+            if self._poll(select.POLLIN, 0.1):
+                data = self._peek()
+                if not data or (found := whole(data)) is not None:
+                    return found if data else None
+        return None
+
     def _end_with(self, fate: Fate, stepped: SteppedPurchase) -> bool:
         """Whether the answer is lost, and with it the connection; a process that is to die does so."""
         if fate is Fate.ANSWERED:
@@ -165,6 +183,16 @@ class _Link:
         self._sock.shutdown(socket.SHUT_RDWR)
         stepped.answered("lost")
         return True
+
+
+class _ToRedis(_Link):
+    def __init__(self, sock: socket.socket, port: int) -> None:
+        super().__init__(sock, port)
+        self._cutter = Cutter()
+        self._open: Sequence[list[str]] = ()  # commands of a transaction that is sent one by one
+
+    def count(self, size: int) -> None:
+        wire.sent[TO_REDIS] += size
 
     def await_message(self, timeout_s: float | None) -> None:
         """Wait for a message that another purchase publishes; a short wait is a pause, and a long one has no end."""
@@ -225,11 +253,73 @@ class _Link:
             stepped.pauses()
 
     def _answers(self, commands: Commands, begin: int) -> list[Any] | None:
-        """Those that come behind the first `begin` bytes; None if the connection ends or is silent."""
-        until = time.clock_gettime(time.CLOCK_MONOTONIC) + ANSWER_S
-        while time.clock_gettime(time.CLOCK_MONOTONIC) < until:
-            if self._poll(select.POLLIN, 0.1):
-                data = self._peek()
-                if not data or (found := answers_in(data[begin:], len(commands.words))) is not None:
-                    return found if data else None
+        """Those that come behind the first `begin` bytes."""
+        found: list[Any] | None = self._await(lambda data: answers_in(data[begin:], len(commands.words)))
+        return found
+
+
+class _ToEtcd(_Link):
+    """HTTP to the gateway. etcd counts requests, and no bytes."""
+
+    _pending = b""
+
+    def write(self, stepped: SteppedPurchase, data: bytes) -> None:
+        self._pending += data
+        if self._pending.startswith(b"PRI "):
+            wire.others.add("etcd by HTTP/2")
+            self._send(self._pending)
+            self._pending = b""
+        while request := _request_in(self._pending):
+            path, body, size = request
+            sent, self._pending = self._pending[:size], self._pending[size:]
+            if not self._exchange(stepped, path, body, sent):
+                self._pending = b""
+
+    def _exchange(self, stepped: SteppedPurchase, path: str, body: Any, sent: bytes) -> bool:
+        method, request = etcd.method_of(path), etcd.of_json(body)
+        with stepped.exchange():
+            fate = stepped.sending(etcd.told(method, request), writes=etcd.writes(method))
+            wire.sent[TO_ETCD] += path.startswith(("/v3/", "/v3beta/"))
+            self._send(sent)
+            answer = self._await(_answer_in)
+            if self._end_with(fate, stepped):
+                return False
+            header = answer.get("header", {}) if answer else {}
+            said = etcd.answer(method, etcd.of_json(answer), header.get("revision")) if answer else "(no answer)"
+            stepped.answered(said)
+            return answer is not None
+
+
+def _request_in(data: bytes) -> tuple[str, Any, int] | None:
+    """Path and body of the HTTP request that begins here, and its size; None if it is not whole."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    first, _, fields = head.partition(b"\r\n")
+    length = int(message_from_bytes(fields)["content-length"] or 0)
+    if not end or len(rest) < length:
         return None
+    return first.decode().split(" ")[1].partition("?")[0], _json_of(rest[:length]), len(head) + len(end) + length
+
+
+def _answer_in(data: bytes) -> Any:
+    """The body of the HTTP response that has come; None if it is not whole."""
+    response = HTTPResponse(_Come(data))  # type: ignore[arg-type]
+    try:
+        if b"\r\n\r\n" in data:
+            response.begin()
+            return _json_of(response.read())
+    except IncompleteRead:
+        pass
+    return None
+
+
+class _Come(BytesIO):
+    def makefile(self, _: str) -> _Come:
+        return self
+
+
+def _json_of(body: bytes) -> Any:
+    try:
+        found = json.loads(body or b"{}")
+    except ValueError:
+        found = body.decode(errors="replace")
+    return found if isinstance(found, dict) else {"told": found}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -86,22 +84,6 @@ def test_the_commands_show_what_was_expected(tmp_path: Path, words: list[str], l
     shown = [line for line in done.stdout.splitlines() if line.strip().startswith(tuple(WAYS)) and " item " not in line]
     assert len(shown) == lines
     assert "PAID TWICE" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("query", "key", "code", "word"),
-    [("", "", 400, "Idempotency-Key"), ("?card=gold", "k", 400, "lost-answer"), ("?way=hope", "k", 400, "pay-inside")],
-)
-def test_bad_input_is_told_what_to_give(stack: PaymentStack, query: str, key: str, code: int, word: str) -> None:
-    """Nothing is reserved without a key, for an unknown card, or under an unknown way."""
-    request = Request(f"{stack.urls[0]}/payments{query}", method="POST")
-    if key:
-        request.add_header("Idempotency-Key", key)
-    with pytest.raises(HTTPError) as refused:
-        urlopen(request, timeout=5)
-    with refused.value as answer:
-        assert answer.code == code
-        assert word in answer.read().decode()
 
 
 @pytest.mark.parametrize("way", ["pay-inside", "reserve", "reserve-checked"])

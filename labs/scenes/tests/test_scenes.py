@@ -168,12 +168,15 @@ def test_a_board_that_is_killed_in_a_scene_leaves_nothing_frozen(stack: Stack) -
 
 
 def test_no_scene_begins_in_a_rush() -> None:
-    """Its sale would be reset; the board says so, and plays nothing."""
+    """Its sale would be reset; the board says so, and plays nothing. Another site may link to the page alone."""
     with answering(lambda request, body: {"state": "running"}) as locust:
         board = create_board(BoardSettings().model_copy(update={"locust": locust})).test_client()
         refused = board.post("/scenes/start", json={"scene": "pause"})
         assert (refused.status_code, refused.get_json()["type"].split(":")[-1]) == (409, "rush_running")
         assert board.get("/scenes/state").get_json()["show"] is None
+    assert "/scenes" in [link["path"] for link in board.get("/setup").get_json()["links"]]
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    assert [board.get(path, headers=elsewhere).status_code for path in ("/scenes", "/scenes/state")] == [200, 403]
 
 
 @pytest.mark.slow

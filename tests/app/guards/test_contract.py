@@ -120,11 +120,3 @@ def test_each_try_is_a_section(shop: Flask, sale: Sale, tmp_path: Path, monkeypa
     assert first["commit_at"] is not None
     assert (second["outcome"], second["commit_at"]) == ("sold_out", None)
     assert first["read_at"] < second["read_at"]
-
-
-def test_refused_writes_name_the_loss(shop: Flask, sale: Sale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the write is fenced off, the section ends with the buyer's outcome and the reason."""
-    monkeypatch.setattr(Section, "think", lambda _: sale.client.set(sale.keys.fence, "9" * 20))
-    assert buy(shop)["outcome"] == "lock_lost"
-    leave = logged(tmp_path)[-1]
-    assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")

@@ -193,23 +193,13 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
     ("content", "message"),
     [
         ("{", "cannot be read: "),
-        (10**5 * "[", "cannot be read: "),
         ("\udcff", "cannot be read: "),
         ("[]", "is not one of these: "),
-        ('{"name": "package"}', "is not one of these: "),
         ('{"runs": [{"guard": "etcd"}]}', "is damaged: "),
         ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
         ('{"format": "stock-flash-sale/record", "version": 9}', "is not a stock-flash-sale/record of version 1"),
-        ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
-        *(
-            (json.dumps({**RECORD, place: value}), f"is damaged: {message}")
-            for place, value, message in (
-                ("stock", True, "Expected `int`, got `bool` - at `$.stock`"),
-                ("sections", [{**RECORD["sections"][0], "pid": "x"}], "Expected `int`, got `str` - at `$.sections[0]"),
-                ("answers", [{"buyer": "ada"}], "Object missing required field `outcome` - at `$.answers[0]`"),
-                ("verdict", {}, "Object missing required field `"),
-            )
-        ),
+        (json.dumps({**RECORD, "stock": True}), "is damaged: Expected `int`, got `bool` - at `$.stock`"),
+        (json.dumps({**RECORD, "verdict": {}}), "is damaged: Object missing required field `"),
     ],
 )
 def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:

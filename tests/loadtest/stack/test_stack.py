@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -152,17 +151,6 @@ def test_a_pause_returns_when_all_stand_still(tmp_path: Path) -> None:
         family = [psutil.Process(script.pid), *psutil.Process(script.pid).children()]
         script.pause()
         assert {process.status() for process in family} == {psutil.STATUS_STOPPED}
-
-
-def test_two_processes_are_not_given_the_same_port() -> None:
-    """A port belongs to the process that was given it, also while nothing listens there, and until it ends."""
-    script = "import sys; from loadtest import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", script], **pipes) as other:  # type: ignore[call-overload]
-        port = int(other.stdout.readline())
-        assert not ports._claim(port)
-        other.communicate()
-    assert ports._claim(port)
 
 
 @pytest.mark.parametrize("program", [binaries.etcd, binaries.redis])

@@ -10,19 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 from pydantic import SecretStr
 
 from app.board import create_board
 from app.board.settings import BoardSettings
 from app.board.sources import locust as locust_page
-from app.contract import labs
 from app.sales.sale import Sale
 from tests.support.serving import answering
 
@@ -148,25 +145,3 @@ def test_every_answer_is_protected(board: FlaskClient, address: str) -> None:
     assert "unsafe" not in policy
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-
-
-LINK = {"path": "/tried", "text": {"en": "Try", "zh": "试"}}
-
-
-def test_a_lab_adds_a_page(board_settings: BoardSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its page is served, also to links from elsewhere, and its link told; without labs there is neither."""
-
-    def init_app(app: Flask, settings: BoardSettings) -> None:
-        app.add_url_rule("/tried", "tried", lambda: f"sale {settings.shop.sale}")
-        app.add_url_rule("/tried/state", "state", dict)
-
-    find, found = labs.modules, [SimpleNamespace(init_app=init_app, LINK=LINK)]
-    monkeypatch.setattr(labs, "modules", lambda part: found if part == "board" else find(part))
-    board = create_board(board_settings).test_client()
-    assert board.get("/tried").text == f"sale {board_settings.shop.sale}"
-    assert board.get("/setup").get_json()["links"] == [LINK]
-    elsewhere = {"Sec-Fetch-Site": "cross-site"}
-    assert [board.get(path, headers=elsewhere).status_code for path in ("/tried", "/tried/state")] == [200, 403]
-    found.clear()
-    board = create_board(board_settings).test_client()
-    assert (board.get("/setup").get_json()["links"], board.get("/tried").status_code) == ([], 404)

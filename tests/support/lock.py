@@ -65,30 +65,25 @@ def keys(client: Client, name: str) -> list[str]:
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
-def followed(session: Session, name: str) -> int | None:
-    """How many keys under a name this session knows, which is told of each; None where it is not told yet.
+def await_followed(session: Session, name: str) -> None:
+    """Until a session that waits for a name is told of the key before its own, or of all that are there."""
 
-    Where it waits by its predecessor these are two: that and its own.
-    """
-    engine, prefix = session._engine, f"{name}/"
-    with engine.lock:  # the view may be taken away by another thread between two looks at it
-        core, watch = engine.core, engine.worker._watches.get(prefix)
-        queue = core.queues.get(prefix)
-        position = None if queue is None else queue.position
-        if position is not None:
-            is_watched = position.before is not None and watch is not None and watch.id is not None
-            return 2 if is_watched and position.due > now() else None
-        return len(queue.view.in_order()) if queue is not None and queue.view is not None and queue.is_listed else None
+    def is_followed() -> bool:
+        with engine.lock:  # the view may be taken away by another thread between two looks at it
+            queue, watch = engine.core.queues.get(f"{name}/"), engine.worker._watches.get(f"{name}/")
+            if queue is None or watch is None or watch.id is None:
+                return False
+            if queue.position is not None:
+                return queue.position.before is not None and queue.position.due > now()
+            return queue.view is not None and queue.is_listed and len(queue.view.in_order()) > 1
+
+    engine = session._engine
+    wait_until(is_followed, timeout=WAIT_S)
 
 
 def is_contended(hold: Hold | Turn) -> bool:
     """As far as its session knows, which follows the queue from now on."""
     return bool(hold._engine.apply(hold._engine.core.contended, hold._ticket))
-
-
-def await_followed(session: Session, name: str, number: int) -> None:
-    """Until a session knows of so many under a name."""
-    wait_until(lambda: followed(session, name) == number, timeout=WAIT_S)
 
 
 def await_keys(client: Client, name: str, number: int) -> None:

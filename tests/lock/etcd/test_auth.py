@@ -66,7 +66,7 @@ def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd, root: Session)
     with as_shop(server.endpoint) as client, Session(client, ttl=60) as session:
         hold = Mutex(root, "shop/undisturbed").acquire(timeout=WAIT_S)
         waiting = queue_up(root.client, Mutex(session, hold.name))
-        await_followed(session, hold.name, 2)
+        await_followed(session, hold.name)
         changes, error = Changes(client, "elsewhere/"), EtcdError("")
         while not isinstance(error, EtcdDenied):
             with pytest.raises(EtcdError) as told:

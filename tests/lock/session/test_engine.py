@@ -40,7 +40,7 @@ from lock.core.queue import Queue
 from lock.names import LONGEST
 from lock.recipes.cohort import YieldingCohortMutex
 from lock.session import session as session_module
-from tests.support.lock import ROOT, WAIT_S, await_keys, followed, in_a_loop, keys, put, queue_up
+from tests.support.lock import ROOT, WAIT_S, await_followed, await_keys, in_a_loop, keys, put, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, out_of_threads, wait_until
 
 
@@ -53,7 +53,7 @@ def hold(theirs: Mutex) -> Hold:
 def wait_behind(hold: Hold, client: Client, session: Session) -> Future[Hold]:
     """A thread that waits behind `hold`, and has seen it at the head."""
     waiting = queue_up(client, Mutex(session, hold.name))
-    wait_until(lambda: (followed(session, hold.name) or 0) >= 2)
+    await_followed(session, hold.name)
     return waiting
 
 
@@ -278,17 +278,6 @@ def test_a_lease_that_is_not_renewed_is_lost_whatever_stands_still(
     assert told.wait(session.ttl + 1.0)
     over.set()
     session.close()
-
-
-def test_what_was_released_is_not_lost(client: Client, name: str) -> None:
-    """Though its session is closed before etcd has deleted the key."""
-    told: list[str] = []
-    for number in range(20):
-        with Session(client) as session:
-            hold = Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S)
-            hold.on_lost(lambda: told.append("lost"))
-            hold.release(wait=False)
-    assert told == []
 
 
 def test_a_closed_loop_is_let_go(client: Client, session: Session, theirs: Mutex) -> None:

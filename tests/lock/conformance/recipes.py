@@ -139,15 +139,21 @@ class Face:
         alone = self.recipe.together == 1
         return Face(self.recipe if alone else MUTEX, alone and self._loop is not None, session, self.name, self._loop)
 
-    def _acquiring(self, timeout: float | None, **options: Any) -> Any:
+    def _acquiring(self, timeout: float | None) -> Any:
         if self.recipe.name == "election":
-            return self.lock.campaign("value", timeout=timeout, **options)
-        return self.lock.acquire(timeout=timeout, **options)
+            return self.lock.campaign("value", timeout=timeout)
+        return self.lock.acquire(timeout=timeout)
 
-    def acquire(self, timeout: float | None = WAIT_S, **options: Any) -> Any:
-        if self._loop is None:
-            return self._acquiring(timeout, **options)
-        return TaskHold(self._loop, self._loop.run(_awaited(self._acquiring(timeout))))
+    def _do(self, outcome: Any) -> Any:
+        """What was called; for tasks it is awaited by that of this thread."""
+        return outcome if self._loop is None else self._loop.run(outcome)
+
+    def _held(self, outcome: Any) -> Any:
+        held = self._do(outcome)
+        return held if self._loop is None or held is None else TaskHold(self._loop, held)
+
+    def acquire(self, timeout: float | None = WAIT_S) -> Any:
+        return self._held(self._acquiring(timeout))
 
     def turn(self, note: Callable[[Any], object] = lambda held: None) -> Any:
         """Wait for it, say so, and give it back; its token."""
@@ -173,7 +179,7 @@ class Face:
         if self._loop is None:
             mine = Face(self.recipe, False, self.session, self.name)
             return in_thread(mine.acquire), mine.lock.cancel
-        waiting = self._loop.start(_awaited(self._acquiring(WAIT_S)))
+        waiting = self._loop.start(self._acquiring(WAIT_S))
         return waiting, waiting.cancel
 
     def can_try(self) -> bool:
@@ -181,22 +187,16 @@ class Face:
 
     def attempt(self) -> Any:
         """Take it if it is free, else None."""
-        if self._loop is None:
-            return self.lock.try_acquire()
-        hold = self._loop.run(self.lock.try_acquire())
-        return None if hold is None else TaskHold(self._loop, hold)
+        return self._held(self.lock.try_acquire())
 
     def release_last(self) -> None:
         """Release what this thread, or its task, has acquired last."""
-        if self._loop is None:
-            self.lock.release()
-        else:
-            self._loop.run(self.lock.release())
+        self._do(self.lock.release())
 
     def contenders(self) -> list[Contender]:
         if not hasattr(self.lock, "contenders"):
             return Mutex(self.session, self.name).contenders()
-        told = self._loop.run(self.lock.contenders()) if self._loop else self.lock.contenders()
+        told = self._do(self.lock.contenders())
         found: list[Contender] = told[self.name] if isinstance(told, dict) else told
         return found
 
@@ -211,7 +211,3 @@ Make = Callable[..., Face]
 def every(session: Session, name: str, loop: Loop) -> list[Face]:
     """Each recipe, for threads and for tasks, each on its own name below this one."""
     return [Face(*use, session, f"{name}/{of}", loop) for use, of in zip(USES, IDS, strict=True)]
-
-
-async def _awaited(waiting: Any) -> Any:
-    return await waiting

@@ -131,6 +131,19 @@ def test_a_place_is_found_in_one_step(client: Client) -> None:
     assert find("a", third.create_revision, None) == (None, None)
 
 
+def test_only_the_very_key_is_deleted(client: Client) -> None:
+    """A key that was created at the revision given, and no newer one of its name; without a revision any."""
+    key = "client/delete/a"
+    first = put(client, key)
+    assert delete(client, key, first.create_revision)
+    second = put(client, key)
+    assert not delete(client, key, first.create_revision)
+    assert delete(client, key, second.create_revision)
+    put(client, key)
+    assert delete(client, key)
+    assert not delete(client, key)
+
+
 def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     """Six megabytes of keys come in one list; gRPC's default refuses four."""
     for number in range(5):

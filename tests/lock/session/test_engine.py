@@ -314,7 +314,7 @@ async def test_tasks_in_line_have_one_deadline(client: Client, far_session: Sess
     waits = [aio.Mutex(far_session, f"{name}/{number}").acquire(timeout=0.5) for number in range(500)]
     cancelled = [asyncio.create_task(aio.Mutex(far_session, name).acquire().__aenter__()) for _ in range(20)]
     waiting = asyncio.gather(*waits, return_exceptions=True)
-    while len(tickets) < 520:
+    while len(tickets) < 520 and not waiting.done():
         await asyncio.sleep(0)
     for task in cancelled:
         task.cancel()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from app.contract.keys import queue_name
 from loadtest.stack.apps import Instance
 from loadtest.stack.proxy import Lines
 from loadtest.stack.servers import Etcd, EtcdCluster
+from lock import Hold, Mutex, Session, connect
 
 SALE = "demo"
 CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock
 TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
-NO_LINES = Lines()
 THREADS = 24  # a connection to Redis each, and each a burden for the line
 
 
@@ -32,6 +33,17 @@ class Setup:
     members: int = 1
     ttl_s: int = TTL_S
     settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def stranger(endpoints: str, *, ttl: int, timeout: float) -> Iterator[Hold]:
+    """Hold a name below that of the sale's lock, as another client; raises LockError."""
+    with (
+        connect(endpoints) as client,
+        Session(client, ttl=ttl, name="stranger") as session,
+        Mutex(session, CHILD).acquire(timeout=timeout) as held,
+    ):
+        yield held
 
 
 def leader_of(etcd: EtcdCluster) -> Etcd | None:
@@ -60,9 +72,9 @@ class Shop:
     name: str
     url: str
     instance: Instance
-    front: Lines = NO_LINES
-    to_redis: Lines = NO_LINES
-    to_etcd: Lines = NO_LINES
+    front: Lines
+    to_redis: Lines
+    to_etcd: Lines
 
     @property
     def lines(self) -> Lines:

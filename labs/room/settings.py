@@ -47,10 +47,5 @@ class RoomSettings(EnvironmentSettings):
 
     def environment(self) -> dict[str, str]:
         """What `from_environment` reads."""
-        pin = {"FLASHSALE_ROOM_PIN": self.pin} if self.pin else {}
-        return {
-            "FLASHSALE_ROOM_URL": self.url,
-            "FLASHSALE_ROOM_STAGE": str(self.stage),
-            "FLASHSALE_ROOM_INSTANCES": ",".join(self.instances),
-            **pin,
-        }
+        listed = {**dict(self), "instances": ",".join(self.instances)}
+        return {f"FLASHSALE_ROOM_{name.upper()}": str(value) for name, value in listed.items() if value}

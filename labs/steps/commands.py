@@ -18,7 +18,7 @@ from labs.steps.schedules.explorations import Found, Task, explored
 from labs.steps.schedules.explorer import MOST_S, NO_FAULT, budgets_of
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.recording import recorded
-from labs.steps.schedules.results import Count, Exploration, guards_in, packed
+from labs.steps.schedules.results import Count, Exploration, packed
 from labs.steps.schedules.screen import Screen
 from labs.steps.schedules.world import BUYERS
 from labs.steps.schedules.worlds import Worlds
@@ -90,7 +90,7 @@ def schedules(
 def _chosen(names: Sequence[str]) -> tuple[dict[str, type[Guard]], list[str]]:
     """The guards that are meant, by name, and what is wrong with the files that are none."""
     known = {**guards(), **mistakes()}
-    found = {name: known[name] for name in [*guards_in(names, list(guards())), *(n for n in mistakes() if n in names)]}
+    found = {name: kind for name, kind in known.items() if name in names or ("all" in names and name in guards())}
     wrong = []
     for name in names:
         if name.endswith(".py"):

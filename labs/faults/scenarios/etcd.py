@@ -7,11 +7,11 @@ import time
 from app.contract.outcomes import Outcome
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Scenario
-from labs.faults.shops import CHILD, TTL_S, Setup, leader_of
+from labs.faults.shops import CHILD, TTL_S, Setup, leader_of, stranger
 from labs.faults.threads import MistimedFault, ScenarioError
 from loadtest.results.record import Record
 from loadtest.stack.proxy import Lines
-from lock import Mutex, Session, connect
+from lock import connect
 
 
 class RestartEtcd(Scenario):
@@ -159,11 +159,8 @@ class NestedName(Scenario):
     sort_key = 110
 
     def play(self, context: ScenarioContext) -> None:
-        with (
-            connect(context.testbed.etcd.endpoints) as client,
-            Session(client, ttl=10, name="stranger") as session,
-            Mutex(session, CHILD).acquire(timeout=5) as held,
-        ):
+        endpoints = context.testbed.etcd.endpoints
+        with connect(endpoints) as client, stranger(endpoints, ttl=10, timeout=5) as held:
             context.announce("a stranger holds {name}", name=CHILD)
             # A purchase that shares the wait of another one, as in a group, may stand before the stranger until then.
             queue = f"{CHILD.rpartition('/')[0]}/"

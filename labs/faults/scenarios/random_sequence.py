@@ -11,12 +11,12 @@ from random import Random
 
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shops import CHILD, TTL_S, Setup, Shop, leader_of
+from labs.faults.shops import TTL_S, Setup, Shop, leader_of, stranger
 from labs.faults.testbed import Testbed
 from loadtest.language import Message
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
-from lock import LockError, Mutex, Session, connect
+from lock import LockError
 
 LONGEST_S = 1.75 * TTL_S
 
@@ -36,24 +36,6 @@ class Injection:
     lasts_s: float = 0.0
 
 
-class _Stranger:
-    """Holds a lock below the sale's, unless etcd is unavailable just then."""
-
-    def __init__(self, endpoints: str) -> None:
-        self._endpoints = endpoints
-        self._held = ExitStack()
-
-    def acquire(self) -> None:
-        with suppress(LockError):
-            client = self._held.enter_context(connect(self._endpoints))
-            session = self._held.enter_context(Session(client, ttl=TTL_S, name="stranger"))
-            self._held.enter_context(Mutex(session, CHILD).acquire(timeout=1))
-
-    def release(self) -> None:
-        with suppress(LockError):
-            self._held.close()
-
-
 def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
     """Everything that can be done to a shop, to its lines, and to the servers."""
     name, instance, to_etcd, to_redis, front = shop.name, shop.instance, shop.to_etcd, shop.to_redis, shop.front
@@ -62,7 +44,15 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
     def of_shop(text: str) -> Message:
         return Message.of(text, shop=name)
 
-    stranger = _Stranger(testbed.etcd.endpoints)
+    held = ExitStack()
+
+    def hold_name() -> None:
+        with suppress(LockError):  # etcd is unavailable just then
+            held.enter_context(stranger(testbed.etcd.endpoints, ttl=TTL_S, timeout=1))
+
+    def release_name() -> None:
+        with suppress(LockError):
+            held.close()
 
     def kill_leader() -> None:
         if leader := leader_of(testbed.etcd):
@@ -105,7 +95,7 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
         Injection("etcd", Message("etcd is unavailable"), testbed.etcd.stop, testbed.etcd.start),
         Injection("etcd", Message("etcd's leader is dead"), kill_leader, testbed.etcd.start),
         Injection("Redis", Message("Redis is dead"), testbed.redis.kill, testbed.redis.start),
-        Injection("name", Message("a stranger locks a name below the sale's"), stranger.acquire, stranger.release),
+        Injection("name", Message("a stranger locks a name below the sale's"), hold_name, release_name),
     ]
 
 

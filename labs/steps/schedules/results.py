@@ -153,8 +153,3 @@ def film(schedule: Schedule) -> list[Any]:
 def _packed(section: CriticalSection) -> list[Any]:
     points = [[point.name, point.line, point.at_ms] for point in section.points]
     return [*(getattr(section, name) for name in COLUMNS), points]
-
-
-def guards_in(names: Sequence[str], every: Sequence[str]) -> list[str]:
-    """The guards that are meant, in the order of the list of all."""
-    return [name for name in every if "all" in names or name in names]

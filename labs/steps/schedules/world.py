@@ -44,20 +44,18 @@ _GRANTED = re.compile(r"> \{'ID': '(\d+)', 'TTL': ")  # the answer to a LeaseGra
 
 
 class World(Resource):
-    """The servers, and the instances of one exploration.
+    """The servers, and the instances of one exploration; `directory` is for data and logs.
 
-    Args:
-        directory: for data and logs.
+    Attributes:
         items: for sale.
         buyers: how many purchases; each of the instances takes them in turn.
         granularity: where purchases stop, see `labs.steps.stepped`.
-
-    Attributes:
         forgets_attempts: whether it does not matter how often a purchase has tried in vain.
     """
 
-    def __init__(self, directory: Path, *, items: int = 1, buyers: int = 2, granularity: str = COMMANDS) -> None:
-        self.directory, self.items, self.buyers, self.granularity = directory, items, buyers, granularity
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.items, self.buyers, self.granularity = 1, 2, COMMANDS
         self.forgets_attempts = True
         self.servers = Servers(directory)
         self._all_seen = AllSeen(self.servers, self._sent)

@@ -25,11 +25,11 @@ _fork = get_context("fork")  # nothing has to be imported anew
 
 
 class Worlds(Resource):
-    """Two for each CPU, but no more than `most`; `options` are those of `World`."""
+    """Two for each CPU, but no more than `most`."""
 
-    def __init__(self, directory: Path, *, most: int = MOST, **options: Any) -> None:
+    def __init__(self, directory: Path, *, most: int = MOST) -> None:
         number = min((os.cpu_count() or 1) * EACH_CPU, most, MOST)
-        self._places, self._options = [directory / str(each) for each in range(number)], options
+        self._places = [directory / str(each) for each in range(number)]
         self._processes: dict[Connection, Any] = {}
 
     def start(self) -> None:
@@ -44,7 +44,7 @@ class Worlds(Resource):
             for place in self._places:
                 place.mkdir()
                 mine, its = _fork.Pipe()
-                arguments = (its, [*self._processes, mine], place, self._options)
+                arguments = (its, [*self._processes, mine], place)
                 self._processes[mine] = _fork.Process(target=_serve, args=arguments, daemon=True)
                 self._processes[mine].start()
                 its.close()
@@ -95,7 +95,7 @@ def _receive(connection: Connection) -> tuple[bool, Any]:
     return state == READY, value
 
 
-def _serve(connection: Connection, others: list[Connection], directory: Path, options: dict[str, Any]) -> None:
+def _serve(connection: Connection, others: list[Connection], directory: Path) -> None:
     """Be a world until the connection ends, or this process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one at the other end
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler of the command would raise here
@@ -104,7 +104,7 @@ def _serve(connection: Connection, others: list[Connection], directory: Path, op
         each.close()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
-            with World(directory, **options) as world:
+            with World(directory) as world:
                 while True:
                     connection.send((READY, None))
                     work, task = connection.recv()

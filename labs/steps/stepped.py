@@ -93,6 +93,7 @@ class SteppedPurchase(PurchaseListener):
         self._go = self._ended = False
         self._sent_since_end = 0
         self.stops = 0  # how often it came to a point
+        self.paused = 0  # how often it has waited a moment, or looked whether it still may wait
 
         self.order = ""  # its id, if it sells; empty before it has begun
         self.section: Section | None = None  # its last one, if it came to one
@@ -250,6 +251,7 @@ class SteppedPurchase(PurchaseListener):
 
     def pauses(self) -> None:
         """It is about to try once more."""
+        self.paused += 1
         self.attempts.pause()
 
     def _stop(self, point: str) -> None:

@@ -39,7 +39,7 @@ class Stepped:
     stock_read: int | None = None
     stock: int | None = None
     sent: list[str] = field(default_factory=list)
-    attempts: int = 0
+    paused: int = 0
     idle_s: float = 0.0
     is_busy: bool = False  # another thread than the one that stands, or has answered, goes on
     clocks: Sequence[float] = ()  # how many seconds had passed when it looked at a clock

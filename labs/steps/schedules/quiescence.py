@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 LIMIT_S = 5.0
 LATE_S = 1.0  # a key that is still there so long after its purchase is over was left there
 LOOK_S = 0.002
-AGAIN = 2  # attempts of a wait that polls: the first of them may have begun before all others stood
+# Pauses of a wait that polls, in two attempts at least: the first of them may have begun before all others stood. To
+# acquire takes four pauses and no wait: two looks whether it still may wait, and two more after a cancel.
+PAUSES = 8
 SILENTLY = "something in its own process"
 
 
@@ -44,7 +46,7 @@ def quiesce(world: World) -> None:
     began, baseline = time.monotonic(), dict[str, int]()
     while moving := world.look_at_moving():
         if baseline.keys() != {each.buyer for each in moving}:  # one more stands: it is a new world
-            baseline = {each.buyer: each.attempts for each in moving}
+            baseline = {each.buyer: each.paused for each in moving}
         is_late = time.monotonic() > began + LATE_S
         for each in moving:
             each.waits_for = _waits_for(each, world, baseline[each.buyer], is_late)
@@ -82,11 +84,11 @@ def _unknown(purchase: Stepped, world: World) -> NoVerdict:
     )
 
 
-def _waits_for(purchase: Stepped, world: World, attempts: int, is_late: bool) -> str:
+def _waits_for(purchase: Stepped, world: World, paused: int, is_late: bool) -> str:
     """For what it is known to wait; empty if that is not known."""
     if purchase.is_asking:
         return ""
-    if purchase.attempts - attempts >= AGAIN:
+    if purchase.paused - paused >= PAUSES:
         return "another answer than before"
     if purchase.is_in_doubt and not is_late:
         return ""

@@ -25,7 +25,6 @@ import tempfile
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -54,7 +53,6 @@ LIMIT_S = 600.0  # of a purchase, more than any schedule takes
 START_S = 15.0
 END_S = 2.0
 ATTEMPT_S, MOST_IN_AN_ATTEMPT = 5.0, 200  # until a command of it, and how many there are at most
-CHECKS = 4  # that a purchase may make without having tried in vain: acquiring makes two, and two more after a cancel
 SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
 
 
@@ -63,8 +61,6 @@ class SteppedWorker:
 
     def __init__(self, environment: dict[str, str]) -> None:
         os.environ.update(environment)
-        self._sleeps: Counter[str] = Counter()  # by buyer; a wait that polls sleeps or checks in each attempt
-        self._checks: Counter[str] = Counter()
         self._purchases: dict[str, SteppedPurchase] = {}
         self._seen: dict[str, list[str]] = {}
         self._making: Random | None = None  # what a guard draws from while it is made
@@ -146,16 +142,13 @@ class SteppedWorker:
         return purchase.point == "over" or (waits and not (purchase.stands or purchase.is_exchanging))
 
     def note(self) -> None:
-        """A purchase pauses; if it checks as well, that is one attempt, not two."""
+        """A purchase pauses, or looks whether it still may wait."""
         if purchase := self._owner():
-            self._sleeps[purchase.id] += 1 + self._checks.pop(purchase.id, 0) // CHECKS
             purchase.pauses()
 
     def _counted_check(self, check_open: Callable[[], None]) -> Callable[[], None]:
         def counted() -> None:
-            if purchase := self._owner():
-                self._checks[purchase.id] += 1
-                purchase.pauses()
+            self.note()
             check_open()
 
         return counted
@@ -290,7 +283,7 @@ class SteppedWorker:
         return {
             **purchase.seen(),
             "stops": purchase.stops,
-            "attempts": self._sleeps[purchase.id] + self._checks[purchase.id] // CHECKS,
+            "paused": purchase.paused,
             "idle_s": 0.0 if purchase.stands or wire.pending or is_message_there() else self._threads.idle_s(),
             "is_busy": self._threads.are_busy(),
             "clocks": sorted(purchase.clocks),

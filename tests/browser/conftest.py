@@ -14,7 +14,7 @@ from loadtest.stack.stack import Stack
 from tests.support.browser_fixtures import chromium, chromium_path
 from tests.support.looking import PATIENCE_MS, Looker
 from tests.support.rushing import environment
-from tests.support.selling import Sales, open_sale
+from tests.support.shops import Sales, open_sale
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -9,7 +9,7 @@ from loadtest.stack.control import state_of
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
 from tests.support.looking import Looker
-from tests.support.selling import Sales
+from tests.support.shops import Sales
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
 from tests.support.looking import Looker
-from tests.support.selling import Sales
+from tests.support.shops import Sales
 from tests.support.waiting import wait_until
 
 STOCK, BUYERS, HOLD_MS = 120, 200, 20

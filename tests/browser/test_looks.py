@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.conftest import DATA, Look
 from tests.support.legible import assert_readable, english, on_every_screen
-from tests.support.selling import Sales
+from tests.support.shops import Sales
 
 pytestmark = pytest.mark.slow
 

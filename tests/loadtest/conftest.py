@@ -2,5 +2,4 @@
 
 from __future__ import annotations
 
-from tests.support.shop_fixtures import make, sale, settings
-from tests.support.stack_fixtures import running_stack, stack
+from tests.support.shop_fixtures import make, running_stack, sale, settings, stack

@@ -1,4 +1,4 @@
-"""Each test's own shop, on the shared etcd and Redis."""
+"""Each test's own shop, on the shared etcd and Redis; and the stack that the tests of a module share."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from app.sales.redis_client import connect as connect_redis
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from loadtest.stack.servers import Etcd, Redis
+from loadtest.stack.stack import Stack
 from lock import Mutex, Session, connect
-from tests.support.shops import environment
+from tests.support.shops import environment, open_sale
 
 
 @pytest.fixture
@@ -121,3 +122,23 @@ def process(settings: Settings) -> Iterator[Process]:
 def item_stock(sale: Sale) -> Stock:
     """The sale's first item, as instance shop-a sells it."""
     return Stock(sale)
+
+
+# The stack that the tests of a module share: one that idled on beside others would cost them processor time.
+
+
+@pytest.fixture(scope="module")
+def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops with etcd and Redis: leave all of it running."""
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free", env={"FLASHSALE_THREADS": "32"}) as running:
+        yield running
+
+
+@pytest.fixture
+def stack(running_stack: Stack) -> Stack:
+    """The shared stack, whatever the test before left: all of it runs, the sale is open and no purchase under way."""
+    for process in running_stack.processes:
+        if not process.running:
+            process.start()
+    open_sale(running_stack)
+    return running_stack

@@ -2,5 +2,16 @@
 
 from __future__ import annotations
 
-from tests.support.shop_fixtures import app, browser, crowd, make, other, process, sale, settings, stranger
-from tests.support.stack_fixtures import running_stack, stack
+from tests.support.shop_fixtures import (
+    app,
+    browser,
+    crowd,
+    make,
+    other,
+    process,
+    running_stack,
+    sale,
+    settings,
+    stack,
+    stranger,
+)

@@ -3,5 +3,4 @@
 from __future__ import annotations
 
 from tests.support.browser_fixtures import chromium, chromium_path
-from tests.support.shop_fixtures import settings
-from tests.support.stack_fixtures import running_stack, stack
+from tests.support.shop_fixtures import running_stack, settings, stack

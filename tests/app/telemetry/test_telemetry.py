@@ -25,7 +25,7 @@ from app.sales.sale import Sale
 from app.telemetry import section_log
 from app.telemetry.mapped_file import CHUNK
 from app.telemetry.section_log import SectionLog
-from tests.loadtest.results.test_formats import validator
+from tests.loadtest.results.test_record import validator
 from tests.support.shops import WAYS, buy
 
 REPOSITORY = Path(__file__).parents[3]

@@ -1,4 +1,4 @@
-"""Records: gathered from three sources, written, kept in folders, read again or refused."""
+"""Records: gathered from three sources, written by the schemas of docs/formats.md, kept in folders, read again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from app.contract.clock import Start
 from app.contract.orders import Order
@@ -15,6 +16,7 @@ from app.contract.outcomes import Outcome
 from loadtest.results.answer import Answer
 from loadtest.results.folders import new_report, point_latest, report_under_way
 from loadtest.results.record import FaultEvent, Record, Sample, SectionReader
+from scripts import schemas
 from tests.loadtest.results.test_audit import sale
 
 BOOT = Start(boot_ns=0, epoch_ms=0.0)
@@ -100,3 +102,22 @@ def test_a_report_without_a_result_stays_if_it_says_why(tmp_path: Path, result: 
     assert not ended_by(KeyboardInterrupt(), tmp_path, "locust.log").exists()
     assert ended_by(ValueError(), tmp_path, "locust.log").exists()
     assert not ended_by(ValueError(), tmp_path).exists()
+
+
+# docs/formats.md: the schemas are those of the classes. Tests of what is written hold real files to them.
+
+
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "docs/schemas"
+
+
+def validator(name: str) -> Draft202012Validator:
+    schema = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def test_the_schemas_are_those_of_the_classes() -> None:
+    """A member that was added to a class is in its schema: else run `python scripts/schemas.py`."""
+    for name, text in schemas.generated().items():
+        assert (SCHEMAS / name).read_text(encoding="utf-8") == text, name

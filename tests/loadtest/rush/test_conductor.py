@@ -27,7 +27,7 @@ from loadtest.rush.progress import Terminal
 from loadtest.shop_client.shops import SaleError, Shops, in_progress
 from loadtest.stack.stack import Stack
 from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment
-from tests.support.selling import open_sale
+from tests.support.shops import open_sale
 from tests.support.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before

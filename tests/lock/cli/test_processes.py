@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -52,75 +52,65 @@ class Job:
     def has_ended(self) -> bool:
         return all(map(has_ended, (*self.processes, self.guardian)))
 
-    def close(self) -> None:
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
         for each in (*self.processes, self.guardian, self.keeper):
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
         self.keeper.communicate(timeout=WAIT_S)
 
 
-Start = Callable[..., Job]
-
-
-@pytest.fixture
-def job(name: str, etcdctl_env: dict[str, str]) -> Iterator[Start]:
-    with contextlib.ExitStack() as stack:
-
-        def start(script: str, *options: str) -> Job:
-            started = Job(name, script, etcdctl_env, *options)
-            stack.callback(started.close)
-            return started
-
-        yield start
-
-
-@pytest.fixture
-def terminal(etcdctl_env: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
-    with contextlib.ExitStack() as stack:
-        yield lambda *command: stack.enter_context(Terminal(command, etcdctl_env))
-
-
 @pytest.mark.parametrize(
     ("script", "fault", "code"),
     [
-        (EVERY, lambda started, client: started.lose(client), Exit.LOST),
-        (EVERY, lambda started, client: started.keeper.kill(), -signal.SIGKILL),
-        (EVERY, lambda started, client: started.guardian.kill(), Exit.FAILED),
-        (EVERY, lambda started, client: started.guardian.suspend() or started.lose(client), Exit.LOST),
-        (SCATTERED["an orphan"], lambda started, client: started.keeper.terminate(), 128 + signal.SIGTERM),
+        (EVERY, lambda job, client: job.lose(client), Exit.LOST),
+        (EVERY, lambda job, client: job.keeper.kill(), -signal.SIGKILL),
+        (EVERY, lambda job, client: job.guardian.kill(), Exit.FAILED),
+        (EVERY, lambda job, client: job.guardian.suspend() or job.lose(client), Exit.LOST),
+        (SCATTERED["an orphan"], lambda job, client: job.keeper.terminate(), 128 + signal.SIGTERM),
     ],
     ids=["lost", "the keeper is killed", "the guardian is killed", "lost while the guardian is stopped", "SIGTERM"],
 )
 def test_every_process_ends_with_the_lock(
-    client: Client, job: Start, script: str, fault: Callable[[Job, Client], None], code: int
+    client: Client,
+    name: str,
+    etcdctl_env: dict[str, str],
+    script: str,
+    fault: Callable[[Job, Client], None],
+    code: int,
 ) -> None:
     """Also those in other groups and sessions, and orphans; keeper and guardian do each other's work if one fails."""
-    started = job(script)
-    fault(started, client)
-    assert started.keeper.wait(WAIT_S) == code
-    wait_until(started.has_ended, timeout=WAIT_S)
-    wait_until(lambda: code == -signal.SIGKILL or keys(client, started.name) == [])
+    with Job(name, script, etcdctl_env) as job:
+        fault(job, client)
+        assert job.keeper.wait(WAIT_S) == code
+        wait_until(job.has_ended, timeout=WAIT_S)
+        wait_until(lambda: code == -signal.SIGKILL or keys(client, name) == [])
 
 
 @pytest.mark.flaky(reruns=1, reason="the end of a child at the lease's deadline")
 @pytest.mark.parametrize("guarded", [True, False], ids=["the keeper is stopped", "keeper and guardian are stopped"])
-def test_no_process_runs_on_beside_the_next_holder(job: Start, stranger: Session, name: str, guarded: bool) -> None:
+def test_no_process_runs_on_beside_the_next_holder(
+    stranger: Session, name: str, etcdctl_env: dict[str, str], guarded: bool
+) -> None:
     """A keeper that is stopped cannot renew: the guardian ends the command, SIGTERM ignored or not, by the lease's end.
 
     One that wakes up after it does so at once. The exit code tells it as a loss.
     """
-    started = job(SCATTERED["a child that ignores SIGTERM"], "--ttl", "4", "--grace", "60")
-    freeze(started.keeper)
-    if not guarded:
-        started.guardian.suspend()
-    with Mutex(stranger, name).acquire(timeout=WAIT_S):
-        running = [each for each in started.processes if not has_ended(each)]
-        assert not guarded or running == []
-        started.guardian.resume()
-        wait_until(lambda: all(map(has_ended, started.processes)), timeout=AT_ONCE_S)
-    started.keeper.send_signal(signal.SIGCONT)
-    assert started.keeper.wait(WAIT_S) == Exit.LOST
-    assert started.has_ended()
+    options = ["--ttl", "4", "--grace", "60"]
+    with Job(name, SCATTERED["a child that ignores SIGTERM"], etcdctl_env, *options) as job:
+        freeze(job.keeper)
+        if not guarded:
+            job.guardian.suspend()
+        with Mutex(stranger, name).acquire(timeout=WAIT_S):
+            running = [each for each in job.processes if not has_ended(each)]
+            assert not guarded or running == []
+            job.guardian.resume()
+            wait_until(lambda: all(map(has_ended, job.processes)), timeout=AT_ONCE_S)
+        job.keeper.send_signal(signal.SIGCONT)
+        assert job.keeper.wait(WAIT_S) == Exit.LOST
+        assert job.has_ended()
 
 
 def test_descriptors_reach_the_command(name: str, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
@@ -132,42 +122,42 @@ def test_descriptors_reach_the_command(name: str, etcdctl_env: dict[str, str], t
     assert (done.returncode, done.stdout, done.stderr) == (0, b"through\n" * 3, b"")
 
 
-def test_the_command_has_the_terminal(terminal: Callable[..., Terminal], client: Client, name: str) -> None:
+def test_the_command_has_the_terminal(client: Client, name: str, etcdctl_env: dict[str, str]) -> None:
     """It can ask a question, as ssh does, hears that the window has another size, and gets each Ctrl-C once."""
     traps = "trap 'n=x$n; echo got $n' INT; trap 'exit 5' QUIT; trap 'stty size' WINCH"
     script = f"{traps}; read word </dev/tty; echo said $word; while :; do sleep 0.05; done"
-    screen = terminal(*LOCK, name, "--", "bash", "-c", script)
-    screen.type("friend\n")
-    assert screen.shows("said friend")
-    screen.resize(12, 34)
-    assert screen.shows("12 34")
-    screen.type("\x03")
-    assert screen.shows("got x")
-    screen.type("\x1c")
-    assert screen.process.wait(WAIT_S) == 5
-    assert "xx" not in screen.screen
+    with Terminal([*LOCK, name, "--", "bash", "-c", script], etcdctl_env) as screen:
+        screen.type("friend\n")
+        assert screen.shows("said friend")
+        screen.resize(12, 34)
+        assert screen.shows("12 34")
+        screen.type("\x03")
+        assert screen.shows("got x")
+        screen.type("\x1c")
+        assert screen.process.wait(WAIT_S) == 5
+        assert "xx" not in screen.screen
     assert keys(client, name) == []
 
 
 @pytest.mark.parametrize(("ttl", "outcome"), [(60, "said on"), (1, "could not be kept alive")])
 def test_ctrl_z_suspends_the_job(
-    terminal: Callable[..., Terminal], client: Client, name: str, ttl: int, outcome: str
+    client: Client, name: str, etcdctl_env: dict[str, str], ttl: int, outcome: str
 ) -> None:
     """It goes on in the foreground while the lease lives; else the command was ended, and that is said."""
-    screen = terminal("bash", "--norc", "-i")
-    screen.type(f"{' '.join(LOCK)} --ttl {ttl} {name} -- sh -c 'echo u''p; read word; echo said $word'\n")
-    assert screen.shows("\nup")
-    keeper = psutil.Process(screen.process.pid)
-    command = next(each for each in keeper.children(recursive=True) if each.name() == "sh")
-    screen.type("\x1a")
-    assert screen.shows("Stopped")
-    wait_until(lambda: command.status() == psutil.STATUS_STOPPED)  # before that, it reads what is typed
-    prompted = "bash-" in screen.screen.rpartition("Stopped")[2]
-    assert prompted or screen.shows("bash-", screen.screen.count("bash-") + 1)  # before it, bash drops what is typed
-    if ttl == 1:
-        wait_until(lambda: keys(client, name) == [], timeout=WAIT_S)
-    screen.type("fg\non\n")
-    assert screen.shows(outcome), screen.screen
+    with Terminal(["bash", "--norc", "-i"], etcdctl_env) as screen:
+        screen.type(f"{' '.join(LOCK)} --ttl {ttl} {name} -- sh -c 'echo u''p; read word; echo said $word'\n")
+        assert screen.shows("\nup")
+        keeper = psutil.Process(screen.process.pid)
+        command = next(each for each in keeper.children(recursive=True) if each.name() == "sh")
+        screen.type("\x1a")
+        assert screen.shows("Stopped")
+        wait_until(lambda: command.status() == psutil.STATUS_STOPPED)  # until then it reads what is typed
+        prompted = "bash-" in screen.screen.rpartition("Stopped")[2]
+        assert prompted or screen.shows("bash-", screen.screen.count("bash-") + 1)  # until then it drops what is typed
+        if ttl == 1:
+            wait_until(lambda: keys(client, name) == [], timeout=WAIT_S)
+        screen.type("fg\non\n")
+        assert screen.shows(outcome), screen.screen
 
 
 @pytest.mark.skipif(not shutil.which("ps"), reason="there is no ps")

@@ -114,6 +114,7 @@ def test_expired_tokens_are_renewed(server: LoginEtcd, root: Session, monkeypatc
         refusing.refuse()
         with (
             as_shop(f"{refusing.endpoint},{server.endpoint}") as shop,
+            as_shop(server.endpoint) as watcher,
             as_shop(proxy.endpoint) as waiter,
             as_shop(proxy.endpoint) as holder,
             Session(waiter, ttl=600) as waits,
@@ -122,10 +123,12 @@ def test_expired_tokens_are_renewed(server: LoginEtcd, root: Session, monkeypatc
             held = Mutex(holds, "shop/hold").acquire(timeout=WAIT_S)
             hold = Mutex(root, "shop/wait").acquire(timeout=WAIT_S)
             waiting = queue_up(root.client, Mutex(waits, "shop/wait"))
-            shop.get_prefix("shop/")
+            for client in (shop, watcher):
+                client.get_prefix("shop/")
             time.sleep(TOKEN_S)
             with ThreadPoolExecutor(20) as pool:
                 assert all(pool.map(lambda _: shop.get_prefix("shop/").revision, range(40)))
+            wait_until(lambda: can_watch(watcher))
             proxy.reset()
             hold.release()
             delete(root.client, held.key)
@@ -133,14 +136,6 @@ def test_expired_tokens_are_renewed(server: LoginEtcd, root: Session, monkeypatc
                 assert keys(root.client, "shop/wait") == [mine.key]
             assert held.lost.wait(WAIT_S)
             assert_raises(LockLost, held.release, match="deleted")
-
-
-def test_a_watch_is_opened_with_a_new_token(server: LoginEtcd) -> None:
-    """Of a token that has expired, etcd says to it but that permission is denied."""
-    with as_shop(server.endpoint) as shop:
-        shop.get_prefix("shop/")
-        time.sleep(TOKEN_S)
-        wait_until(lambda: can_watch(shop))
 
 
 def can_watch(client: Client) -> bool:

@@ -351,6 +351,26 @@ class RetriesThenEnters(Strange):
         self.redis.eval(RELEASE, 1, self.key, purchase.order)
 
 
+class BreaksIn(Strange):
+    """The third try takes the lock away from whoever has it."""
+
+    def value(self) -> str:
+        self.tries = 0
+        return super().value()
+
+    def takes(self, value: str) -> Any:
+        return self.redis.hsetnx(self.key, "owner", value)
+
+    def pause(self) -> None:
+        self.tries = (self.tries + 1) % 3
+        if not self.tries:
+            self.gives_back("")
+        super().pause()
+
+    def gives_back(self, value: str) -> None:
+        self.redis.delete(self.key)
+
+
 class SellsTwo(Strange):
     """Makes the purchase twice."""
 
@@ -729,7 +749,7 @@ GUARDS: list[type[Strange]] = [each for each in vars().values() if isinstance(ea
 _WRONG = (
     Pooled, Tasks, OwnSocket, Gateway, AnotherProgram, SharedByte, BindsPort, EndsItsProcess, WritesLater, Halves,
     TokenBefore, SaysText, RaisesForTheSecond, SaysSold, RetriesThenEnters, SellsTwo, TwoKeysCrossed, FileLooked,
-    WatchesLate, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut, RedisClock,
+    WatchesLate, BreaksIn, FileReadAndWritten, DescriptorReadAndWritten, BusyIsSoldOut, RedisClock,
 )  # fmt: skip
 WRONG = {each.name: each for each in _WRONG}
 RIGHT = {each.name: each for each in GUARDS if each is not Strange and each.name not in WRONG}

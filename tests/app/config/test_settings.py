@@ -8,7 +8,6 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
-import certifi
 import pytest
 from pydantic import SecretStr
 
@@ -31,17 +30,26 @@ def test_an_instance_on_all_addresses_has_the_name_of_its_machine() -> None:
     assert read({"FLASHSALE_HOST": "", "FLASHSALE_INSTANCE": " "}).instance == "127.0.0.1:8080"
 
 
-def test_the_token_may_be_in_a_file(tmp_path: Path) -> None:
-    """As a secret is handed over: blanks around it do not count, the variable wins, and what fails has advice."""
-    file = tmp_path / "token"
+def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
+    """As it is handed over: blanks around it do not count, the variable wins, and what fails has advice.
+
+    The password of Redis goes into the URL with the signs that a URL has no place for; a second one there is a mistake.
+    """
+    file = tmp_path / "secret"
     given = {"FLASHSALE_ADMIN_TOKEN_FILE": str(file)}
     assert_raises(SettingsError, read, given, match="FLASHSALE_ADMIN_TOKEN_FILE: give a text file that can be read")
     for text, advice in ((" \n", "give a file that is not empty"), ("s3cret\nother\n", "several lines")):
         file.write_text(text, encoding="utf-8")
         assert_raises(SettingsError, read, given, match=advice)
-    file.write_text("s3cret\n", encoding="utf-8")
-    assert read(given).admin_token == SecretStr("s3cret")
+    file.write_text("p@ss/1\n", encoding="utf-8")
+    assert read(given).admin_token == SecretStr("p@ss/1")
     assert read({**given, "FLASHSALE_ADMIN_TOKEN": "other"}).admin_token == SecretStr("other")
+    given = {"FLASHSALE_REDIS_PASSWORD_FILE": str(file)}
+    for url in ("redis://{}@cache/1", "rediss://shop{}@cache"):
+        asked, expected = url.format("").replace("//@", "//"), url.format(":p%40ss%2F1")
+        assert read({**given, "FLASHSALE_REDIS_URL": asked}).redis_url == expected
+    twice, why = {**given, "FLASHSALE_REDIS_URL": "redis://:hunter2@cache"}, "REDIS_URL: has a password, and FLASHSALE_"
+    assert_raises(SettingsError, read, twice, match=f"{why}REDIS_PASSWORD gives another")
 
 
 BAD = {
@@ -76,17 +84,9 @@ def test_a_bad_value_is_named_with_advice(variable: str, advice: str) -> None:
         read({f"FLASHSALE_{name}": value})
 
 
-def test_half_of_a_pair_is_not_enough() -> None:
-    """Both halves are named at the start, not by a server later."""
-    for pair in (("ETCD_CERT", "ETCD_KEY"), ("ETCD_USER", "ETCD_PASSWORD")):
-        for given in pair:
-            settings = {f"FLASHSALE_{given}": "x", "FLASHSALE_ETCD_CA": certifi.where()}
-            assert_raises(SettingsError, read, settings, match=f"{' and FLASHSALE_'.join(pair)}: only one is set")
-
-
 @pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
 def test_a_certificate_and_its_key_belong_together(tmp_path: Path) -> None:
-    """The key of another certificate, and one with a passphrase, stop the start."""
+    """The key of another certificate, one with a passphrase, and half of a pair stop the start."""
     certificates = Certificates(tmp_path)
     (certificate, key), (_, another) = certificates.sign("a"), certificates.sign("b")
     locked = tmp_path / "locked.key"
@@ -94,20 +94,12 @@ def test_a_certificate_and_its_key_belong_together(tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=20)
     given = {"FLASHSALE_ETCD_CA": certificates.ca, "FLASHSALE_ETCD_CERT": certificate}
     assert read({**given, "FLASHSALE_ETCD_KEY": key}).etcd_key == key
+    pair = "FLASHSALE_ETCD_CERT and FLASHSALE_ETCD_KEY: "
     for bad in (another, str(locked)):
-        with pytest.raises(SettingsError, match="FLASHSALE_ETCD_CERT and FLASHSALE_ETCD_KEY: give PEM files"):
-            read({**given, "FLASHSALE_ETCD_KEY": bad})
-
-
-def test_the_password_of_redis_may_be_in_a_file(tmp_path: Path) -> None:
-    """It goes into the URL with the signs that a URL has no place for; a second password in the URL is a mistake."""
-    (file := tmp_path / "password").write_text("p@ss/1\n", encoding="utf-8")
-    given = {"FLASHSALE_REDIS_PASSWORD_FILE": str(file)}
-    for url in ("redis://{}@cache/1", "rediss://shop{}@cache"):
-        asked, expected = url.format("").replace("//@", "//"), url.format(":p%40ss%2F1")
-        assert read({**given, "FLASHSALE_REDIS_URL": asked}).redis_url == expected
-    with pytest.raises(SettingsError, match="REDIS_URL: has a password, and FLASHSALE_REDIS_PASSWORD gives another"):
-        read({**given, "FLASHSALE_REDIS_URL": "redis://:hunter2@cache"})
+        assert_raises(SettingsError, read, {**given, "FLASHSALE_ETCD_KEY": bad}, match=f"{pair}give PEM files")
+    assert_raises(SettingsError, read, given, match=f"{pair}only one is set")
+    for half in ("USER", "PASSWORD"):
+        assert_raises(SettingsError, read, {f"FLASHSALE_ETCD_{half}": "x"}, match="PASSWORD: only one is set")
 
 
 def test_instances_may_be_those_of_a_service() -> None:

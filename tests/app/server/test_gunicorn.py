@@ -8,18 +8,21 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
 from app.config.settings import Settings
 from app.guards import guards as known_guards
+from app.server.threads import RequestCount, queued, start_all
 from loadtest.shop_client.shops import in_progress
 from loadtest.stack.apps import Board, Instance
 from loadtest.stack.process import ManagedProcess
@@ -133,6 +136,24 @@ def test_a_bad_setting_stops_the_start_with_one_line() -> None:
     assert run.returncode != 0
     assert "FLASHSALE_PORT: Input should be a valid integer" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_requests_are_counted_while_they_run() -> None:
+    """Those in a thread, also if they fail, and those that wait for one."""
+    go_on = threading.Event()
+
+    def fail(environ: Any, start_response: Any) -> list[bytes]:
+        go_on.wait(20)
+        raise ValueError
+
+    count = RequestCount(fail)
+    with ThreadPoolExecutor(2) as pool:
+        start_all(pool, 2)
+        jobs = [pool.submit(count, {}, Mock()) for _ in range(5)]
+        wait_until(lambda: (count.in_hand, queued(pool)) == (2, 3))
+        go_on.set()
+    assert [type(job.exception()) for job in jobs] == [ValueError] * 5
+    assert count.in_hand == 0
 
 
 # Requests that no proper client sends, and large ones, on raw sockets, to shop and board as gunicorn runs them.

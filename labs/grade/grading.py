@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from labs.grade.orders import orders
-from labs.grade.sale import Servers
 from labs.grade.selling import contract, one_buyer, rush
 from labs.grade.stages import CONTRACT, ONE, RUSH, STAGES, CannotSell, Lost, Result, Stage, Status
+from loadtest.stack.stack import Stack
 
-SELLING: dict[Stage, Callable[[Servers, Path], None]] = {CONTRACT: contract, ONE: one_buyer, RUSH: rush}
+SELLING: dict[Stage, Callable[[Stack, Path], None]] = {CONTRACT: contract, ONE: one_buyer, RUSH: rush}
 
 
 def grade(guard: Path, directory: Path) -> Iterator[Result]:
@@ -20,7 +20,7 @@ def grade(guard: Path, directory: Path) -> Iterator[Result]:
         guard: the file.
         directory: an empty one, for data and logs.
     """
-    with Servers(directory) as servers:
+    with Stack(directory, ports="free", instances=0) as servers:
         for stage, sell in SELLING.items():
             try:
                 sell(servers, guard)

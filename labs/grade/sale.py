@@ -19,7 +19,7 @@ from loadtest.results.answer import Answer
 from loadtest.shop_client.ledger import connect
 from loadtest.stack.apps import App
 from loadtest.stack.process import Resource
-from loadtest.stack.servers import Etcd, Redis
+from loadtest.stack.stack import Stack
 
 LATE_S = 5.0  # so much longer than its own limit an answer is waited for
 READ_S = 2.0
@@ -72,24 +72,6 @@ class Seller(App):
         return Lost(f"The process in which the guard ran ended {how}.")
 
 
-class Servers(Resource):
-    """etcd and Redis, for the sales of one file."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.etcd, self.redis = Etcd(directory), Redis(directory)
-
-    def start(self) -> None:
-        for each in (self.etcd, self.redis):
-            each.launch()
-        for each in (self.etcd, self.redis):
-            each.wait_ready()
-
-    def stop(self) -> None:
-        for each in (self.redis, self.etcd):
-            each.kill()
-
-
 class GradedSale(Resource):
     """One sale at two instances; nothing of an earlier one is left in Redis or files. A start may raise Lost.
 
@@ -97,9 +79,9 @@ class GradedSale(Resource):
         answers: to all clicks so far.
     """
 
-    def __init__(self, servers: Servers, path: Path, *, stock: int, seconds: float) -> None:
+    def __init__(self, servers: Stack, path: Path, *, stock: int, seconds: float) -> None:
         self._name, self._path, self.stock, self._seconds = f"grade-{next(_numbers)}", path, stock, seconds
-        self._shared = servers.directory / self._name
+        self._shared = servers.etcd.directory / self._name
         self._sellers: list[Seller] = []
         self.client = connect(servers.redis.url, READ_S)
         self._settings = {

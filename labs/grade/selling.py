@@ -7,16 +7,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.contract.outcomes import Outcome
-from labs.grade.sale import GradedSale, Servers
+from labs.grade.sale import GradedSale
 from labs.grade.stages import CONTRACT, ONE, RUSH, CannotSell, Lost
 from loadtest.results.audit import Audit
+from loadtest.stack.stack import Stack
 
 PIECES, BUYERS = 40, 60
 THINK_S = 0.01  # between a read and its write, so that a rush surely shows a guard without a lock
 RUSHES = 2  # a race that one misses, another meets
 
 
-def contract(servers: Servers, guard: Path) -> None:
+def contract(servers: Stack, guard: Path) -> None:
     """One purchase of each of two items: a receipt, one order of it, one item less; and nothing that is forbidden."""
     with _opened(servers, guard) as sale:
         _require_sold(sale, "2", sale.buy(["bob"], item="2", first=1)[0].outcome)
@@ -25,7 +26,7 @@ def contract(servers: Servers, guard: Path) -> None:
 
 
 @contextmanager
-def _opened(servers: Servers, guard: Path) -> Iterator[GradedSale]:
+def _opened(servers: Stack, guard: Path) -> Iterator[GradedSale]:
     """A sale that has sold one item; raises CannotSell if it cannot."""
     with ExitStack() as open:
         try:
@@ -46,7 +47,7 @@ def _require_sold(sale: GradedSale, item: str, outcome: Outcome) -> None:
         raise Lost(f"Item {item} was sold, and the counter says that {left} of 1 are left.")
 
 
-def one_buyer(servers: Servers, guard: Path) -> None:
+def one_buyer(servers: Stack, guard: Path) -> None:
     """Five items, eight buyers, one after the other, at two instances in turn."""
     with GradedSale(servers, guard, stock=5, seconds=ONE.seconds) as sale:
         for number in range(8):
@@ -54,7 +55,7 @@ def one_buyer(servers: Servers, guard: Path) -> None:
         _require_exact(sale, buyers=8)
 
 
-def rush(servers: Servers, guard: Path) -> None:
+def rush(servers: Stack, guard: Path) -> None:
     """All at once, some times over."""
     for _ in range(RUSHES):
         with GradedSale(servers, guard, stock=PIECES, seconds=RUSH.seconds / RUSHES) as sale:

@@ -59,13 +59,9 @@ class PaymentStack(Stack):
         self.provider = Provider(directory)
         env = {"FLASHSALE_PAYMENT_PROVIDER": self.provider.url, "FLASHSALE_LEASE_TTL": str(LEASE_S)}
         super().__init__(directory, ports="free", env={**env, "FLASHSALE_SALE": SALE})
+        self.pages.append(self.provider)
         self.processes.append(self.provider)
-
         self.client = ProviderClient(self.provider.url)
-
-    def stop(self) -> None:
-        super().stop()
-        self.provider.stop()
 
     def heal(self) -> None:
         """Thaw what is frozen, start what is dead; raises ServerError."""

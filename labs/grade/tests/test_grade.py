@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from labs.grade.sale import Servers
 from labs.grade.selling import contract
 from labs.grade.stages import STAGES, Lost
+from loadtest.stack.stack import Stack
 from tests.support.commands import finished
 
 ROOT = Path(__file__).parents[3]
@@ -120,13 +120,13 @@ def test_what_cannot_be_graded_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """An etcd and a Redis for several guards."""
-    with Servers(tmp_path_factory.mktemp("servers")) as servers:
+    with Stack(tmp_path_factory.mktemp("servers"), ports="free", instances=0) as servers:
         yield servers
 
 
-def test_the_shops_own_threads_and_connections_are_not_the_guards(servers: Servers, tmp_path: Path) -> None:
+def test_the_shops_own_threads_and_connections_are_not_the_guards(servers: Stack, tmp_path: Path) -> None:
     """A right guard keeps the contract beside them."""
     contract(servers, written(tmp_path / "right.py", ATOMIC, {}))
 
@@ -145,7 +145,7 @@ def test_the_shops_own_threads_and_connections_are_not_the_guards(servers: Serve
         ("raise SystemExit", "raised SystemExit"),
     ],
 )
-def test_a_line_that_no_guard_may_have_is_told(servers: Servers, tmp_path: Path, line: str, said: str) -> None:
+def test_a_line_that_no_guard_may_have_is_told(servers: Stack, tmp_path: Path, line: str, said: str) -> None:
     """With its number if it has one."""
     with pytest.raises(Lost, match=re.escape(said)):
         contract(servers, written(tmp_path / "wrong.py", ATOMIC, {THINK: line}))

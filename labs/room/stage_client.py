@@ -9,7 +9,6 @@ import urllib.request
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
@@ -22,19 +21,6 @@ from labs.room.server import END_S
 from labs.room.settings import RoomSettings
 
 TIMEOUT = 2.0
-
-
-class _SocketFile(http.client.HTTPConnection):
-    """HTTP over a socket file."""
-
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("room", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
 
 
 class StageClient:
@@ -72,7 +58,10 @@ class StageClient:
         self, path: str, body: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT
     ) -> dict[str, Any]:
         try:
-            with closing(_SocketFile(self.room.stage, timeout)) as connection:
+            with closing(http.client.HTTPConnection("room")) as connection:
+                connection.sock = socket.socket(socket.AF_UNIX)  # by HTTP, but to a file
+                connection.sock.settimeout(timeout)
+                connection.sock.connect(str(self.room.stage))
                 data = None if body is None else json.dumps(body)
                 connection.request("POST" if data else "GET", path, data, {"Content-Type": "application/json"})
                 response = connection.getresponse()

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.board.sources.locust import DIRECT
 from loadtest.__main__ import INTERRUPTED
+from loadtest.shop_client.shops import get_json
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import STAGE_LEASE_S, Stack
 
@@ -26,7 +26,6 @@ GUARDS = ("none", "etcd")  # of the rushes
 LEVELS = ("none", "thread", "etcd-unfenced", "etcd-checked", "etcd", "redis-lua")  # of labs/steps
 SCENE = "pause"
 ATTEMPTS = 3  # a machine that is disturbed gives no verdict
-ASK_S = 10.0
 POLL_S = 0.02
 SCENE_S = 120.0
 
@@ -109,9 +108,7 @@ def _film(board: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _ask(url: str, body: dict[str, Any] | None = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with DIRECT.open(request, timeout=ASK_S) as response:
-        return json.load(response)
+    return get_json(urllib.request.Request(url, data, {"Content-Type": "application/json"}))
 
 
 def _run(scratch: Path, *words: str) -> None:

@@ -229,21 +229,11 @@ def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invo
 # trace: what it prints is true, and runs as printed
 
 
-def test_every_operation_is_printed_with_revision_and_latency(invoke: Invoke) -> None:
-    """Each contender's operations appear in the order of the protocol, and B's token is greater than A's."""
-    script = invoke("trace", "trace/all").stdout
-    steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
-    for who, keep_alives in (("A", 1), ("B", 0)):
-        calls = [call for contender, call in steps if contender == who and call not in ("Watch", "LeaseTimeToLive")]
-        waits = [] if who == "A" else ["Txn"]  # B reads when A's key is gone
-        assert calls == ["LeaseGrant", "Txn", *["LeaseKeepAlive"] * keep_alives, *waits, "Txn", "LeaseRevoke"]
-        assert ("Watch" in [call for contender, call in steps if contender == who]) is (who == "B")
-    first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
-    assert second > first
+def test_every_operation_is_printed_in_the_order_of_revisions(invoke: Invoke, monkeypatch: Patch) -> None:
+    """Those of each contender are those of the protocol, and B's token is greater than A's.
 
-
-def test_a_release_stands_before_what_it_made_others_do(invoke: Invoke, monkeypatch: Patch) -> None:
-    """The lines are in the order of the revisions, though A may read its answer after B has acted on the release."""
+    A may read the answer to its release after B has acted on that; it stands before that all the same.
+    """
     of = Log.of
 
     def late(log: Log, who: str) -> Observer:
@@ -255,7 +245,15 @@ def test_a_release_stands_before_what_it_made_others_do(invoke: Invoke, monkeypa
         return note
 
     monkeypatch.setattr(Log, "of", late)
-    script = invoke("trace", "trace/late").stdout
+    script = invoke("trace", "trace/all").stdout
+    steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
+    for who, keep_alives in (("A", 1), ("B", 0)):
+        calls = [call for contender, call in steps if contender == who and call not in ("Watch", "LeaseTimeToLive")]
+        waits = [] if who == "A" else ["Txn"]  # B reads when A's key is gone
+        assert calls == ["LeaseGrant", "Txn", *["LeaseKeepAlive"] * keep_alives, *waits, "Txn", "LeaseRevoke"]
+        assert ("Watch" in [call for contender, call in steps if contender == who]) is (who == "B")
+    first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
+    assert second > first
     assert script.index("frees the lock") < script.index("is told: DELETE") < script.index("no key stands before it")
 
 

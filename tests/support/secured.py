@@ -63,7 +63,7 @@ class LoginEtcd(Etcd):
     """An etcd with users: `shop` may use keys below ``shop/``, and an unused token lives for a second."""
 
     def command(self) -> list[str]:
-        return [*super().command(), "--auth-token=simple", "--auth-token-ttl=1"]
+        return [*super().command(), "--auth-token=simple", "--auth-token-ttl=1", "--bcrypt-cost=4"]  # the cheapest
 
     def require_login(self, *prefixes: str) -> None:
         """Make the users, of whom `shop` may use the keys below these prefixes, and turn authentication on."""

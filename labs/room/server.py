@@ -9,8 +9,7 @@ from flask import Blueprint, Flask, Response, request
 
 from app.web.responses import json_response
 from labs.room.crowd import Crowd
-from labs.room.parts import RoomParts, of_room, room_app
-from labs.room.phones import create_phones
+from labs.room.phones import RoomParts, create_phones, of_room, room_app
 from labs.room.settings import RoomSettings
 from labs.room.states import to_board
 

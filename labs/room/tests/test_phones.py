@@ -20,8 +20,7 @@ from app.board.settings import BoardSettings
 from app.config.settings import Settings
 from labs.room import up
 from labs.room.crowd import MOST_OF_ONE_ADDRESS, Crowd, RoomRefused, checked_name
-from labs.room.parts import RoomParts
-from labs.room.phones import create_phones
+from labs.room.phones import RoomParts, create_phones
 from labs.room.settings import RoomSettings
 from loadtest.stack.stack import Stack
 from tests.support.serving import serving

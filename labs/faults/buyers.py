@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from app.contract.outcomes import Outcome
-from labs.faults.shops import Shop
+from labs.faults.testbed import Shop
 from labs.faults.threads import TrialThreads
 from loadtest.results.answer import Answer
 

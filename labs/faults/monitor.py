@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from app.contract.clock import Start
 from app.contract.keys import key_prefix, queue_name
-from labs.faults.shops import SALE
-from labs.faults.testbed import Testbed
+from labs.faults.testbed import SALE, Testbed
 from labs.faults.threads import TrialThreads
 from loadtest.results.record import Sample
 from loadtest.shop_client.ledger import UNREADABLE, Ledger

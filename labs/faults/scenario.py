@@ -10,7 +10,7 @@ from typing import ClassVar
 from app.contract.outcomes import Promise
 from app.guards import guards as all_guards
 from labs.faults.context import SOME, ScenarioContext
-from labs.faults.shops import Setup
+from labs.faults.testbed import Setup
 from loadtest.results.record import Record
 from loadtest.shop_client.sale import SaleClient
 

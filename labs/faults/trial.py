@@ -13,8 +13,7 @@ from labs.faults.buyers import HOLD_MS
 from labs.faults.context import ScenarioContext, TrialListener
 from labs.faults.judgement import judge_trial, no_verdict
 from labs.faults.scenario import Scenario
-from labs.faults.shops import SALE
-from labs.faults.testbed import Testbed
+from labs.faults.testbed import SALE, Testbed
 from labs.faults.threads import MistimedFault
 from loadtest.language import Message
 from loadtest.results.answer import last_answers

@@ -13,7 +13,7 @@ from app.contract.outcomes import Outcome
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios.random_sequence import RandomSequence
-from labs.faults.shops import SALE, TTL_S, Setup, Shop
+from labs.faults.testbed import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from labs.opening.clients import schedule
 from loadtest.results.record import Record

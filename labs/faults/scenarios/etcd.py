@@ -7,7 +7,7 @@ import time
 from app.contract.outcomes import Outcome
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Scenario
-from labs.faults.shops import CHILD, TTL_S, Setup, leader_of, stranger
+from labs.faults.testbed import CHILD, TTL_S, Setup, leader_of, stranger
 from labs.faults.threads import MistimedFault, ScenarioError
 from loadtest.results.record import Record
 from loadtest.stack.proxy import Lines

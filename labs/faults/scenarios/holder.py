@@ -7,7 +7,7 @@ from typing import ClassVar
 from app.contract.outcomes import Outcome
 from labs.faults.context import VICTIM, ScenarioContext
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shops import TTL_S
+from labs.faults.testbed import TTL_S
 from labs.faults.threads import MistimedFault
 from loadtest.results.audit import audit
 from loadtest.results.record import Record

@@ -11,8 +11,7 @@ from random import Random
 
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shops import TTL_S, Setup, Shop, leader_of, stranger
-from labs.faults.testbed import Testbed
+from labs.faults.testbed import TTL_S, Setup, Shop, Testbed, leader_of, stranger
 from loadtest.language import Message
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines

@@ -7,7 +7,7 @@ import redis
 from app.contract.keys import Keys
 from labs.faults.context import SOME, ScenarioContext
 from labs.faults.scenario import Scenario
-from labs.faults.shops import SALE
+from labs.faults.testbed import SALE
 
 
 class RestartRedis(Scenario):

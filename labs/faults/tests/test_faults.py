@@ -25,8 +25,7 @@ from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios.holder import DelayedWrite, PauseHolder
 from labs.faults.scenarios.random_sequence import Injection, injections, plan_injections
 from labs.faults.screen import results_table, sale_picture
-from labs.faults.shops import Setup
-from labs.faults.testbed import Testbed
+from labs.faults.testbed import Setup, Testbed
 from labs.faults.threads import MistimedFault
 from labs.faults.trial import MOST_PLAYS, Trial
 from loadtest.language import Message

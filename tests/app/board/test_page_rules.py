@@ -87,33 +87,30 @@ def test_each_text_is_there_in_both_languages(run: Run) -> None:
     assert unused == set()
 
 
-def test_what_a_killed_process_left_open_has_died(run: Run) -> None:
-    """Where the next process of a container has its id, only what that process entered itself is still open."""
-    script = """
-        import { layOut } from "./overlaps.js";
-        const told = (view) => layOut(view).bars.map(({ died, open }) => [died, open]);
-    """
-    instances = [{"name": "a", "state": "up", "workers": [{"pid": 1, "began_ms": 10}]}]
-    sections = [{"instance": "a", "pid": 1, "entered_ms": entered_ms, "left_ms": None} for entered_ms in (5, 20)]
-    view = {"instances": instances, "sections": sections, "live": True, "now_ms": 30}
-    assert run(view, script) == [[True, False], [False, True]]
-
-
 def test_the_page_sees_the_same_overlaps(run: Run) -> None:
-    """Of each example, how many each met, how many there were at once, and in which spans."""
+    """Of each example, how many each met, how many there were at once, and in which spans.
+
+    Where the next process of a container has the id of a killed one, only what it entered itself is still open.
+    """
     script = """
         import { layOut, sweep } from "./overlaps.js";
         const section = { instance: "a", pid: 1, token: null, item: "1", outcome: "sold" };
-        const told = (examples) => examples.map(({ sections }) => {
+        const died = (view) => layOut(view).bars.map(({ died, open }) => [died, open]);
+        const told = ([examples, view]) => [died(view), ...examples.map(({ sections }) => {
           const whole = sections.map((each) => ({ ...section, ...each }));
           const { bars } = layOut({ instances: [], live: false, sections: whole });
           const { spans, most } = sweep(bars);
           const together = bars.filter((bar) => bar.together).map((bar) => [bar.section.order, bar.together]);
           return [together.sort(), most, spans];
-        });
+        })];
     """
+    instances = [{"name": "a", "state": "up", "workers": [{"pid": 1, "began_ms": 10}]}]
+    entered = [{"instance": "a", "pid": 1, "entered_ms": entered_ms, "left_ms": None} for entered_ms in (5, 20)]
+    view = {"instances": instances, "sections": entered, "live": True, "now_ms": 30}
     examples = data("overlaps.json")
-    for each, told in zip(examples, run(examples, script), strict=True):
+    died, *found = run([examples, view], script)
+    assert died == [[True, False], [False, True]]
+    for each, told in zip(examples, found, strict=True):
         met = Counter(order for pair in each["pairs"] for order in pair)
         assert told == [sorted(map(list, met.items())), each["most"], each["spans"]], each["what"]
 

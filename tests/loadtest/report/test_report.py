@@ -142,15 +142,11 @@ def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
 
 
 def test_it_needs_no_network(page: Page, comparison: Path) -> None:
-    """Everything is in the one file: nothing to load, a policy that forbids it and any other script, no id twice."""
+    """The policy forbids to load anything, and any other script; no id stands there twice."""
     source = (comparison / "index.html").read_text(encoding="utf-8")
-    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
     (script,) = re.findall(r'<script type="module">(.*?)</script>', source, re.DOTALL)
     player = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert sum(tag == "script" for tag, _ in page.tags) == 2, "the player, and its data"
-    assert not [name for _, attributes in page.tags for name in attributes if name in ("src", "srcset", "xlink:href")]
-    assert "@import" not in source
-    assert "url(" not in source
     policies = [attributes["content"] for _, attributes in page.tags if "http-equiv" in attributes]
     assert policies == [f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{player}'"]
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]

@@ -4,46 +4,45 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import redis
 
-Act = Callable[[redis.Connection], object]
-
 
 @contextmanager
-def _meeting(place: int | bytes, before: Act, after: Act) -> Iterator[None]:
-    """Act before and after the command in this place, from 0, or the first that contains these bytes, is sent."""
+def overtaken(place: int | bytes, rival: Callable[[], object]) -> Iterator[None]:
+    """Let `rival` come before the command in this place, from 0, or before the first that contains these bytes."""
     send, places, met = redis.Connection.send_packed_command, itertools.count(), list[bytes]()
 
-    def send_and_act(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
+    def send_after_rival(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
         text = command if isinstance(command, bytes) else b"".join(command)
-        is_met = not met and (next(places) == place if isinstance(place, int) else place in text)
-        if is_met:
+        if not met and (next(places) == place if isinstance(place, int) else place in text):
             met.append(text)
-            before(connection)
+            rival()
         send(connection, command, *args, **options)  # type: ignore[no-untyped-call]
-        if is_met:
-            after(connection)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis.Connection, "send_packed_command", send_and_act)
+        patch.setattr(redis.Connection, "send_packed_command", send_after_rival)
         yield
     assert met or isinstance(place, int), f"nothing with {place!r} was sent"
 
 
-def overtaken(place: int | bytes, rival: Callable[[], object]) -> AbstractContextManager[None]:
-    """Let `rival` come before the command in this place, from 0, or before the first that contains these bytes."""
-    return _meeting(place, lambda _: rival(), lambda _: None)
-
-
-def answer_lost(marker: bytes) -> AbstractContextManager[None]:
+@contextmanager
+def answer_lost(marker: bytes) -> Iterator[None]:
     """Let Redis execute the first command sent inside that contains `marker`, and close its connection unheard."""
+    send, lost = redis.Connection.send_packed_command, list[bytes]()
 
-    def hang_up(connection: Any) -> None:
-        connection.read_response()
-        connection.disconnect()
+    def send_and_hang_up(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
+        send(connection, command, *args, **options)  # type: ignore[no-untyped-call]
+        text = command if isinstance(command, bytes) else b"".join(command)
+        if marker in text and not lost:
+            lost.append(marker)
+            connection.read_response()
+            connection.disconnect()  # type: ignore[no-untyped-call]
 
-    return _meeting(marker, lambda _: None, hang_up)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis.Connection, "send_packed_command", send_and_hang_up)
+        yield
+    assert lost, f"nothing with {marker!r} was sent"

@@ -99,8 +99,8 @@ class Acquisition:
         At any moment; once it is over, the answer is worth nothing.
         """
         mine = self.ticket
-        others = [each for each in mine.queue.tickets.values() if each is not mine and each.owner is mine.owner]
-        held = [each for each in others if each.stage is Stage.HELD]
+        own = [each for each in mine.queue.tickets.values() if each.owner is mine.owner]
+        held = [each for each in own if each.stage is Stage.HELD]
         keys = {each.key: each.value for each in held} | {mine.key: self.value}
         admitted = Frontier(mine.rule, [KeyValue(*key, 0, 0, 0) for key in keys.items()]).advance()
         return held[0].where if held and mine.key not in admitted else None

@@ -89,7 +89,7 @@ class Core:
         self.failure = SessionLost(f"{loss}; it holds nothing any more")
         for ticket in self.tickets.values():
             if ticket.stage not in OVER:  # what was released before is not lost
-                ticket.failure = ticket.failure or self.failure
+                ticket.failure = self.failure
             ticket.stage = Stage.RELEASED
         self.outbox.changes += self.tickets.values()
         for observer in self.observers:
@@ -161,7 +161,8 @@ class Core:
         if kv is None:  # the lock is not free, so nothing was written
             if ticket.stage is Stage.RELEASING:
                 self.deletions.add(ticket, now)
-            self.endings.leave(ticket, now)
+            else:
+                self.endings.leave(ticket, now)
             return
         is_ours = ticket.in_doubt and kv.create_revision > ticket.floor and kv.lease_id == self.lease_id
         if answer.was_there and (was_restored or not is_ours):
@@ -178,7 +179,7 @@ class Core:
             conflict = self.grants.place(ticket, answer)
             if conflict is not None:
                 self.endings.cancel(ticket, conflict, now)
-            elif ticket.stage is Stage.QUEUED and answer.keys is None and ticket.queue.lacks(ticket):
+            elif ticket.queue.lacks(ticket):
                 self.endings.key_deleted(ticket, now)
 
     def unwritten(self, ticket: Ticket, now: float) -> None:

@@ -59,13 +59,10 @@ class Endings:
             self._outbox.commands.append(Renew())  # a key that is gone may mean that the lease is
 
     def gone(self, ticket: Ticket, *, was_there: bool) -> None:
-        """Its key was deleted, or never written. Stage: RELEASING; RELEASED knows it already."""
-        if ticket.stage is Stage.RELEASED:
-            return
-        ticket.was_there = was_there
-        if ticket.is_fence:
-            self._grants.hand_over(ticket)
-        self.drop(ticket)
+        """Its key was deleted, or never written. Stage: RELEASING; else nothing is done."""
+        if ticket.stage is Stage.RELEASING:
+            ticket.was_there = was_there
+            self.drop(ticket)
 
     def give_up_name(self, ticket: Ticket) -> None:
         """Another key of its name was there: an etcd that was restored from a backup has brought it back."""

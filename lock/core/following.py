@@ -35,7 +35,8 @@ class Following:
 
     def restored(self, now: float) -> None:
         for queue in self.followed.values():
-            queue.list_at = now if queue.is_watched else math.inf
+            if queue.is_watched:
+                queue.list_at = now
         self.due = now
 
     def failed(self, request: ListQueue, error: EtcdError, now: float) -> None:
@@ -65,13 +66,13 @@ class Following:
             queue.watching(now)
             self.due = min(self.due, now)
             self._outbox.is_early = True
-        elif queue.apply(update):
+        else:
+            queue.apply(update)
             self._settle(queue, [queue.tickets[kv.key] for _, kv in update if kv.key in queue.tickets], now)
 
     def join(self, queue: Queue, now: float) -> None:
         """Follow the queue, in which there is a ticket, from now on."""
         assert self._endings.queues.get(queue.prefix) is queue
-        queue.used_at = now
         if queue.view is None:
             queue.position = None  # whoever waits there is told by the view
             self.followed[queue.prefix] = queue
@@ -82,20 +83,18 @@ class Following:
         """List the queues that have to be, watch anew, then to be listed, or leave others."""
         self.due = now + _TICK_S
         for queue in list(self.followed.values()):
-            if queue.waits():
-                queue.used_at = now
-                if queue.is_listed and now - queue.audited_at >= queue.audit_s:
-                    self._break(queue, None, now)  # its watch may be silent
-                    queue.audited_at = now
-                    self._outbox.commands.append(Follow(queue.prefix))
-            elif now - queue.used_at > self.idle_s:
-                self.unfollow(queue)
-                continue
             if now >= queue.list_at:
                 assert queue.view is not None
                 queue.list_at, known = math.inf, max(self._revisions.highest, queue.view.revision)
                 self._outbox.commands.append(ListQueue(queue.prefix, known, queue.epoch))
             self.due = min(self.due, queue.list_at)
+            if queue.waits():
+                queue.used_at = now
+                if queue.is_listed and now - queue.audited_at >= queue.audit_s:
+                    self._break(queue, None, now)  # its watch may be silent
+                    self._outbox.commands.append(Follow(queue.prefix))
+            elif now - queue.used_at > self.idle_s:
+                self.unfollow(queue)
 
     def answered(self, request: ListQueue, snapshot: Snapshot, now: float) -> None:
         queue = self.followed.get(request.prefix)

@@ -27,7 +27,7 @@ class Grants:
 
         Stage: QUEUED, since this answer.
         """
-        if answer.number != 1 and answer.keys is not None:  # a list of the step that has written its key, or found it
+        if answer.keys is not None:  # a list of the step that has written its key, or found it
             conflict = ticket.rule.conflict(answer.keys[0])
             if conflict is not None:
                 return AdmissionConflict(conflict)
@@ -71,8 +71,6 @@ class Grants:
         assert token is not None
         if token <= ticket.floor or ticket.created not in (None, token):
             return
-        view = ticket.queue.view
-        ticket.created = token
-        ticket.granted_at = max(self._revisions.highest, 0 if view is None else view.revision)
+        ticket.created, ticket.granted_at = token, self._revisions.highest
         ticket.stage = Stage.HELD
         self._outbox.changes.append(ticket)

@@ -189,18 +189,16 @@ class Queue:
     def catch_up(self) -> None:
         """After a list: take the events that came before it."""
         assert self.view is not None
-        if not self.is_listed:
-            self.is_listed = True
-            self.view.apply(self.late)
+        self.is_listed = True
+        self.view.apply(self.late)
 
-    def apply(self, events: list[Event]) -> bool:
-        """Take events; whether they were."""
+    def apply(self, events: list[Event]) -> None:
+        """Take events, or keep them until it is listed."""
         assert self.view is not None
-        if not self.is_listed:
+        if self.is_listed:
+            self.view.apply(events)
+        else:
             self.late += events
-            return False
-        self.view.apply(events)
-        return True
 
     def shows(self, ticket: Ticket) -> bool:
         """Whether the view has the ticket's very key."""
@@ -233,11 +231,11 @@ class Queue:
             observer.look(self, now)
 
     def is_only(self, ticket: Ticket) -> bool:
-        """Whether no other ticket of this session wants the queue, and nothing follows or observes it."""
-        return self.view is None and not self.observers and self._is_only_one(ticket)
+        """Whether no other ticket of this session wants the queue, and it is not followed."""
+        return self.view is None and self._is_only_one(ticket)
 
     def _is_only_one(self, ticket: Ticket) -> bool:
-        return len(self.tickets) == 1 or all(each is ticket or each.stage in OVER for each in self.tickets.values())
+        return all(each is ticket or each.stage in OVER for each in self.tickets.values())
 
     def waits(self) -> bool:
         """Whether a ticket of this session waits, or something observes it."""

@@ -30,7 +30,6 @@ class Release:
         self._waits = waits
         self._is_closed = is_closed  # whether no deletion will ever be answered
         self._requests: list[Delete] | None = None  # to be sent; None until it has begun
-        self._failures: list[LockError] = []
         self.answered = core.deletions.answered
         self.failed = core.deletions.failed
         self.unanswered = core.deletions.unanswered
@@ -47,30 +46,26 @@ class Release:
             self._requests, self._tickets, self._failures = released
         if self._requests:
             return Send(self._requests.pop(0), max(self._until - now, FAREWELL_S))
-        wrong = [t for t in self._tickets if t.stage is not Stage.RELEASED or t.failure is not None or not t.was_there]
-        if wrong and now < self._until and not self._is_closed() and any(t.stage is not Stage.RELEASED for t in wrong):
+        if now < self._until and not self._is_closed() and any(t.stage is not Stage.RELEASED for t in self._tickets):
             return Sleep(self._until)
-        for ticket in wrong:
+        for ticket in self._tickets:
             self._judge(ticket)
-        if self._tickets:
-            self._core.ensure(now)
+        self._core.ensure(now)
         if self._failures:
             raise self._failures[0]
         return None
 
     def _judge(self, ticket: Ticket) -> None:
-        """Its key was gone before, or is not deleted in time; that may still be on its way."""
-        core = self._core
-        failure = ticket.again()
-        if failure is None and ticket.stage is Stage.RELEASED:
-            failure = LockLost(f"key {ticket.key!r} was gone before it was released")
-        elif failure is None and self._is_closed():
-            end = f"it goes with its lease, within {core.ttl} s"
-            failure = EtcdUnavailable(f"the etcd client was closed before key {ticket.key!r} was released: {end}")
-        if failure is not None:
-            self._failures.append(failure)
-        elif not core.deletions.is_reported:  # once, for all keys that are deleted later
-            core.deletions.is_reported = True
+        """Its key may have been gone before, or is not deleted in time; that may still be on its way."""
+        deletions = self._core.deletions
+        if ticket.stage is Stage.RELEASED:
+            if not ticket.was_there:
+                self._failures.append(LockLost(f"key {ticket.key!r} was gone before it was released"))
+        elif self._is_closed():
+            closed = f"the etcd client was closed before key {ticket.key!r} was released"
+            self._failures.append(EtcdUnavailable(f"{closed}: it goes with its lease, within {self._core.ttl} s"))
+        elif not deletions.is_reported:  # once, for all keys that are deleted later
+            deletions.is_reported = True
             logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)
 
 

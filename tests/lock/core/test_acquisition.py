@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import pytest
@@ -106,6 +105,17 @@ def test_a_wait_sleeps_until_its_deadline(sessions: Sessions) -> None:
         acquisition.next(40.0)
 
 
+def test_requests_end_with_the_call(sessions: Sessions) -> None:
+    """However long one may take alone; and a doubt remains, whatever else is not answered."""
+    acquisition = sessions[0].acquisition(last=0.25)
+    step = acquisition.next(0.0)
+    assert isinstance(step, Send)
+    assert step.timeout == 0.25
+    acquisition.unanswered(step.request)
+    acquisition.unanswered(TimeToLive(1))
+    assert acquisition.ticket.in_doubt
+
+
 def test_a_timeout_waits_for_the_list_that_tells_who_holds(sessions: Sessions) -> None:
     """For a call's time."""
     holder, other = sessions
@@ -182,7 +192,12 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     session, _ = sessions
     first = session.acquisition(owner=7)
     first.ticket.where = "shop.py:12"
-    assert session.acquisition(owner=7).waits_for_itself() is None  # it does not hold yet
+    second = session.acquisition(owner=7)
+    assert second.waits_for_itself() is None  # the first does not hold yet
+    session.go(second)
+    assert first.waits_for_itself() == second.where
+    second.leave(0.0)
+    session.work(0.0)
     session.go(first)
     assert first.is_held
     assert first.where == "shop.py:12"
@@ -222,11 +237,11 @@ def test_a_wait_whose_name_is_in_use_is_lost(sessions: Sessions, is_left: bool) 
     ticket, request = acquisition.ticket, create(acquisition)
     session.etcd.put(ticket.key, b"", 1)
     if is_left:
-        acquisition.leave(0.0)
+        session.core.endings.cancel(ticket, LockCancelled("enough"), 0.0)
     acquisition.answered(request, session.etcd.create_key(request), 0.0)
     session.work(0.25)
     assert not session.etcd.has(ticket.key, 2)
-    with contextlib.suppress(LockLost) if is_left else pytest.raises(LockLost, match="was there before"):
+    with pytest.raises(LockCancelled if is_left else LockLost, match="enough" if is_left else "was there before"):
         session.go(acquisition)
     assert session.acquisition().ticket.key == "m/1-2"
 
@@ -272,6 +287,7 @@ def test_names_are_taken_together_or_not_at_all(sessions: Sessions, what: str) -
     if what == "lost":
         session.core.endings.key_deleted(tickets[0], 0.0)
     assert both.is_held() is (what == "free")
+    assert both.next(0.5) is None  # it is tried once
     assert [ticket.in_doubt for ticket in tickets] == [what == "unanswered"] * 2
     assert not any(ticket.is_writing for ticket in tickets)
     for each in both.acquisitions:

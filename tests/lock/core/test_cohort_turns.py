@@ -315,6 +315,21 @@ def test_a_try_takes_what_is_free_and_nothing_else(turns: Turns) -> None:
     assert list(turns.etcd.keys) == [*other.core.tickets]
 
 
+def test_who_leaves_wakes_the_next_and_asks_no_more(turns: Turns) -> None:
+    """Also while it has asked; what is answered then is nobody's."""
+    first, second = turns.turn(), turns.turn()
+    step = sent(first)
+    turns.waiting()
+    second.next(0.0)
+    turns.core.outbox.changes.clear()
+    for turn in list(turns.cohort.waits):
+        turn.leave(0.0)
+        assert turns.core.outbox.changes[-1:] == list(turns.cohort.waits)[:1] or not turns.cohort.waits
+    first.answered(step.request, turns.etcd.serve(step.request, 1), 0.0)
+    assert first.next(0.0) is None
+    assert not turns.cohort.waits
+
+
 def test_a_try_that_leaves_takes_its_attempt_with_it(turns: Turns) -> None:
     """Who waits behind it queues on its own, and does not end without a hold."""
     tries = turns.turn(tries=True, deadline=0.0)

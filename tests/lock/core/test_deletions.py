@@ -111,7 +111,9 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
     deletions.is_reported = True
     deletions.answered(group, there(group), 1.0)
     assert not deletions.is_reported
+    core.outbox.is_early = False
     released(core, "c")
+    assert core.outbox.is_early
     (group,) = commands_of(core, Delete, 1.0)
     deletions.failed(group, AWAY, 1.0)
     assert round(deletions.poll(1.0) - 1.0, 3) == 0.05

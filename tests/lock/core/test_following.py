@@ -13,7 +13,7 @@ from lock.core.messages import Follow, ListQueue, Unfollow
 from lock.core.queue import Observer, Queue, Stage, Ticket
 from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
 from lock.model import KeyValue, Snapshot
-from tests.lock.core.tickets import commands_of, core_of, key, listed, written
+from tests.lock.core.tickets import commands_of, core_of, deleted, key, listed, written
 from tests.lock.core.worlds import PERMIT, THREE
 
 AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
@@ -127,6 +127,32 @@ def test_a_watch_that_breaks_is_told_and_listed_again(error: Any, is_denied: boo
     assert asked(core, 0.0) == ["m/"] * (not is_denied)
 
 
+def test_what_the_watch_tells_may_be_a_turn() -> None:
+    """Of the key before it; and what is told by a list of an older revision is a restore."""
+    core = core_of()
+    ticket = waits(core)
+    core.following.handle_event("m/", [deleted("m/b-1", 5)], 0.0)
+    assert ticket.stage is Stage.HELD
+    request = watching(core, "n/")
+    core.answered(request._replace(known=9), Snapshot(8, []), 0.0)
+    assert (core.revisions.highest, ticket.granted_at) == (8, 0)
+
+
+def test_a_queue_that_is_observed_is_not_left() -> None:
+    """Nor listed before it is watched, as after a restore."""
+    core = core_of()
+    held = written(core, "m/")
+    held.queue.observers[Observer()] = None
+    core.following.join(held.queue, 0.0)
+    core.restored(0.0)
+    assert asked(core, 0.0) == []
+    core.renewed(0.0, 60, 0.0)
+    for now in (5.1, 10.2):
+        core.following.due = now
+        core.poll(now)
+    assert list(core.following.followed) == ["m/"]
+
+
 def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -> None:
     """Five seconds later it is watched anew, and listed then; one that is not listed yet is not audited."""
     core = core_of()
@@ -138,6 +164,7 @@ def test_a_queue_is_audited_while_somebody_waits_and_left_after_the_last_one() -
     follow.due = Queue.audit_s
     core.poll(Queue.audit_s)
     assert core.outbox.commands == [Follow("m/")]  # the watch may be silent
+    assert not ticket.queue.is_listed
     core.outbox.commands.clear()
     follow.handle_event("m/", [], Queue.audit_s)
     (audit,) = commands_of(core, ListQueue, Queue.audit_s)

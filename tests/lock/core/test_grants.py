@@ -91,6 +91,20 @@ def test_a_ticket_holds_by_its_own_key_alone(sessions: Sessions, created: int | 
         assert session.core.outbox.changes == []
 
 
+@pytest.mark.parametrize("is_fence", [False, True])
+def test_a_wait_that_is_over_hands_a_hold_over_unless_it_is_a_fence(sessions: Sessions, is_fence: bool) -> None:
+    """Then the next one holds when its key is gone, as the watch tells."""
+    session, _ = sessions
+    held, waiting = session.acquisition(), session.acquisition()
+    session.go(held)
+    session.go(waiting)
+    session.work(0.0)
+    if is_fence:
+        session.core.fence(held.ticket, 0.0)
+    session.core.endings.leave(held.ticket, 0.0)
+    assert (waiting.ticket.stage is Stage.HELD) is not is_fence
+
+
 @pytest.mark.parametrize(
     ("before", "hold", "behind", "granted", "waits"),
     [

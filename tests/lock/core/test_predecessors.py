@@ -105,6 +105,10 @@ def test_it_is_read_now_and_then_and_sooner_after_a_failure() -> None:
     core.predecessors.handle_event(position, [], 0.0)
     core.predecessors.failed(request, AWAY, 0.0)
     assert position.due == 0.0  # what was told meanwhile does not wait
+    core.predecessors.take(ticket, None, 0, 3.0)
+    assert place_of(core).due == 3.0
+    core.reconciler.hurry(0.0)
+    core.poll(0.25)  # it waits, though it is not known behind whom
 
 
 @pytest.mark.parametrize("is_watch", [False, True])

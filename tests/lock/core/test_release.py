@@ -48,8 +48,12 @@ def test_a_release_sends_once_and_waits_for_the_answer(session: Session) -> None
     assert (step.request.keys, step.timeout) == (((ticket.key, ticket.created),), 0.75)
     assert ticket.wake is print
     assert release.next(0.5) == Sleep(UNTIL)
-    release.answered(step.request, session.etcd.delete_keys(step.request), 0.5)
-    assert release.next(0.5) is None
+    release.unanswered(step.request)
+    release.failed(step.request, EtcdUnavailable("away"), 0.5)
+    assert ticket.deletion_in_doubt
+    assert release.next(0.5) == Sleep(UNTIL)
+    session.work(0.55)  # it is sent again, by the session
+    assert release.next(0.55) is None
     assert sent(release_of(session, hold(session)), 5.0).timeout == FAREWELL_S
 
 

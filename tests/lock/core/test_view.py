@@ -55,6 +55,13 @@ def view() -> QueueView:
     return view
 
 
+def test_what_is_being_deleted_counts_no_more() -> None:
+    """Until it is gone; another key of its name counts."""
+    view = QueueView({"a": 3, "b": 4})
+    assert view.replace(Snapshot(10, [A, B, C]))
+    assert order(view) == "bc"
+
+
 def test_before_the_first_list_events_are_dropped() -> None:
     """They do not tell who stood there before."""
     view = QueueView()

@@ -61,16 +61,14 @@ def rows(package: str) -> list[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_arrows_go_down_the_table(package: str) -> None:
-    """A folder imports only from folders below it in the table, which has them all."""
+    """A folder imports only from folders below it in the table, which has them all.
+
+    No file imports itself by a detour, not even for types; the two threads of an engine name its type.
+    """
     order, rooms = rows(package), {name: room(package, path) for name, path in files_of(package).items()}
     assert {*rooms.values()} <= {*order}
     arrows = {(rooms[one], rooms[other]) for one, other in links(package) if other != package}
     assert [(one, other) for one, other in arrows if one != other and order.index(one) >= order.index(other)] == []
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_file_imports_itself_by_a_detour(package: str) -> None:
-    """Imports inside a package form no circle, not even those for types; the two threads of an engine name its type."""
     found = {(one, other) for one, other in links(package) if one not in THREADS or other != "lock.session.engine"}
     assert len(found) > len(files_of(package))
     graph: TopologicalSorter[str] = TopologicalSorter()

@@ -136,7 +136,7 @@ class Steps:
         for each in purchases:
             each.end()
         for each in purchases:
-            each.join(max(until - time.monotonic(), 0.0))
+            each.thread.join(max(until - time.monotonic(), 0.0))
             if each.is_over:
                 self._purchases.pop(each.id, None)
         self._guards.clear()

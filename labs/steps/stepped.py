@@ -138,13 +138,10 @@ class SteppedPurchase(PurchaseListener):
             self._changed.wait_for(lambda: self.stands or self.is_over, timeout)
 
     def end(self) -> None:
-        """Have it write nothing and leave its lock; `join` waits for it."""
+        """Have it write nothing and leave its lock; its thread ends then."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-
-    def join(self, timeout: float) -> None:
-        self.thread.join(timeout)
 
     @property
     def is_over(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -25,16 +26,18 @@ INDENT = "  "
 _LEFT = ("fault", "promised")
 
 
+def text_in(language: str, key: str, **values: object) -> str:
+    """A text with its values, for one or for many."""
+    one, *many = TEXTS[language][key].split("|")
+    return (many[0] if many and values["n"] != 1 else one).format(**values)
+
+
 class Screen:
     """The terminal, or a log."""
 
     def __init__(self, console: Console, language: str) -> None:
         self.console = console
-        self._language, self._texts = language, TEXTS[language]
-
-    def say(self, key: str, **values: object) -> str:
-        one, *many = self._texts[key].split("|")
-        return (many[0] if many and values["n"] != 1 else one).format(**values)
+        self._language, self.say = language, partial(text_in, language)
 
     def starting(self) -> AbstractContextManager[object]:
         return self.console.status(self.say("starting"))
@@ -139,12 +142,8 @@ class Screen:
 
 def sentence_of(ending: Ending, items: int, language: str = "en") -> str:
     """Such as "1 item is sold twice", the worst first."""
-    texts = TEXTS[language]
-    numbers = {name: getattr(ending, name) for name in ending.ways}
-    return texts["comma"].join(
-        texts[f"ends.{name}"].split("|")[number != 1 and "|" in texts[f"ends.{name}"]].format(n=number, items=items)
-        for name, number in numbers.items()
-    )
+    ways = [text_in(language, f"ends.{name}", n=getattr(ending, name), items=items) for name in ending.ways]
+    return TEXTS[language]["comma"].join(ways)
 
 
 def in_lines(moves: Sequence[str], width: int) -> list[str]:

@@ -251,7 +251,7 @@ class SteppedWorker:
         for purchase in self._purchases.values():
             purchase.end()
         for purchase in self._purchases.values():
-            purchase.join(max(until - still.real_monotonic(), 0.0))
+            purchase.thread.join(max(until - still.real_monotonic(), 0.0))
         if any(purchase.thread.is_alive() for purchase in self._purchases.values()) or self._threads.of_guards():
             return False
         sent = [text for each in self._purchases.values() for text in each.attempts.texts]

@@ -10,8 +10,8 @@ from labs.grade.needed import can_end_rightly, leave_what_needs_no_fault
 from labs.grade.stages import DEATH, LOST_ANSWER, ORDERS, PAUSE, Result, Stage, Status
 from labs.grade.story import Story
 from labs.steps.guard_files import GuardFile
-from labs.steps.schedules.explorations import Found, Task, explored
-from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT
+from labs.steps.schedules.explorations import Found, explored
+from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, Task
 from labs.steps.schedules.explorer import PAUSE as PAUSED
 from labs.steps.schedules.worlds import Worlds
 

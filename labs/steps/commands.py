@@ -14,8 +14,8 @@ from app.guards import Guard, broken, guards
 from labs.steps.guard_files import BrokenGuard, GuardFile
 from labs.steps.mistakes import mistakes
 from labs.steps.mistakes_command import mistakes_command
-from labs.steps.schedules.explorations import Found, Task, explored
-from labs.steps.schedules.explorer import MOST_S, NO_FAULT, budgets_of
+from labs.steps.schedules.explorations import Found, explored
+from labs.steps.schedules.explorer import MOST_S, NO_FAULT, Task, budgets_of
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.recording import recorded
 from labs.steps.schedules.results import Count, Exploration, packed

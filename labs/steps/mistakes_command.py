@@ -12,8 +12,8 @@ import click
 
 from labs.steps.guard_files import GuardFile
 from labs.steps.mistakes import diff_of, mended, mistakes
-from labs.steps.schedules.explorations import Found, Task, explored
-from labs.steps.schedules.explorer import budget_of
+from labs.steps.schedules.explorations import Found, explored
+from labs.steps.schedules.explorer import Task, budget_of
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.screen import LINK, PROGRESS_S, in_lines, sentence_of
 from labs.steps.schedules.worlds import Worlds

@@ -52,8 +52,9 @@ def test_every_level_is_won_by_keyboard(open_page: Open, recordings: Path, serve
 def test_what_is_shown_happens_again(recordings: Path, tmp_path: Path) -> None:
     """The moves to 50 of the states, made once more on real servers, lead to what the recording shows there."""
     from app.telemetry.guard_lines import GuardLines
+    from labs.steps.guard_files import GuardFile
     from labs.steps.mistakes import mistakes
-    from labs.steps.schedules.explorer import Explorer
+    from labs.steps.schedules.explorer import Explorer, Task
     from labs.steps.schedules.schedule import moves_of
     from labs.steps.schedules.world import World
 
@@ -64,10 +65,11 @@ def test_what_is_shown_happens_again(recordings: Path, tmp_path: Path) -> None:
         for guard, state in sorted(random.Random(61).sample(states, SAMPLE)):
             recording = kept[guard]
             (graph,) = recording["graphs"]
-            world.granularity, world.buyers, world.items = (recording[name] for name in ("grain", "buyers", "items"))
+            kind, sale = (mistakes() | known_guards())[guard], {name: recording[name] for name in ("items", "buyers")}
             path = ".".join(way_to(graph, state.__eq__))
-            Explorer(world, (mistakes() | known_guards())[guard]).replay(moves_of(path))
-            source, shown = GuardLines((mistakes() | known_guards())[guard].buy).source, world.shown()
+            task = Task(GuardFile.of(kind), granularity=recording["grain"], **sale)
+            Explorer(world, task).replay(moves_of(path))
+            source, shown = GuardLines(kind.buy).source, world.shown()
             assert source.text == recording["source"]["text"], f"{guard} was changed since: make recorded"
             then = graph["states"][state]
             rows = [graph["rows"][place] for place in then[:-4]]

@@ -1,38 +1,21 @@
-"""An exploration in one of several worlds: what is tried of a guard, and what was found."""
+"""An exploration in one of several worlds, and what was found."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from app.contract.section_log import GuardSource
 from app.telemetry.guard_lines import GuardLines
-from labs.steps.guard_files import BrokenGuard, GuardFile
-from labs.steps.schedules.explorer import MOST_S, NO_FAULT, Budget, Explorer
+from labs.steps.guard_files import BrokenGuard
+from labs.steps.schedules.explorer import Explorer, Task
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.results import Count
 from labs.steps.schedules.schedule import Fault
 from labs.steps.schedules.world import World
-from labs.steps.stepped import COMMANDS
 
 SHOW_S = 0.5  # how often it is told how far it is
-
-
-class Task(NamedTuple):
-    """What is tried; see `World` and `Explorer`."""
-
-    file: GuardFile
-    budget: Budget = NO_FAULT
-    items: int = 1
-    buyers: int = 2
-    seconds: float = MOST_S
-    known: Explorer | None = None
-    granularity: str = COMMANDS
-    shows: bool = False
-    is_over_at_wrong: bool = False
-    is_first_enough: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,15 +41,10 @@ def explored(world: World, task: Task) -> Iterator[Found]:
     """What is found in this world, from time to time and at the end; raises ServerError."""
     budget, began = task.budget, time.monotonic()
     count = Count(task.file.name, "", budget.name, task.items, Fault.PAUSE in budget.kinds)
-    world.items, world.buyers, world.granularity = task.items, task.buyers, task.granularity
     shown = began
     try:
-        kind = task.file.load()
-        count.guard, count.promise = kind.name, kind.promise.value
-        explorer = Explorer(
-            world, kind, budget, known=task.known, seconds=task.seconds, shows=task.shows,
-            is_over_at_wrong=task.is_over_at_wrong, is_first_enough=task.is_first_enough,
-        )  # fmt: skip
+        explorer = Explorer(world, task)
+        count.guard, count.promise = explorer.guard.name, explorer.guard.promise.value
         for graph in explorer.explore():
             if time.monotonic() - shown > SHOW_S:
                 count.note(graph, explorer.schedules, time.monotonic() - began)
@@ -79,4 +57,4 @@ def explored(world: World, task: Task) -> Iterator[Found]:
     except NoVerdict as error:
         count.no_verdict = error.message
     count.note(explorer.graph, explorer.schedules, time.monotonic() - began, explorer.shortest)
-    yield Found(count, explorer, GuardLines(kind.buy).source)
+    yield Found(count, explorer, GuardLines(explorer.guard.buy).source)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.contract.outcomes import Outcome, Promise
 from app.guards.base import Guard
@@ -66,38 +66,43 @@ def budget_of(mistake: type[Any]) -> Budget:
     return replace(budget, commands=mistake.lost)
 
 
-class Explorer:
-    """Tries all moves of one guard within one budget of faults.
+class Task(NamedTuple):
+    """What is tried of a guard.
 
-    Args:
-        world: is started.
-        known: has explored the guard without a fault; what it found is not tried again.
+    Attributes:
+        items, buyers, granularity: see `World`.
         seconds: after which the rest is left out.
+        known: has explored the guard without a fault; what it found is not tried again.
         shows: what a page shows tells states apart, too, as where purchases are over for other reasons.
         is_over_at_wrong: of a guard that is wrong, only the shortest order that shows it is looked for.
         is_first_enough: stop at the first wrong order.
+    """
+
+    file: GuardFile
+    budget: Budget = NO_FAULT
+    items: int = 1
+    buyers: int = 2
+    seconds: float = MOST_S
+    known: Explorer | None = None
+    granularity: str = COMMANDS
+    shows: bool = False
+    is_over_at_wrong: bool = False
+    is_first_enough: bool = False
+
+
+class Explorer:
+    """Tries all moves of one guard within one budget of faults, in a world that is started; may raise BrokenGuard.
 
     Attributes:
+        guard: as this process has loaded it.
         graph: what was found; it grows.
         schedules: of each end, by the number of its state, as it was made first.
         shortest: at the end, for each way of being wrong the shortest order, made once more as it stands there.
     """
 
-    def __init__(
-        self,
-        world: World,
-        guard: type[Guard],
-        budget: Budget = NO_FAULT,
-        *,
-        known: Explorer | None = None,
-        seconds: float = MOST_S,
-        shows: bool = False,
-        is_over_at_wrong: bool = False,
-        is_first_enough: bool = False,
-    ) -> None:
-        self._is_first_enough = is_first_enough
-        self._is_over_at_wrong = is_over_at_wrong
-        self._world, self._guard, self.budget, self._seconds, self._shows = world, guard, budget, seconds, shows
+    def __init__(self, world: World, task: Task) -> None:
+        self._world, self._task, self.guard = world, task, task.file.load()
+        world.items, world.buyers, world.granularity = task.items, task.buyers, task.granularity
         self._states: dict[str, State] = {}
         self._done: list[Done] = []
         self._writers: set[str] = set()  # scripts that were seen to change something
@@ -105,16 +110,14 @@ class Explorer:
         self.graph = Graph()
         self.schedules: dict[int, Schedule] = {}
         self.shortest: list[Schedule] = []
-        self._file = GuardFile.of(guard)
         self._checked = self._until = 0.0
-        self._is_new = known is None
         self._forgets_attempts = True
-        if known is not None:
-            self._take_over(known)
+        if task.known is not None:
+            self._take_over(task.known)
 
     def __getstate__(self) -> dict[str, Any]:
         """What an explorer in another world takes over."""
-        return {name: vars(self)[name] for name in ("budget", "graph", "schedules", "_writers", "_forgets_attempts")}
+        return {name: vars(self)[name] for name in ("graph", "schedules", "_writers", "_forgets_attempts")}
 
     def explore(self) -> Iterator[Graph]:
         """The graph, after each run; complete at the end, or cut. Raises ServerError, BrokenGuard or SaleError."""
@@ -124,12 +127,12 @@ class Explorer:
             raise NoVerdict(f"an instance is lost, by its guard or on a machine that is too busy: {lost}") from lost
 
     def _explore(self) -> Iterator[Graph]:
-        self._until, world = time.monotonic() + self._seconds, self._world
+        self._until, world = time.monotonic() + self._task.seconds, self._world
         world.forgets_attempts = self._forgets_attempts
         self._begin()  # nothing of another guard goes on
         world.begin_to_see_all()
         self._warm_up()
-        may_count, differs = self._is_new, None
+        may_count, differs = self._task.known is None, None
         try:
             yield from self._try_all()
         except Nondeterministic as error:
@@ -145,13 +148,13 @@ class Explorer:
             if differs is not None and self.graph.cut and not self.graph.is_wrong:  # it seems not to count
                 raise differs
         self._make_shortest()
-        if self._is_new and not (self._is_over_at_wrong or self.graph.cut or self.graph.is_wrong):
+        if self._task.known is None and not (self._task.is_over_at_wrong or self.graph.cut or self.graph.is_wrong):
             self._check_clock()
         world.check_all_was_seen()
 
     def _try_all(self) -> Iterator[Graph]:
         state = self._start()
-        while time.monotonic() < self._until and not (self._is_first_enough and self.graph.is_wrong):
+        while time.monotonic() < self._until and not (self._task.is_first_enough and self.graph.is_wrong):
             if not (way := self.graph.way_from(state)):
                 if state is self.graph.states[0]:
                     break
@@ -248,11 +251,11 @@ class Explorer:
                 self._world.step(purchase.buyer)
 
     def _begin(self) -> None:
-        self._world.reset(self._file)
+        self._world.reset(self._task.file)
         self._done = []
 
     def _start(self) -> State:
-        if self._is_over_at_wrong and self.graph.is_wrong:
+        if self._task.is_over_at_wrong and self.graph.is_wrong:
             if self.graph.near is None:
                 self._until = min(self._until, time.monotonic() + SHORTER_S)
             self.graph.leave_far()
@@ -294,7 +297,7 @@ class Explorer:
     def _nondeterministic(self, state: State) -> Nondeterministic:
         one, other = (" ".join(map(str, path)) for path in (state.path, [done.move for done in self._done]))
         return Nondeterministic(
-            f"{self._guard.name} has one state with two futures, {one} and {other}: "
+            f"{self.guard.name} has one state with two futures, {one} and {other}: "
             f"{difference(state.fingerprint, self._fingerprint())}"
         )
 
@@ -320,14 +323,14 @@ class Explorer:
         if state.has_fault:
             return
         for move, command in state.faults.items():
-            if move.fault not in self.budget.kinds:
+            if move.fault not in self._task.budget.kinds:
                 continue
             script = script_of(command)
             if move.fault is not Fault.LOST or (
-                command.startswith(self.budget.commands) and (not script or script in self._writers)
+                command.startswith(self._task.budget.commands) and (not script or script in self._writers)
             ):
                 state.moves.setdefault(move, None)
-            elif command.startswith(self.budget.commands):
+            elif command.startswith(self._task.budget.commands):
                 self._withheld.setdefault(script, []).append((state, move))
 
     def _take_over(self, known: Explorer) -> None:
@@ -367,7 +370,7 @@ class Explorer:
 
     def _fingerprint(self) -> str:
         """That of the world, and of how many faults there were."""
-        shown = self._world.shown() if self._shows else ""
+        shown = self._world.shown() if self._task.shows else ""
         return f"{self._world.fingerprint()}\n{shown}\nfaults {self._faults}"
 
     @property
@@ -402,7 +405,7 @@ class Explorer:
             deadlock=sum(map(world.waits_for_ever, world.purchases)),
             errors=sum(_is_error(each, has_fault) for each in world.purchases),
         )
-        return Schedule(self._guard.name, list(self._done), ending, left, answers, ledger, world.sections())
+        return Schedule(self.guard.name, list(self._done), ending, left, answers, ledger, world.sections())
 
 
 def _is_error(purchase: Stepped, has_fault: bool) -> bool:

@@ -16,8 +16,8 @@ from app.contract.clock import utc_now
 from app.guards.base import Guard
 from labs.steps.guard_files import GuardFile
 from labs.steps.mistakes import mistakes
-from labs.steps.schedules.explorations import Found, Task, explored
-from labs.steps.schedules.explorer import PAUSE, budget_of
+from labs.steps.schedules.explorations import Found, explored
+from labs.steps.schedules.explorer import PAUSE, Task, budget_of
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.results import Count, Exploration, packed
 from labs.steps.schedules.worlds import Worlds

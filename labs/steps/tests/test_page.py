@@ -17,8 +17,8 @@ import pytest
 from app.guards import guards
 from labs.steps.guard_files import GuardFile
 from labs.steps.mistakes import mistakes
-from labs.steps.schedules.explorations import Task, explored
-from labs.steps.schedules.explorer import NO_FAULT, budget_of
+from labs.steps.schedules.explorations import explored
+from labs.steps.schedules.explorer import NO_FAULT, Task, budget_of
 from labs.steps.schedules.files import recorded
 from labs.steps.schedules.results import Exploration, packed
 from labs.steps.schedules.world import World

@@ -22,8 +22,8 @@ from app.guards import Guard, guards
 from labs.steps.guard_files import GuardFile
 from labs.steps.mistakes import diff_of, mended, mistakes
 from labs.steps.mistakes_command import Judgement
-from labs.steps.schedules.explorations import Task, explored
-from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, PAUSE, Budget, Explorer
+from labs.steps.schedules.explorations import explored
+from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, PAUSE, Budget, Explorer, Task
 from labs.steps.schedules.graph import State
 from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.results import Count
@@ -56,7 +56,7 @@ def tried(world: World, guard: str, budget: Budget = NO_FAULT) -> tuple[Count, E
 
 
 def replayed(world: World, guard: str, path: str) -> Schedule:
-    return Explorer(world, GUARDS[guard]).replay(moves_of(path))
+    return Explorer(world, Task(GuardFile.of(GUARDS[guard]))).replay(moves_of(path))
 
 
 def test_without_a_lock_most_orders_sell_twice(world: World) -> None:
@@ -106,13 +106,13 @@ def paths_from(state: State, way: tuple[Move, ...] = ()) -> Iterator[tuple[list[
 )
 def test_every_path_to_a_state_is_judged_alike(world: World, guard: GuardFile) -> None:
     """Each order, made anew from its first move, ends as the state to which it leads says."""
-    explorer = Explorer(world, guard.load())
+    explorer = Explorer(world, Task(guard))
     for _ in explorer.explore():
         pass
     orders = [*paths_from(explorer.graph.states[0])]
     assert len(orders) == explorer.graph.orders()["all"] > len(explorer.graph.ends)
     for moves, ending in orders:
-        assert Explorer(world, guard.load()).replay(moves).ending == ending, moves
+        assert Explorer(world, Task(guard)).replay(moves).ending == ending, moves
 
 
 def test_a_state_that_is_judged_in_two_ways_has_no_verdict(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_what_was_found_without_a_fault_is_not_tried_again(world: World) -> None
     graphs, steps = [], []
     for before in (None, known):
         with patch.object(world, "step", wraps=world.step) as step:
-            explorer = Explorer(world, guards()["redis-lua"], PAUSE, known=before)
+            explorer = Explorer(world, Task(GuardFile.of(guards()["redis-lua"]), PAUSE, known=before))
             graphs.append([*explorer.explore()][-1])
             steps.append(step.call_count)
     assert {(len(graph.states), graph.orders()["all"], graph.cut) for graph in graphs} == {(32, 26, 0)}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from labs.steps.guard_files import GuardFile
-from labs.steps.schedules.explorations import Task, explored
-from labs.steps.schedules.explorer import KILL, NO_FAULT, PAUSE, Budget
+from labs.steps.schedules.explorations import explored
+from labs.steps.schedules.explorer import KILL, NO_FAULT, PAUSE, Budget, Task
 from labs.steps.schedules.results import Count
 from labs.steps.schedules.worlds import Worlds
 from labs.steps.tests import strange_guards

@@ -1,4 +1,4 @@
-"""All that was recorded can be played: by keyboard, from a server, and as it happened."""
+"""All that was recorded can be played: by keyboard and mouse, from a disk and from a server, and as it happened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app.guards import guards as known_guards
-from labs.site.tests.playing import recorded, way_to, win_all
+from labs.site.tests.playing import ROBOT, levels_of, recorded, way_to, win_all
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -43,10 +43,23 @@ def test_the_whole_site_is_made(open_page: Open, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["scheduler", "mistakes"])
 def test_every_level_is_won_by_keyboard(open_page: Open, recordings: Path, served: str, name: str) -> None:
-    """From a server, in Chinese, on a small screen; each state on the way is shown as it was recorded."""
+    """From a server, in Chinese, on a small screen; the robot comes with a mouse, from a disk."""
     page = open_page(f"{served}/{name}.html", viewport={"width": 390, "height": 800}, locale="zh", color_scheme="dark")
     win_all(page, recordings)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("name", ["scheduler", "mistakes"])
+def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, site: Path, recordings: Path, name: str) -> None:
+    """By clicks it comes to every state of every graph, whose moves, figures and lines are those of the recording."""
+    page = open_page((site / f"{name}.html").as_uri(), reduced_motion="reduce")
+    for guard in levels_of(page):
+        recording = recorded(recordings, guard)
+        page.click(f".levels button[value={guard}]")
+        page.wait_for_selector(f".levels button[value={guard}][aria-current=true]")
+        seen, wrong = page.evaluate(ROBOT, recording)
+        assert wrong == [], guard
+        assert seen == len(recording["graphs"][0]["states"]), guard
 
 
 def test_what_is_shown_happens_again(recordings: Path, tmp_path: Path) -> None:

@@ -79,24 +79,17 @@ def written(path: Path, file: str, changes: dict[str, str]) -> Path:
     return path
 
 
-def graded(folder: Path, name: str) -> tuple[int, list[dict[str, object]], str]:
-    """The exit code, Gradescope's tests, and what was printed."""
-    (path,) = hand_in(folder, name)
-    done = finished(folder, "grade", "--json", "results.json", str(path))
-    tests = json.loads((folder / "results.json").read_text(encoding="utf-8"))["tests"]
-    return done.returncode, tests, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow, pytest.mark.long]) for each in STUDENTS])
 @pytest.mark.timeout(300)
 def test_each_error_costs_its_stage_and_no_other(tmp_path: Path, name: str) -> None:
     """By the file for Gradescope and the exit code; right guards have all points."""
-    code, tests, printed = graded(tmp_path, name)
+    done = finished(tmp_path, "grade", "--json", "results.json", *map(str, hand_in(tmp_path, name)))
+    tests, printed = json.loads((tmp_path / "results.json").read_bytes())["tests"], done.stdout + done.stderr
     lost = [stage.name for stage, test in zip(STAGES, tests, strict=True) if test["score"] == 0]
     assert lost == STUDENTS[name][2].split(), printed
     assert [test["max_score"] for test in tests] == [stage.points for stage in STAGES]
     assert all(test["output"] for test in tests if test["score"] == 0)
-    assert code == (1 if lost else 0)
+    assert done.returncode == (1 if lost else 0)
     assert "Traceback" not in printed
 
 

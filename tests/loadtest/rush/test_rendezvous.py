@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -44,27 +43,18 @@ class Site:
         return b""
 
 
-@contextmanager
-def locust(directory: Path, url: str, *, workers: int) -> Iterator[Path]:
-    """The locustfile against the site; yields the log of the one process, or of the master."""
-    port = str(free_port())
-    common = [*LOCUST, "--locustfile", str(REPOSITORY / "docs/examples/rendezvous.py"), "--host", url, "--headless"]
-    users = ["--users", str(USERS), "--spawn-rate", str(USERS)]
-    master = ["--master", "--master-bind-port", port, "--expect-workers", str(workers)] if workers else []
-    commands = [[*common, *users, *master], *[[*common, "--worker", "--master-port", port]] * workers]
-    log = directory / "locust.log"
-    with ExitStack() as stack, log.open("w") as output:
-        for command in commands:
-            process = stack.enter_context(subprocess.Popen(command, cwd=directory, stdout=output, stderr=output))
-            stack.callback(process.terminate)
-        yield log
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_round_begins_for_all_users_at_once_when_the_last_has_arrived(tmp_path: Path, workers: int) -> None:
     """In one process and over two workers: all log in before the first clicks, and all click before anyone goes on."""
-    site = Site()
-    with answering(site) as url, locust(tmp_path, url, workers=workers) as log:
+    site, port, log = Site(), str(free_port()), tmp_path / "locust.log"
+    with answering(site) as url, ExitStack() as stack, log.open("w") as output:
+        common = [*LOCUST, "--locustfile", str(REPOSITORY / "docs/examples/rendezvous.py"), "--host", url, "--headless"]
+        users = ["--users", str(USERS), "--spawn-rate", str(USERS)]
+        master = ["--master", "--master-bind-port", port, "--expect-workers", str(workers)] if workers else []
+        for words in ([*users, *master], *[["--worker", "--master-port", port]] * workers):
+            command = [*common, *words]
+            process = stack.enter_context(subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output))
+            stack.callback(process.terminate)
         wait_until(lambda: len(site.log) >= 2 * USERS * ROUNDS, timeout=100)
         site.clicks.abort()
     assert site.log[: 2 * USERS * ROUNDS] == (["/login"] * USERS + ["/buy"] * USERS) * ROUNDS, log.read_text()

@@ -22,14 +22,6 @@ Environment = dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The authority, certificate and key of another company."""
-    certificates = Certificates(tmp_path_factory.mktemp("stranger"))
-    certificate, key = certificates.sign("client")
-    return {"ca": certificates.ca, "certificate": certificate, "key": key}
-
-
-@pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     """The settings that fit the servers; passwords are in files."""
     directory = tmp_path_factory.mktemp("secured")
@@ -95,9 +87,12 @@ NO_CERTIFICATE = {"ETCD_CERT": "", "ETCD_KEY": ""}
     ],
 )
 def test_a_setting_that_does_not_fit_is_named(
-    secured: Environment, stranger: Environment, changes: Environment, setting: str
+    tmp_path: Path, secured: Environment, changes: Environment, setting: str
 ) -> None:
     """/readyz names the setting to look at, and a purchase is refused; neither shows the password."""
+    others = Certificates(tmp_path)  # of another company
+    certificate, key = others.sign("client")
+    stranger = {"ca": others.ca, "certificate": certificate, "key": key}
     urls = {"etcd": secured["FLASHSALE_ETCD_ENDPOINTS"], "redis": secured["FLASHSALE_REDIS_URL"]}
     servers = {name: re.findall(r"[\d.]+:\d+", url)[0] for name, url in urls.items()}
     changed = {f"FLASHSALE_{name}": text.format(**stranger, **servers) for name, text in changes.items()}

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +29,6 @@ create_app()
 print(*guards(), *cli.list_commands(None))
 """
 SMALL = ("--buyers", "40", "--stock", "20", "--hold-ms", "20")
-Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -56,30 +55,25 @@ def without(copy: Path, folder: str) -> Iterator[None]:
         away.rename(copy / folder)
 
 
-@pytest.fixture(scope="module")
-def run(copy: Path) -> Run:
-    """Runs Python in the copy; what it prints."""
-
-    def run(*words: str) -> str:
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
-        done = subprocess.run([sys.executable, *words], cwd=copy, env=env, capture_output=True, text=True, timeout=110)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        return done.stdout
-
-    return run
+def run(copy: Path, *words: str) -> str:
+    """Run Python in the copy; what it prints."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
+    done = subprocess.run([sys.executable, *words], cwd=copy, env=env, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.slow
-def test_the_core_sells_and_is_tested_without_labs(copy: Path, run: Run) -> None:
+def test_the_core_sells_and_is_tested_without_labs(copy: Path) -> None:
     """Without the folder, a rush is compared, and no test of the core imports it; a guard needs one file."""
     with without(copy, "labs"):
-        shown = run("-m", "loadtest", "demo", "--guard=etcd", "--guard=homemade", *SMALL)
-        assert " tests collected" in run("-m", "pytest", "-q", "--collect-only", "tests/app", "tests/loadtest")
+        shown = run(copy, "-m", "loadtest", "demo", "--guard=etcd", "--guard=homemade", *SMALL)
+        assert " tests collected" in run(copy, "-m", "pytest", "-q", "--collect-only", "tests/app", "tests/loadtest")
     assert "Every promise was kept." in shown
     assert re.search(r"^homemade .*EXACT", shown, re.MULTILINE)
     runs = json.loads((copy / "reports/latest/comparison.json").read_text(encoding="utf-8"))["runs"]
-    promises = {run["guard"]: run["promise"] for run in runs}
+    promises = {each["guard"]: each["promise"] for each in runs}
     assert promises == {"none": "none", "etcd": "exact", "homemade": "exact"}
 
 
@@ -106,19 +100,19 @@ def test_the_whole_core_is_tested_without_labs(copy: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def everything(run: Run) -> list[str]:
+def everything(copy: Path) -> list[str]:
     """Guards and commands with all labs."""
-    return run("-c", IMPORT_ALL).split()
+    return run(copy, "-c", IMPORT_ALL).split()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lab", LABS)
-def test_each_lab_can_be_deleted(copy: Path, run: Run, everything: list[str], lab: str) -> None:
+def test_each_lab_can_be_deleted(copy: Path, everything: list[str], lab: str) -> None:
     """The shop and the commands of all others are still there."""
     text = "".join(path.read_text(encoding="utf-8") for path in (copy / "labs" / lab).rglob("*.py"))
     own = re.findall(r"^@click\.command\(", text, re.MULTILINE)
     with without(copy, f"labs/{lab}"):
-        rest = run("-c", IMPORT_ALL).split()
+        rest = run(copy, "-c", IMPORT_ALL).split()
     assert set(rest) <= set(everything)
     assert len(rest) >= len(everything) - max(len(own), 3)
     assert {"demo", "up", "none", "etcd", "homemade"} <= set(rest)

@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from app.contract.keys import queue_name
 from loadtest.ports import free_port
 from loadtest.results.comparison import Comparison
 from loadtest.stack.stack import Stack
-from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -33,15 +31,6 @@ def environment(stack: Stack, **settings: str) -> dict[str, str]:
         "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint,
         **settings,
     }
-
-
-@contextmanager
-def lock_held(stack: Stack) -> Iterator[None]:
-    """The test holds the lock of the sale: every buyer of an etcd guard waits until the end of the block."""
-    with connect(stack.etcd.endpoint) as client, Session(client, ttl=10, name="test") as session:
-        hold = Mutex(session, queue_name("demo")).acquire()
-        yield
-        hold.release()
 
 
 def assert_one_burst(by_instance: Mapping[str, Mapping[str, int]], buyers: int) -> None:

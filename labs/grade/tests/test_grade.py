@@ -103,15 +103,6 @@ def test_a_class_has_a_table(tmp_path: Path) -> None:
     assert "The process in which the guard ran ended with code 0." in done.stdout
 
 
-def test_what_cannot_be_graded_is_named(tmp_path: Path) -> None:
-    """A file that is not there, and one JSON for two; exit code 2."""
-    paths = [str(path) for path in hand_in(tmp_path, "bob-fenced", "ida-syntax")]
-    for words, said in ((["nobody.py"], "is not a file"), (["--json", "x", *paths], "one file")):
-        done = finished(tmp_path, "grade", *words)
-        assert done.returncode == 2, done.stderr
-        assert said in done.stderr, done.stderr
-
-
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """An etcd and a Redis for several guards."""

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from app.contract.keys import queue_name
 from app.guards import guards
 from loadtest.results.record import Record
 from loadtest.rush.conductor import DEFAULT_GUARDS
 from loadtest.shop_client.shops import in_progress
 from loadtest.stack.stack import Stack
 from loadtest.terminal import TITLES
+from lock import Mutex, Session, connect
 from tests.support.parsed import Page as Parsed
-from tests.support.rushing import Page, assert_one_burst, environment, lock_held, locust_page
+from tests.support.rushing import Page, assert_one_burst, environment, locust_page
 from tests.support.serving import answering
 from tests.support.waiting import wait_until
 
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 
 BUYERS = 40
 TOKEN = "s3cret"
+LOCK = queue_name("demo")  # while a test holds it, every buyer of an etcd guard waits
 BOARD = 'http://board/"><script>alert(1)</script>'
 
 
@@ -154,7 +157,7 @@ def test_the_report_has_its_records_and_waits_for_the_end(shown: Page, stack: St
     offered = shown.arguments()["extra_options"]["guards"]
     assert (offered["choices"], offered["default_value"]) == (list(guards()), DEFAULT_GUARDS)
     assert shown.arguments("zh-CN,zh;q=0.9,en;q=0.8")["extended_tabs"] == [{"key": "verdict", "title": "判定"}]
-    with lock_held(stack):
+    with connect(stack.etcd.endpoint) as client, Session(client, ttl=10) as session, Mutex(session, LOCK).acquire():
         shown.start(guards=["redis-lua", "etcd"], stock=16, buyers=BUYERS, hold_ms=20)
         wait_until(lambda: shown.is_complete(["redis-lua"], 16), timeout=60)
         assert refused(shown, "/report/")[0] == 503

@@ -73,7 +73,7 @@ class Acquirable(Leaving, Generic[HeldT]):
     def try_acquire(self) -> HeldT | None:
         """The lock if it is free at this moment, else `None`; nothing is written if it is taken.
 
-        Raises as `acquire`, but neither `LockTimeout` nor `LockLost`.
+        Raises as `acquire`, but no `LockTimeout`.
         """
         return self._take(Attempt(threading.current_thread()), now(), tries=True)
 

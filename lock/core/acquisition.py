@@ -103,7 +103,7 @@ class Acquisition:
         held = [each for each in own if each.stage is Stage.HELD]
         keys = {each.key: each.value for each in held} | {mine.key: self.value}
         admitted = Frontier(mine.rule, [KeyValue(*key, 0, 0, 0) for key in keys.items()]).advance()
-        return held[0].where if held and mine.key not in admitted else None
+        return None if mine.key in admitted else held[0].where
 
     def next(self, now: float) -> Send | Sleep | None:
         """What to do now; None once it is over: see `is_held`. Raises why there is no hold."""

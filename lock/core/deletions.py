@@ -102,16 +102,15 @@ class Deletions:
 
     def gather(self, key: Key, ticket: Ticket | None, due: float) -> None:
         """Have a key deleted, that of a ticket or of none, then at the latest, or when the group under way is over."""
+        is_first = not self._waiting
         self._waiting[key] = ticket
-        if due < self._due:
+        if is_first or due < self._due:
             self._due = due
             self._outbox.is_early |= self._sent is None
 
     def _take(self) -> Delete:
         keys = tuple(self._waiting)[: self._group]
         tickets = tuple(map(self._waiting.pop, keys))
-        if not self._waiting:
-            self._due = math.inf
         return Delete(keys, tickets, self._revisions.highest)
 
     def _returned(self, request: Delete) -> None:

@@ -122,6 +122,9 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
     core.endings.gone(ticket, was_there=True)
     deletions.failed(group, AWAY, 2.0)
     assert (deletions.poll(9.0), core.outbox.commands) == (math.inf, [])
+    core.outbox.is_early = False
+    deletions.gather(("m/a-1", 4), None, 9.0)
+    assert core.outbox.is_early
 
 
 def test_keys_that_etcd_refuses_together_go_one_by_one() -> None:

@@ -141,7 +141,7 @@ class Core:
         assert ticket.stage is Stage.WRITING
         ticket.is_writing, ticket.value = True, value
         queue = ticket.queue
-        needs_count = if_free or lists or queue.holder() is None or not queue.is_listed
+        needs_count = if_free or lists or queue.view is None or not queue.is_listed or queue.view.head() is None
         prefix = queue.prefix if needs_count else ""  # else there are others in its way, and the watch will tell
         return Create(
             ticket.key, value, self.lease_id, prefix, lists, if_free, finds_position and queue.is_only(ticket)
@@ -179,7 +179,7 @@ class Core:
             conflict = self.grants.place(ticket, answer)
             if conflict is not None:
                 self.endings.cancel(ticket, conflict, now)
-            elif ticket.queue.lacks(ticket):
+            elif ticket.stage is Stage.QUEUED and ticket.queue.lacks(ticket):
                 self.endings.key_deleted(ticket, now)
 
     def unwritten(self, ticket: Ticket, now: float) -> None:
@@ -226,7 +226,8 @@ class Core:
 
         Stage: HELD. Else it raises: `LockLost` where the hold was lost, `NotHeld` where it was given up before.
         """
-        self._check_held(ticket, now)
+        if ticket.stage is not Stage.HELD or now >= self.deadline:
+            self._check_held(ticket, now)
         ticket.stage = Stage.RELEASING
         is_handed_over = not ticket.is_fence and self.grants.hand_over(ticket)
         if is_handed_over or not waits:

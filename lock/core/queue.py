@@ -220,7 +220,7 @@ class Queue:
         view = self.view
         if view is None or not self.is_listed or ticket.stage is not Stage.HELD:
             return False
-        return view.has_no_other(ticket.key) and self._is_only_one(ticket)
+        return view.has_no_other(ticket.key) and (len(self.tickets) == 1 or self._others_are_over(ticket))
 
     def holder(self) -> KeyValue | None:
         return None if self.view is None else self.view.head()
@@ -232,9 +232,9 @@ class Queue:
 
     def is_only(self, ticket: Ticket) -> bool:
         """Whether no other ticket of this session wants the queue, and it is not followed."""
-        return self.view is None and self._is_only_one(ticket)
+        return self.view is None and (len(self.tickets) == 1 or self._others_are_over(ticket))
 
-    def _is_only_one(self, ticket: Ticket) -> bool:
+    def _others_are_over(self, ticket: Ticket) -> bool:
         return all(each is ticket or each.stage in OVER for each in self.tickets.values())
 
     def waits(self) -> bool:

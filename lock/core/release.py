@@ -46,9 +46,10 @@ class Release:
             self._requests, self._tickets, self._failures = released
         if self._requests:
             return Send(self._requests.pop(0), max(self._until - now, FAREWELL_S))
-        if now < self._until and not self._is_closed() and any(t.stage is not Stage.RELEASED for t in self._tickets):
+        wrong = [ticket for ticket in self._tickets if ticket.stage is not Stage.RELEASED or not ticket.was_there]
+        if wrong and now < self._until and not self._is_closed() and any(t.stage is not Stage.RELEASED for t in wrong):
             return Sleep(self._until)
-        for ticket in self._tickets:
+        for ticket in wrong:
             self._judge(ticket)
         self._core.ensure(now)
         if self._failures:
@@ -56,11 +57,10 @@ class Release:
         return None
 
     def _judge(self, ticket: Ticket) -> None:
-        """Its key may have been gone before, or is not deleted in time; that may still be on its way."""
+        """Its key was gone before, or is not deleted in time; that may still be on its way."""
         deletions = self._core.deletions
         if ticket.stage is Stage.RELEASED:
-            if not ticket.was_there:
-                self._failures.append(LockLost(f"key {ticket.key!r} was gone before it was released"))
+            self._failures.append(LockLost(f"key {ticket.key!r} was gone before it was released"))
         elif self._is_closed():
             closed = f"the etcd client was closed before key {ticket.key!r} was released"
             self._failures.append(EtcdUnavailable(f"{closed}: it goes with its lease, within {self._core.ttl} s"))

@@ -123,8 +123,10 @@ def test_a_group_that_fails_is_sent_again_later_each_time_until_one_is_answered(
     deletions.failed(group, AWAY, 2.0)
     assert (deletions.poll(9.0), core.outbox.commands) == (math.inf, [])
     core.outbox.is_early = False
-    deletions.gather(("m/a-1", 4), None, 9.0)
+    deletions.gather(("a", 4), None, 9.5)
     assert core.outbox.is_early
+    deletions.gather(("b", 4), None, 9.0)
+    assert names_of(*commands_of(core, Delete, 9.0)) == "ab"
 
 
 def test_keys_that_etcd_refuses_together_go_one_by_one() -> None:

@@ -30,7 +30,7 @@ MOST_MOVES = 200  # of one order
 MOST_S = 600.0  # of one guard with one kind of fault
 SHORTER_S = 90.0  # for which a shorter order than the first wrong one is looked for, where that is enough
 HOURS_S = 10_000.0  # more than any purchase waits
-TRIES = 120  # in vain, behind which it is believed that a purchase goes on so
+ROUNDS, TRIES = 6, 20  # of tries in vain, behind which it is believed that a purchase goes on so
 CHECK_S = 5.0  # how often it is looked up whether all that was sent was seen
 
 
@@ -179,9 +179,7 @@ class Explorer:
         if (state := next(self._in_vain(place), None)) is None:
             return False
         self._go_to(state)
-        purchase = self._world.purchase(buyer)
-        sent = purchase.sent
-        return not (self._tries_on(purchase, TRIES) and purchase.sent == sent)
+        return not all(self._world.tries_in_vain(buyer, TRIES) for _ in range(ROUNDS))
 
     def _in_vain(self, place: int) -> Iterator[State]:
         """The states in which a purchase tries in vain."""
@@ -203,11 +201,11 @@ class Explorer:
         world, purchase = self._world, self._world.purchase(buyer)
         if purchase.stock_read is None:
             purchase.instance.ask("move_clock", PASSES_S)
-            self._tries_on(purchase, 2)
+            self._tries_on(purchase)
             if purchase.stock_read is not None and purchase.outcome == Outcome.SOLD.value:
                 return True  # it has taken the lock over, as it does with a pause: that is judged there
         purchase.instance.ask("move_clock", HOURS_S)
-        if self._tries_on(purchase, 2):  # in the first one it may have looked at the clock before
+        if self._tries_on(purchase):
             return False
         while other := next((each for each in world.purchases if each.can_step), None):
             world.step(other.buyer)
@@ -219,15 +217,16 @@ class Explorer:
             )
         return True
 
-    def _tries_on(self, purchase: Stepped, times: int) -> bool:
-        """Whether it tries in vain so many more times."""
-        moves = 0
-        while times and not purchase.is_over and moves < MOST_MOVES:
+    def _tries_on(self, purchase: Stepped) -> bool:
+        """Whether it tries in vain twice more; in the first try it may have looked at the clock before."""
+        tries = 0
+        for _ in range(MOST_MOVES):
             if purchase.stands:
                 self._world.step(purchase.buyer)
-            is_in_vain = purchase.stands and purchase.waits
-            times, moves = times - is_in_vain, 0 if is_in_vain else moves + 1
-        return not times
+            tries += purchase.stands and purchase.waits
+            if tries == 2 or purchase.is_over:
+                break
+        return tries == 2
 
     def _go_to(self, state: State) -> None:
         """Begin a run, and come to this state as it was reached first."""

@@ -52,6 +52,7 @@ from lock import LockError
 LIMIT_S = 600.0  # of a purchase, more than any schedule takes
 START_S = 15.0
 END_S = 2.0
+ATTEMPT_S, MOST_IN_AN_ATTEMPT = 5.0, 200  # until a command of it, and how many there are at most
 SLICE_S = 0.02  # of a wait for a thread lock, so that a purchase that waits is known soon
 
 
@@ -196,6 +197,20 @@ class SteppedWorker:
         self._purchases[buyer].fate = Fate(fate)
         self._purchases[buyer].go()
         return self.look(wait_s)
+
+    def tries_in_vain(self, buyer: str, times: int) -> bool:
+        """Whether so many more attempts of a purchase, of however many commands, go as the last one."""
+        purchase = self._purchases[buyer]
+        before = self._sent(purchase)
+        return all(self._tries_in_vain(purchase) and self._sent(purchase) == before for _ in range(times))
+
+    def _tries_in_vain(self, purchase: SteppedPurchase) -> bool:
+        for _ in range(MOST_IN_AN_ATTEMPT):
+            purchase.go()
+            purchase.wait_stopped(ATTEMPT_S)
+            if purchase.attempts.in_vain or not purchase.stands:
+                break
+        return purchase.attempts.in_vain and purchase.stands
 
     def move_clock(self, seconds: float) -> None:
         """It says, for purchases, that so much time has passed."""

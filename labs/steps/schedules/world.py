@@ -171,6 +171,10 @@ class World(Resource):
             self._take(purchase.instance.ask("step", buyer, LOOK_S, fate.value))
         self._quiesce(purchase)
 
+    def tries_in_vain(self, buyer: str, times: int) -> bool:
+        """Whether so many more attempts of a purchase go as the last one, if nobody else moves."""
+        return bool(self.purchase(buyer).instance.ask("tries_in_vain", buyer, times))
+
     def pause(self, buyer: str) -> None:
         """Freeze the purchase and all of its instance beyond its lease; `step` thaws it."""
         instance = self.purchase(buyer).instance

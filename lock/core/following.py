@@ -90,7 +90,7 @@ class Following:
             self.due = min(self.due, queue.list_at)
             if queue.waits():
                 queue.used_at = now
-                if queue.is_listed and now - queue.audited_at >= queue.audit_s:
+                if queue.is_listed and now - queue.audited_at >= queue.audit_in():
                     self._break(queue, None, now)  # its watch may be silent
                     self._outbox.commands.append(Follow(queue.prefix))
             elif now - queue.used_at > self.idle_s:

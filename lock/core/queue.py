@@ -180,6 +180,11 @@ class Queue:
         self.is_watched = self.is_listed = False
         self.list_at, self.trouble = math.inf, trouble
 
+    def audit_in(self) -> float:
+        """Seconds from one audit to the next; more for a long queue, as each session that waits there lists all."""
+        assert self.view is not None
+        return self.audit_s * (1 + len(self.view) // 100)
+
     def take(self, snapshot: Snapshot, known: int, now: float) -> bool:
         """Take a list that was asked for when this revision was known; whether the view has changed."""
         assert self.view is not None

@@ -90,6 +90,9 @@ class QueueView:
         """Whether any key has to wait by a rule that is followed."""
         return self._frontiers[rule].has_waiters()
 
+    def __len__(self) -> int:
+        return len(self._keys)
+
     def has_no_other(self, key: str) -> bool:
         return len(self._keys) == (key in self._keys)
 

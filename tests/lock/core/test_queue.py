@@ -105,3 +105,10 @@ def test_a_hold_is_alone_where_none_can_come_untold(queue: Queue, change: str, i
     if "beside" in change:
         ticket_in(queue, "c", None, Stage.WRITING if change == "beside a ticket" else Stage.RELEASING)
     assert queue.is_alone(ticket) is is_alone
+
+
+@pytest.mark.parametrize(("keys", "seconds"), [(1, 5.0), (99, 5.0), (100, 10.0), (800, 45.0)])
+def test_a_long_queue_is_audited_less_often(queue: Queue, keys: int, seconds: float) -> None:
+    """For each session that waits in it lists all of it."""
+    queue.take(Snapshot(20, [key(str(number), number + 1) for number in range(keys)]), 0, 4.0)
+    assert queue.audit_in() == seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +22,8 @@ from app.board.settings import BoardSettings
 from app.board.sources import locust as locust_page
 from app.sales.sale import Sale
 from tests.support.serving import answering
+
+WAIT_S = 20.0  # far more than anything here takes
 
 
 def test_a_reset_needs_no_instance(board: FlaskClient, sale: Sale) -> None:
@@ -44,10 +46,11 @@ class LocustPage:
     state: str = "ready"
     success: bool = True
     forms: list[dict[str, list[str]]] = field(default_factory=list)
+    is_free: threading.Event = field(default_factory=threading.Event)  # until then it does not answer, if it is slow
 
     def __call__(self, request: BaseHTTPRequestHandler, body: bytes) -> dict[str, Any]:
         if request.command == "GET":
-            time.sleep(0.5 * (self.state == "slow"))  # not an event: longer than the board waits
+            assert self.state != "slow" or self.is_free.wait(WAIT_S)
             return {"state": self.state}
         self.forms.append({"path": [request.path], **parse_qs(body.decode())})
         return {"success": self.success, "message": "No runner"}
@@ -81,6 +84,7 @@ def test_one_rush_at_a_time(
         ):
             assert answer.status_code == 409
             assert "A rush is running already" in answer.get_json()["detail"]
+    locust.is_free.set()
     assert (locust.forms, sale.snapshot().initial) == ([], 8)
 
 

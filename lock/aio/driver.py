@@ -26,7 +26,7 @@ from lock.recipes.hold import Releasable
 from lock.recipes.queued_lock import Acquirable
 from lock.runtime.clock import now
 from lock.runtime.interrupts import start_apart
-from lock.session.engine import Engine, Steps, Work
+from lock.session.engine import SLEEP_S, Engine, Steps, Work
 
 T = TypeVar("T")
 HeldT = TypeVar("HeldT", bound=Releasable)
@@ -161,7 +161,7 @@ class Drive(Operation[T]):
         elif was_sending:
             self._look()  # its turn may have come meanwhile
         else:
-            self._worker.do_at(step.until, self._look)
+            self._worker.do_at(min(step.until, now() + SLEEP_S), self._look)
             if self._slept_for is not wait:
                 self._slept_for = wait
                 self._engine.warn_of_itself(wait)

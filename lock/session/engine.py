@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
+SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
 Work = Acquisition | CohortTurn | Together | Release
 Steps = Generator[Work, None, T]  # what a recipe waits for, one after the other, and its result
@@ -129,7 +129,7 @@ class Engine:
                 work.wake_by(woken.set)
                 self.warn_of_itself(work)
                 continue  # its turn may have come before there was something to wake
-            woken.wait(min(step.until - now(), _SLEEP_S))
+            woken.wait(min(step.until - now(), SLEEP_S))
             woken.clear()
 
     def warn_of_itself(self, work: Work) -> None:

@@ -36,6 +36,7 @@ from lock import (
     aio,
     connect,
 )
+from lock.core.acquisition import Acquisition
 from lock.core.queue import Queue
 from lock.names import LONGEST
 from lock.recipes.cohort import YieldingCohortMutex
@@ -148,6 +149,29 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
     with Mutex(far_session, name).acquire(timeout=WAIT_S) as hold:
         assert hold.key != key  # a name in doubt is not used again
     assert not far_session.lost.is_set()
+
+
+@pytest.mark.parametrize("is_task", [False, True])
+def test_a_wait_looks_again_now_and_then(hold: Hold, session: Session, monkeypatch: Patch, is_task: bool) -> None:
+    """Also one without an end: while a machine is suspended, the clock of waits may stand still."""
+    for driver in ("lock.session.engine", "lock.aio.driver"):
+        monkeypatch.setattr(f"{driver}.SLEEP_S", 0.01)
+    looks, look = list[Acquisition](), Acquisition.next
+
+    def counted(acquisition: Acquisition, now: float) -> object:
+        looks.append(acquisition)
+        return look(acquisition, now)
+
+    monkeypatch.setattr(Acquisition, "next", counted)
+
+    async def wait() -> None:
+        async with aio.Mutex(session, hold.name):
+            pass
+
+    waiting = in_thread(lambda: asyncio.run(wait()) if is_task else Mutex(session, hold.name).acquire().release())
+    wait_until(lambda: len(looks) > 20)
+    hold.release()
+    waiting.result(WAIT_S)
 
 
 def test_a_group_fits_into_a_request(client: Client, session: Session, name: str) -> None:

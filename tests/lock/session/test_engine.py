@@ -169,7 +169,7 @@ def test_a_wait_looks_again_now_and_then(hold: Hold, session: Session, monkeypat
             pass
 
     waiting = in_thread(lambda: asyncio.run(wait()) if is_task else Mutex(session, hold.name).acquire().release())
-    wait_until(lambda: len(looks) > 20)
+    wait_until(lambda: len(looks) > 100, timeout=WAIT_S)
     hold.release()
     waiting.result(WAIT_S)
 

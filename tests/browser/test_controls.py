@@ -151,8 +151,8 @@ def test_an_instance_is_disturbed_and_comes_back(
     assert state_of(disturbed) == "running"
 
     def sells() -> bool:
-        sales.buy("redis-lua", buyers=2)
+        sales.buy("redis-lua")  # of the first instance, the disturbed one: the other would sell all there is
         return sales.ledger()[disturbed.name] > 0
 
-    wait_until(sells)  # the first click may come before it can
+    wait_until(sells, timeout=PATIENCE_S)  # the first click may come before it can
     wait_until(lambda: looker.instances()[disturbed.name] == sales.ledger()[disturbed.name], timeout=PATIENCE_S)

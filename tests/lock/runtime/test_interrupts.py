@@ -260,8 +260,9 @@ def interrupted(
 
     def count(frame: FrameType) -> None:
         if next(numbers) == at:
-            _, *body = dict.fromkeys(line for *_, line in frame.f_code.co_lines() if line)
-            places.append((frame.f_code.co_name, frame.f_lineno in body[:2]))
+            code = frame.f_code  # its first line is that of the `def`, which Python 3.10 leaves out
+            body = list(dict.fromkeys(line for *_, line in code.co_lines() if line and line > code.co_firstlineno))
+            places.append((code.co_name, frame.f_lineno in body[:2]))
             signal.raise_signal(signal.SIGINT)
 
     def trace_call(frame: FrameType, *_: object) -> Any:

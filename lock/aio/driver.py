@@ -17,8 +17,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from lock.core.acquisition import Acquisition, Send, Sleep
-from lock.core.queue import Ticket
-from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LockError, LockLost
 from lock.recipes import hold as sync
 from lock.recipes.attempt import Attempt
@@ -216,8 +214,8 @@ class Drive(Operation[T]):
             return
         self._wait = wait
         wait.wake_by(self._wake_wait)
-        for ticket in _tickets_of(wait):
-            ticket.waiter = partial(_unless_closed, self.loop)
+        if isinstance(wait, Acquisition):
+            wait.ticket.waiter = partial(_unless_closed, self.loop)
         self._take(partial(self._engine.apply, wait.next))
 
 
@@ -270,12 +268,6 @@ class Leaving:
     def _begin_to_leave(self, raised: object) -> LockLost | None:
         """The body is over, with this error; an error to raise in its place."""
         return None
-
-
-def _tickets_of(wait: Work) -> list[Ticket]:
-    if isinstance(wait, Together):
-        return [acquisition.ticket for acquisition in wait.acquisitions]
-    return [wait.ticket] if isinstance(wait, Acquisition) else []
 
 
 def _unless_closed(loop: asyncio.AbstractEventLoop) -> object:

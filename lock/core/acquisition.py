@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lock.core.admission import EXCLUSIVE, Admission, Frontier
 from lock.core.core import Core
-from lock.core.messages import Create, CreateAll, FindPosition, ListQueue, Request, TimeToLive, Written
+from lock.core.messages import Create, FindPosition, ListQueue, Request, TimeToLive, Written
 from lock.core.queue import Stage
 from lock.errors import (
     AdmissionConflict,
@@ -170,7 +170,7 @@ class Acquisition:
 
     def unanswered(self, request: Request) -> None:
         """One of the endpoints did not answer: it may do a write yet."""
-        self.ticket.in_doubt = self.ticket.in_doubt or isinstance(request, Create | CreateAll)
+        self.ticket.in_doubt = self.ticket.in_doubt or isinstance(request, Create)
 
     def leave(self, now: float) -> None:
         """It is over: no key and no hold is left behind."""

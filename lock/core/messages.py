@@ -29,15 +29,6 @@ class Create(NamedTuple):
     finds_position: bool = False  # the last key before it is read
 
 
-class CreateAll(NamedTuple):
-    """Write all keys if nothing stands under any of their prefixes, else none; the answer is a `Written` for each.
-
-    Where they stand there already, bound to the lease and created in one step, that was this request's first sending.
-    """
-
-    creates: tuple[Create, ...]
-
-
 class Written(NamedTuple):
     """The answer: the key, None if it was not written; how many the prefix has; the list; if the key stood before.
 
@@ -160,5 +151,5 @@ class Outbox:
         self.is_early = False  # `Core.poll` has to be called sooner than it has said
 
 
-Request = Create | CreateAll | Delete | ListQueue | FindPosition | ReadKeys | ListLease | TimeToLive
+Request = Create | Delete | ListQueue | FindPosition | ReadKeys | ListLease | TimeToLive
 Command = Request | Follow | FollowKey | Unfollow | Renew

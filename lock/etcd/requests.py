@@ -74,16 +74,6 @@ class Requests:
         request = rpc.TxnRequest(compare=[absent], success=[put, *look], failure=[get, *look])
         return Call(_txn, request, partial(self._read_created, wanted))
 
-    def create_all(self, wanted: messages.CreateAll) -> Call[list[messages.Written]]:
-        free, puts, gets = [], [], []
-        for create in wanted.creates:
-            key, (start, end) = self._encode(create.key), self.range(create.prefix)
-            free.append({**_created(start, 0), "range_end": end})
-            puts.append({"request_put": {"key": key, "value": create.value, "lease": create.lease_id}})
-            gets.append({"request_range": {"key": key}})
-        request = rpc.TxnRequest(compare=free, success=puts, failure=gets)
-        return Call(_txn, request, partial(self._read_all_created, wanted.creates))
-
     def delete_keys(self, wanted: messages.Delete) -> Call[messages.Deleted]:
         """Delete each key; each by a transaction inside the transaction, of which etcd takes up to 127."""
         if len(wanted.keys) == 1:
@@ -181,17 +171,6 @@ class Requests:
         has_before = wanted.finds_position and len(queue.kvs) == 2 and queue.kvs[0].key == self._encode(wanted.key)
         before = self.decode(queue.kvs[1]) if has_before else None
         return messages.Written(kv, queue.count, keys, revision, was_there, before)
-
-    def _read_all_created(self, wanted: Iterable[messages.Create], response: Any) -> list[messages.Written]:
-        revision = response.header.revision
-        if response.succeeded:
-            kvs = [KeyValue(each.key, each.value, revision, revision, each.lease_id) for each in wanted]
-            return [messages.Written(kv, 1, None, revision) for kv in kvs]  # each alone, for its queue was free
-        kvs = [self.decode(kv) for each in response.responses for kv in each.response_range.kvs]
-        is_ours = [kv.lease_id for kv in kvs] == [each.lease_id for each in wanted]
-        if not is_ours or len({kv.create_revision for kv in kvs}) > 1:  # an answer to a repetition has all, or none
-            return [messages.Written(None, None, None, revision) for _ in wanted]
-        return [messages.Written(kv, 1, None, revision, was_there=True) for kv in kvs]
 
     def _read_list(self, response: Any, revision: int = 0) -> Snapshot:
         keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)

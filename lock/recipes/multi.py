@@ -4,20 +4,15 @@ Why it cannot deadlock. Names are locked in sorted order, whatever the order giv
 waiting by keys of that name or of names below it, none of which sorts before it; and their owners wait, if at all,
 for names that sort after those. So along any chain of waiting the names only rise, and no chain closes.
 
-If all are free, one transaction takes all of them, and nothing was held meanwhile.
-
 Error handling: whatever goes wrong on the way, the locks taken so far are released. The time given is for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
-from lock.core.messages import MOST
 from lock.core.queue import Ticket
-from lock.core.together import Together
 from lock.errors import InvalidName, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
@@ -67,9 +62,7 @@ class MultiLock(Acquirable["MultiHold"]):
     def _steps(self, attempt: Attempt, until: float, **options: Any) -> Steps[MultiHold | None]:
         taken: list[Hold] = []
         try:
-            if len(self.mutexes) <= MOST:
-                yield from self._take_at_once(attempt, until, taken)
-            for mutex in self.mutexes[len(taken) :]:
+            for mutex in self.mutexes:
                 late = {"tries": True} if now() >= until else {}
                 hold = yield from mutex._steps(attempt, until, **{**options, **late})
                 if hold is None:
@@ -82,23 +75,6 @@ class MultiLock(Acquirable["MultiHold"]):
         except BaseException:
             give_up_all(taken)
             raise
-
-    def _take_at_once(self, attempt: Attempt, until: float, taken: list[Hold]) -> Steps[None]:
-        """Take all if all are free; their holds are in `taken` then, else there are none."""
-        together = Together()
-        try:
-            for mutex in self.mutexes:
-                together.acquisitions.append(mutex._start(attempt, until, tries=True))
-                attempt.on_stop(partial(mutex._stop_waiting, together.acquisitions[-1]))
-            yield together
-            if together.is_held():
-                pairs = zip(self.mutexes, together.acquisitions, strict=True)
-                taken += [mutex._finish(acquisition, attempt.owner) for mutex, acquisition in pairs]
-        finally:
-            for mutex, acquisition in zip(self.mutexes, together.acquisitions, strict=False):
-                mutex._stop(acquisition)
-                if not taken:
-                    self._engine.abandon(acquisition)
 
 
 class MultiHold(Releasable):

@@ -31,7 +31,6 @@ from lock.core.core import Core
 from lock.core.expiry import Expiry
 from lock.core.queue import Ticket
 from lock.core.release import Release
-from lock.core.together import Together
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.transport import Call
@@ -48,7 +47,7 @@ T = TypeVar("T")
 
 SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
-Work = Acquisition | CohortTurn | Together | Release
+Work = Acquisition | CohortTurn | Release
 Steps = Generator[Work, None, T]  # what a recipe waits for, one after the other, and its result
 
 
@@ -86,9 +85,8 @@ class Engine:
         self._notes: deque[Timed] = deque()
         calls = client.requests
         self._calls: dict[type, Callable[[Any], Call[Any]]] = {
-            messages.Create: calls.create_key, messages.CreateAll: calls.create_all,
-            messages.Delete: calls.delete_keys, messages.ListQueue: calls.list_queue,
-            messages.FindPosition: calls.find_position,
+            messages.Create: calls.create_key, messages.Delete: calls.delete_keys,
+            messages.ListQueue: calls.list_queue, messages.FindPosition: calls.find_position,
             messages.ReadKeys: calls.read_keys, messages.ListLease: lambda _: calls.list_lease(lease.id),
             messages.TimeToLive: calls.time_to_live,
         }  # fmt: skip

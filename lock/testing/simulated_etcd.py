@@ -71,20 +71,6 @@ class SimulatedEtcd:
             before = there[-2]
         return messages.Written(kv, len(there), there if request.lists else None, self.revision, not is_new, before)
 
-    def create_all(self, request: messages.CreateAll) -> list[messages.Written]:
-        creates = request.creates
-        is_new = not any(self.under(create.prefix) for create in creates)
-        if is_new:
-            self._check_lease(creates[0].lease_id)
-            self.revision += 1
-            new = [KeyValue(each.key, each.value, self.revision, self.revision, each.lease_id) for each in creates]
-            self.keys.update((kv.key, kv) for kv in new)
-            self._changed([Event(False, kv) for kv in new])
-        kvs = [kv for create in creates if (kv := self.keys.get(create.key)) is not None]
-        if len(kvs) == len(creates) and len({(kv.create_revision, kv.lease_id) for kv in kvs}) == 1:
-            return [messages.Written(kv, 1, None, self.revision, not is_new) for kv in kvs]
-        return [messages.Written(None, None, None, self.revision)] * len(creates)
-
     def delete_keys(self, request: messages.Delete) -> messages.Deleted:
         there = []
         for key, revision in request.keys:

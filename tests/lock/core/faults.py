@@ -25,9 +25,7 @@ def faults_of(world: World) -> list[Move]:
     for place, flight in enumerate(world.flights):
         if flight.process.state == "runs" and flight.stage in ("sent", "done"):
             found.append(("lose", place))
-            if flight.stage == "sent" and isinstance(
-                flight.request, messages.Create | messages.CreateAll | messages.Delete
-            ):
+            if flight.stage == "sent" and isinstance(flight.request, messages.Create | messages.Delete):
                 found += [("delay", place), ("repeat", place)]
             if flight.stage == "done" and flight.sender is flight.process.core:
                 found.append(("tell_twice", place))

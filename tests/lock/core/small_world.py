@@ -23,7 +23,6 @@ from lock.core.core import Core
 from lock.core.expiry import Expiry
 from lock.core.queue import KeyNames, Position, Queue, Stage, Ticket
 from lock.core.release import release_together
-from lock.core.together import Together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
 from lock.model import Event, KeyValue, LeaseStatus
 from lock.testing.simulated_etcd import SimulatedEtcd
@@ -102,7 +101,7 @@ class Want:
     """One acquisition of an actor.
 
     Attributes:
-        names: of the lock; several are taken in one step, or else one after the other.
+        names: of the lock; several are taken one after the other.
         tries: whether it only tries.
         turn: whether it is a turn of the session's cohort.
         fence: whether a transaction relies on the hold.
@@ -159,8 +158,6 @@ class Etcd(SimulatedEtcd):
         match request:
             case messages.Create():
                 return self.create_key(request)
-            case messages.CreateAll():
-                return self.create_all(request)
             case messages.Delete():
                 return self.delete_keys(request)
             case messages.ListQueue():
@@ -228,7 +225,6 @@ class Actor:
         self.state = "idle"  # asks, waits, woken, held, releases, done
         self.names: tuple[str, ...] = ()  # that it has yet to acquire, one after the other
         self.current: Acquisition | CohortTurn | None = None
-        self.together: Together | None = None
         self.until: float = math.inf
         self.holds: list[Hold] = []
         self.since: int = 0  # what etcd's revision was when it began, where it was restored
@@ -330,9 +326,8 @@ class Process:
             [key for key, created in request.keys if created is None] if isinstance(request, messages.Delete) else []
         )
         for flight in self.world.flights:
-            is_writing = flight.process is self and flight.stage == "sent"
-            writes = [create.key for create in creations(flight.request)] if is_writing else []
-            require(not set(writes) & set(deleted), f"{writes} are deleted while they are being written")
+            if flight.process is self and flight.stage == "sent" and isinstance(flight.request, messages.Create):
+                require(flight.request.key not in deleted, f"{flight.request.key} is deleted while it is being written")
         self.world.flights.append(Flight(self, request, sender, actor))
 
     def judge(self, ticket: Ticket) -> None:
@@ -354,7 +349,7 @@ class Process:
                     self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=id_of(actor)
                 )
             elif len(want.names) > 1:
-                self.begin_together(actor, now)
+                self.queue_up(actor, *sorted(want.names))
                 return
             else:
                 actor.current = self.acquisition(actor, want.names[0], until)
@@ -364,45 +359,13 @@ class Process:
         actor.state = "woken"
         self.go(actor)
 
-    def acquisition(self, actor: Actor, name: str, until: float, *, tries: bool = False) -> Acquisition:
+    def acquisition(self, actor: Actor, name: str, until: float) -> Acquisition:
         want = actor.want
         actor.since = self.world.etcd.revision if self.was_restored else 0
         return Acquisition(
             self.core, Key(name), Key(name), want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
-            owner=id_of(actor), tries=tries or want.tries,
+            owner=id_of(actor), tries=want.tries,
         )  # fmt: skip
-
-    def begin_together(self, actor: Actor, now: float) -> None:
-        actor.together = Together()
-        for name in sorted(actor.want.names):
-            actor.together.acquisitions.append(self.acquisition(actor, name, now, tries=True))
-        step = actor.together.next(now)
-        if step is None:
-            self.one_by_one(actor)
-        else:
-            actor.state = "asks"
-            self.send(step.request, actor.together, actor)
-
-    def told_together(self, actor: Actor) -> None:
-        together, actor.together = actor.together, None
-        assert together is not None
-        try:
-            is_held = together.is_held()
-            if is_held:
-                self.core.ensure(self.world.now)  # as MultiLock does with each of its holds
-        except LockError:
-            is_held = False
-        if not is_held:
-            for each in together.acquisitions:
-                each.leave(self.world.now)
-            self.one_by_one(actor)
-            return
-        require(len({each.ticket.created for each in together.acquisitions}) == 1, "names were not taken in one step")
-        for each in together.acquisitions:
-            self.hold(actor, each)
-
-    def one_by_one(self, actor: Actor) -> None:
-        self.queue_up(actor, *sorted(actor.want.names))
 
     def queue_up(self, actor: Actor, first: str, *rest: str) -> None:
         """For one of several names."""
@@ -519,9 +482,7 @@ class Process:
         actor = flight.actor
         if actor is None or flight.stage == "again":
             return
-        if actor.state == "asks" and flight.sender is actor.together:
-            self.told_together(actor)
-        elif actor.state == "asks" and flight.sender is actor.current:
+        if actor.state == "asks" and flight.sender is actor.current:
             self.go(actor)
         elif actor.state == "releases" and flight.sender is self.core.deletions:
             self.next_want(actor)
@@ -826,13 +787,6 @@ class World:
 def bounds(batch: int, linger: float) -> Bounds:
     """Of a cohort: equal ones are one object."""
     return Bounds(batch, 1.0, linger)
-
-
-def creations(request: Any) -> tuple[messages.Create, ...]:
-    """The writes of a request."""
-    if isinstance(request, messages.CreateAll):
-        return request.creates
-    return (request,) if isinstance(request, messages.Create) else ()
 
 
 def require(is_right: bool, text: str) -> None:

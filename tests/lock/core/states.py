@@ -132,8 +132,7 @@ def tidy(world: World) -> None:
             actor.state = sys.intern(actor.state)
             if actor.state != "waits":
                 actor.until = math.inf
-            for each in (actor.current, *(actor.together.acquisitions if actor.together else ())):
-                _tidy_acquisition(each, now)
+            _tidy_acquisition(actor.current, now)
         _tidy_acquisition(cohort.acquisition, now)
 
 

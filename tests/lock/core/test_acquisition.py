@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep
-from lock.core.messages import Create, CreateAll, TimeToLive
+from lock.core.messages import Create, TimeToLive
 from lock.core.queue import Stage
 from lock.core.release import release_together
-from lock.core.together import Together
 from lock.errors import (
     EtcdDenied,
     EtcdError,
@@ -249,71 +248,6 @@ def test_a_wait_whose_name_is_in_use_is_lost(sessions: Sessions, is_left: bool) 
 def _commands(session: Session, now: float) -> list[Any]:
     session.core.poll(now)
     return list(session.core.outbox.commands)
-
-
-# Several at once
-
-
-def together(session: Session, *names: str) -> Together:
-    made = Together()
-    for name in names:
-        made.acquisitions.append(session.acquisition(Want((name,)), deadline=0.0, tries=True))
-    return made
-
-
-@pytest.mark.parametrize("what", ["free", "taken", "unanswered", "lost"])
-def test_names_are_taken_together_or_not_at_all(sessions: Sessions, what: str) -> None:
-    """In one request, which each of them hears of; nothing is left where one of them was taken."""
-    holder, session = sessions
-    both = together(session, "a/", "b/")
-    if what == "taken":
-        holder.go(holder.acquisition(Want(("b/",))))
-    both.acquisitions[0].timeout = 0.7
-    step = both.next(0.0)
-    assert step is not None
-    assert step.timeout == 0.7
-    request = step.request
-    assert isinstance(request, CreateAll)
-    assert [each.key for each in request.creates] == ["a/2-1", "b/2-1"]
-    assert not both.is_held()
-    assert both.next(0.0) is None
-    assert all(each.ticket.is_writing for each in both.acquisitions)
-    if what == "unanswered":
-        both.unanswered(request)
-        both.failed(request, AWAY, 0.0)
-    else:
-        both.answered(request, session.etcd.create_all(request), 0.0)
-    tickets = [each.ticket for each in both.acquisitions]
-    if what == "lost":
-        session.core.endings.key_deleted(tickets[0], 0.0)
-    assert both.is_held() is (what == "free")
-    assert both.next(0.5) is None  # it is tried once
-    assert [ticket.in_doubt for ticket in tickets] == [what == "unanswered"] * 2
-    assert not any(ticket.is_writing for ticket in tickets)
-    for each in both.acquisitions:
-        each.leave(0.0)
-    session.work(0.0)
-    assert not [key for key in session.etcd.keys if "2-1" in key]
-    assert not session.core.tickets
-
-
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("what", ["cancelled", "left", "deleted"])
-def test_names_are_not_asked_for_where_one_is_not_wanted_any_more(sessions: Sessions, place: int, what: str) -> None:
-    """And none of them is being written then; who has cancelled it is told."""
-    session, _ = sessions
-    both = together(session, "a/", "b/")
-    tickets = [each.ticket for each in both.acquisitions]
-    if what == "cancelled":
-        session.core.endings.cancel(tickets[place], LockCancelled("enough"), 0.0)
-        for method in (lambda: both.next(0.0), both.is_held):
-            with pytest.raises(LockCancelled, match="enough"):
-                method()
-    else:
-        (session.core.endings.leave if what == "left" else session.core.endings.key_deleted)(tickets[place], 0.0)
-        assert both.next(0.0) is None
-        assert not both.is_held()
-    assert not any(ticket.is_writing for ticket in tickets)
 
 
 @pytest.mark.parametrize(("most", "groups"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3])])

@@ -81,7 +81,7 @@ MISSING: dict[str, tuple[str, int, Any, str, str, str]] = {  # a world, its faul
     "another key of its name is not a ticket's":
         ("other key", 2, Reconciler, "_take", "or kv.create_revision != ticket.created", ""),
     "a write that was not answered is in doubt":
-        ("other key", 2, Acquisition, "unanswered", "isinstance(request, Create | CreateAll)", "False"),
+        ("other key", 2, Acquisition, "unanswered", "isinstance(request, Create)", "False"),
 }  # fmt: skip
 
 

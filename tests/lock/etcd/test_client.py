@@ -17,7 +17,7 @@ from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
 from lock.core.admission import EXCLUSIVE
-from lock.core.messages import Create, CreateAll, FindPosition, ListQueue, Written
+from lock.core.messages import Create, FindPosition, ListQueue, Written
 from lock.core.queue import Position, Queue, Ticket
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
@@ -91,10 +91,6 @@ def test_a_write_tells_what_it_has_found(client: Client) -> None:
     assert (second.number, second.was_there) == (2, False)
     for listed, keys_found in ((prefix, [first.kv]), ("client/none/", [])):
         assert client.call(client.requests.list_queue(ListQueue(listed, 0, only_first=True))).keys == keys_found
-    together = CreateAll((Create("client/all/a", b"", NO_LEASE, "client/all/"),))
-    for was_there in (False, True):
-        (written,) = client.call(client.requests.create_all(together))
-        assert written.was_there is was_there
 
 
 def test_a_place_is_found_in_one_step(client: Client) -> None:

@@ -219,10 +219,10 @@ class Core:
 
     # From a hold, or a wait, to nothing: see `Endings`, too
 
-    def release(self, ticket: Ticket, now: float, *, waits: bool = True) -> Delete | None:
-        """The hold is over: the deletion that its driver sends now, with others that are due, and waits for.
+    def release(self, ticket: Ticket, now: float, *, waits: bool = True) -> bool:
+        """The hold is over; whether its driver sends the deletion (`Deletions.take`), and waits for it.
 
-        None where it does not wait, or where the next holder is of this session: the deletion goes by itself.
+        It goes by itself where the driver does not wait, or where the next holder is of this session.
 
         Stage: HELD. Else it raises: `LockLost` where the hold was lost, `NotHeld` where it was given up before.
         """
@@ -230,11 +230,10 @@ class Core:
             self._check_held(ticket, now)
         ticket.stage = Stage.RELEASING
         is_handed_over = not ticket.is_fence and self.grants.hand_over(ticket)
-        if is_handed_over or not waits:
-            ticket.is_unattended = True
+        ticket.is_unattended = is_handed_over or not waits
+        if ticket.is_unattended:
             self.deletions.add(ticket, now, may_wait=is_handed_over)
-            return None
-        return self.deletions.take(ticket)
+        return not ticket.is_unattended
 
     # Answers
 

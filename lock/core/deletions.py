@@ -11,7 +11,7 @@ in doubt is deleted whatever its revision, for its name is never used again.
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lock.core.messages import MOST, Delete, Deleted, Outbox
 from lock.core.queue import Stage, Ticket, pause
@@ -47,9 +47,9 @@ class Deletions:
             return
         self.gather((ticket.key, ticket.created), ticket, now + _COMPANY_S if may_wait else now)
 
-    def take(self, ticket: Ticket) -> Delete:
-        """The deletion of a ticket's key, with those that gather, to be sent now."""
-        mine: dict[Key, Ticket | None] = {(ticket.key, ticket.created): ticket}
+    def take(self, tickets: Iterable[Ticket]) -> Delete:
+        """The deletion of these keys, with those that gather, to be sent now; what is too much for one goes next."""
+        mine: dict[Key, Ticket | None] = {(ticket.key, ticket.created): ticket for ticket in tickets}
         self._waiting = mine | self._waiting | mine
         return self._take()
 

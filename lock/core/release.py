@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 from lock.core.acquisition import FAREWELL_S, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import MOST, Delete
 from lock.core.queue import Stage, Ticket
 from lock.errors import EtcdUnavailable, LockError, LockLost
 
@@ -29,7 +28,8 @@ class Release:
         self._until = until
         self._waits = waits
         self._is_closed = is_closed  # whether no deletion will ever be answered
-        self._requests: list[Delete] | None = None  # to be sent; None until it has begun
+        self._failures: list[LockError] = []
+        self._is_begun = False
         self.answered = core.deletions.answered
         self.failed = core.deletions.failed
         self.unanswered = core.deletions.unanswered
@@ -41,11 +41,11 @@ class Release:
 
     def next(self, now: float) -> Send | Sleep | None:
         """What to do now; None once it is over. Raises why a hold was lost."""
-        if self._requests is None:
-            released = release_together(self._core, self._tickets, now, waits=self._waits)
-            self._requests, self._tickets, self._failures = released
-        if self._requests:
-            return Send(self._requests.pop(0), max(self._until - now, FAREWELL_S))
+        if not self._is_begun:
+            self._is_begun = True
+            self._tickets = self._begin(now)
+            if self._tickets:
+                return Send(self._core.deletions.take(self._tickets), max(self._until - now, FAREWELL_S))
         wrong = [ticket for ticket in self._tickets if ticket.stage is not Stage.RELEASED or not ticket.was_there]
         if wrong and now < self._until and not self._is_closed() and any(t.stage is not Stage.RELEASED for t in wrong):
             return Sleep(self._until)
@@ -55,6 +55,17 @@ class Release:
         if self._failures:
             raise self._failures[0]
         return None
+
+    def _begin(self, now: float) -> list[Ticket]:
+        """Those whose deletion is to be sent, and waited for; one that was lost before is a failure."""
+        attended: list[Ticket] = []
+        for ticket in self._tickets:
+            try:
+                if self._core.release(ticket, now, waits=self._waits):
+                    attended.append(ticket)
+            except LockError as error:
+                self._failures.append(error)
+        return attended
 
     def _judge(self, ticket: Ticket) -> None:
         """Its key was gone before, or is not deleted in time; that may still be on its way."""
@@ -67,26 +78,3 @@ class Release:
         elif not deletions.is_reported:  # once, for all keys that are deleted later
             deletions.is_reported = True
             logger.warning("key %s, and maybe others, are deleted later: etcd did not confirm it in time", ticket.key)
-
-
-def release_together(
-    core: Core, tickets: Sequence[Ticket], now: float, *, waits: bool
-) -> tuple[list[Delete], list[Ticket], list[LockError]]:
-    """As `Core.release` for each: the deletions to send now, the tickets to wait for, and why others were lost."""
-    failures: list[LockError] = []
-    attended: list[Ticket] = []
-    groups: list[Delete] = []
-    for ticket in tickets:
-        try:
-            request = core.release(ticket, now, waits=waits)
-        except LockError as error:
-            failures.append(error)
-            continue
-        if request is None:
-            continue
-        attended.append(ticket)
-        if groups and len(groups[-1].keys) + len(request.keys) <= MOST:
-            last = groups.pop()
-            request = Delete(last.keys + request.keys, last.tickets + request.tickets, last.known)
-        groups.append(request)
-    return groups, attended, failures

@@ -297,9 +297,9 @@ def meddle(world: World, number: int, key: str, what: str) -> None:
         _over(process, ticket)
     with contextlib.suppress(LockError):
         owner = process.expiry if what == "expire_in" else core.endings if what in ("leave", "cancel") else core
-        request = getattr(owner, what)(ticket, *arguments.get(what, []), world.now)
-        if what == "release" and request is not None:
-            process.send(request, core.deletions)
+        is_to_send = getattr(owner, what)(ticket, *arguments.get(what, []), world.now)
+        if what == "release" and is_to_send:
+            process.send(core.deletions.take([ticket]), core.deletions)
         if what == "fence":
             process.note_fence(ticket)
     process.flush()
@@ -320,9 +320,8 @@ def meddle_with_turn(world: World, number: int, actor: int, what: str) -> None:
             if turn.cohort.turn is turn:
                 _over(process, turn.ticket)
             ticket = getattr(turn, what)(world.now)
-            request = None if ticket is None else process.core.release(ticket, world.now)
-            if request is not None:
-                process.send(request, process.core.deletions)
+            if ticket is not None and process.core.release(ticket, world.now):
+                process.send(process.core.deletions.take([ticket]), process.core.deletions)
     process.flush()
 
 

@@ -22,7 +22,6 @@ from lock.core.cohort import Bounds, Cohort, CohortTurn
 from lock.core.core import Core
 from lock.core.expiry import Expiry
 from lock.core.queue import KeyNames, Position, Queue, Stage, Ticket
-from lock.core.release import release_together
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, LockLost
 from lock.model import Event, KeyValue, LeaseStatus
 from lock.testing.simulated_etcd import SimulatedEtcd
@@ -457,14 +456,21 @@ class Process:
         if not tickets:
             self.next_want(actor)
             return
-        groups, _, failures = release_together(self.core, tickets, self.world.now, waits=True)
-        is_right = len(failures) == len(tickets) or self.core.remaining(self.world.now) > 0.0
-        require(is_right, f"{actor} is not told that its lease was over before it released")
-        for request in groups:
-            self.send(request, self.core.deletions, actor)
-        actor.state = "releases"
-        if not groups:
+        released = [ticket for ticket in tickets if self.has_released(ticket)]
+        if released:
+            self.send(self.core.deletions.take(released), self.core.deletions, actor)
+            actor.state = "releases"
+        else:
             self.next_want(actor)
+
+    def has_released(self, ticket: Ticket) -> bool:
+        """Whether its deletion is still to be sent."""
+        try:
+            is_to_send = self.core.release(ticket, self.world.now)
+        except LockError:
+            return False
+        require(self.core.remaining(self.world.now) > 0.0, "it is not told that its lease was over before it released")
+        return is_to_send
 
     def next_want(self, actor: Actor) -> None:
         actor.wants = actor.wants[1:]

@@ -8,8 +8,8 @@ import pytest
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep
 from lock.core.messages import Create, TimeToLive
-from lock.core.queue import Stage
-from lock.core.release import release_together
+from lock.core.queue import Stage, Ticket
+from lock.core.release import Release
 from lock.errors import (
     EtcdDenied,
     EtcdError,
@@ -250,26 +250,36 @@ def _commands(session: Session, now: float) -> list[Any]:
     return list(session.core.outbox.commands)
 
 
-@pytest.mark.parametrize(("most", "groups"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3])])
-def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, most: int, groups: list[int]) -> None:
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, most: int) -> None:
     """As many as one transaction takes; what is handed over within the session, or not waited for, goes by itself."""
-    monkeypatch.setattr("lock.core.release.MOST", most)
     session, other = sessions
+    monkeypatch.setattr(session.core.deletions, "_group", most)
     holds = [session.acquisition(Want((name,))) for name in ("a/", "b/", "c/")]
     for hold in holds:
         session.go(hold)
     tickets = [hold.ticket for hold in holds]
-    requests, attended, failures = release_together(session.core, tickets, 0.0, waits=True)
-    assert [len(request.keys) for request in requests] == groups
-    assert [ticket for request in requests for ticket in request.tickets] == attended == tickets
-    assert [key for request in requests for key in request.keys] == [(each.key, each.created) for each in tickets]
-    assert not failures
-    assert [type(each) for each in release_together(session.core, tickets, 0.0, waits=True)[2]] == [NotHeld] * 3
+    release = release_of(session, tickets)
+    step = release.next(0.0)
+    assert isinstance(step, Send)
+    request: Any = step.request
+    assert list(request.tickets) == tickets[:most]
+    assert list(request.keys) == [(each.key, each.created) for each in tickets[:most]]
+    release.answered(request, session.etcd.delete_keys(request), 0.0)
+    assert isinstance(release.next(0.0), Sleep) is (most < 3)
+    session.work(0.0)
+    assert release.next(0.0) is None
+    with pytest.raises(NotHeld):
+        release_of(session, tickets).next(0.0)
     mine = other.acquisition()
     other.go(mine)
-    assert release_together(other.core, [mine.ticket], 0.0, waits=False) == ([], [], [])
+    assert release_of(other, [mine.ticket], waits=False).next(0.0) is None
     other.work(0.0)
     assert mine.ticket.stage is Stage.RELEASED
+
+
+def release_of(session: Session, tickets: list[Ticket], *, waits: bool = True) -> Release:
+    return Release(session.core, tickets, 1.0, waits=waits, is_closed=lambda: False)
 
 
 def test_its_own_key_is_not_named_as_that_of_the_holder(sessions: Sessions) -> None:

@@ -59,8 +59,8 @@ def ticket_at(session: Session, stage: Stage, *, in_doubt: bool = False) -> Tick
     if stage is Stage.RELEASING:
         core.endings.leave(ticket, 0.0)
     if stage is Stage.RELEASED:
-        deletion = core.release(ticket, 0.0)
-        assert deletion is not None
+        assert core.release(ticket, 0.0)
+        deletion = core.deletions.take([ticket])
         core.deletions.answered(deletion, session.etcd.delete_keys(deletion), 0.0)
     assert ticket.stage is stage
     ticket.waiter = None
@@ -263,9 +263,8 @@ def test_a_fence_and_a_release_are_of_a_hold_alone(sessions: Sessions, stage: St
     if stage is Stage.HELD:
         core.fence(ticket, 0.0)
         assert ticket.is_fence
-        request = core.release(ticket, 0.0)
-        assert request is not None
-        assert request.keys == ((ticket.key, ticket.created),)
+        assert core.release(ticket, 0.0)
+        assert core.deletions.take([ticket]).keys == ((ticket.key, ticket.created),)
         assert (ticket.stage, ticket.is_unattended, core.outbox.changes) == (Stage.RELEASING, False, [])
         return
     assert not core.contended(ticket, 0.0)

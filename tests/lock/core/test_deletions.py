@@ -46,7 +46,7 @@ def test_keys_go_in_groups_one_group_at_a_time() -> None:
     released(core, *(f"{number:03}" for number in range(MOST + 1)))
     assert core.outbox.is_early
     (first,) = commands_of(core, Delete, 0.0)
-    mine = deletions.take(leaving(core, "mine"))  # by its caller, beside the group
+    mine = deletions.take([leaving(core, "mine")])  # by its caller, beside the group
     assert [key for key, _ in mine.keys] == ["mine/a-1", "100/a-1"]
     deletions.answered(mine, there(mine), 0.5)
     core.outbox.is_early = False
@@ -74,7 +74,7 @@ def test_a_key_that_blocks_nobody_waits_a_moment_for_others() -> None:
     core.outbox.is_early = False
     released(core, "b", may_wait=True)
     assert (deletions.poll(0.0), core.outbox.is_early) == (due, False)
-    mine = deletions.take(leaving(core, "c"))
+    mine = deletions.take([leaving(core, "c")])
     assert (names_of(mine), deletions.poll(9.0)) == ("cab", math.inf)
     released(core, "d", may_wait=True)
     deletions.answered(mine, there(mine), 0.0)
@@ -139,7 +139,7 @@ def test_keys_that_etcd_refuses_together_go_one_by_one() -> None:
     (alone,) = commands_of(core, Delete, 1.0)
     deletions.failed(alone, DENIED, 1.0)
     assert (names_of(alone), deletions.poll(1.0)) == ("a", 1.05)
-    assert names_of(deletions.take(leaving(core, "c"))) == "c"
+    assert names_of(deletions.take([leaving(core, "c")])) == "c"
     assert names_of(*commands_of(core, Delete, 2.0)) == "b"
 
 

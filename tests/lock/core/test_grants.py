@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lock.core.acquisition import Sleep
-from lock.core.messages import Delete, Written
+from lock.core.messages import Written
 from lock.core.queue import Stage, Ticket
 from lock.errors import AdmissionConflict, LockLost
 from lock.model import Event, KeyValue
@@ -140,9 +140,9 @@ def test_a_hold_is_handed_over_before_its_key_is_deleted(
     waiting = queue_up(behind)
     session.core.contended(held.ticket, 0.0)
     session.work(0.0)
-    request = session.core.release(held.ticket, 0.0)
+    is_to_send = session.core.release(held.ticket, 0.0)
     assert [ticket.stage for ticket in waiting].count(Stage.HELD) == granted
-    assert isinstance(request, Delete) is waits
+    assert is_to_send is waits
     assert held.ticket.is_unattended is not waits
     if not waits:
         assert session.core.poll(0.0) == 0.005  # in company

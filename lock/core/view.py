@@ -105,10 +105,6 @@ class QueueView:
         kv = self._keys.get(key)
         return None if kv is None else kv.create_revision
 
-    def in_order(self) -> list[KeyValue]:
-        """Holders first, then the waiters."""
-        return list(self._keys.values())
-
     def _remove(self, key: str) -> None:
         del self._keys[key]
         for frontier in self._frontiers.values():

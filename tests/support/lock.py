@@ -75,7 +75,7 @@ def await_followed(session: Session, name: str) -> None:
                 return False
             if queue.position is not None:
                 return queue.position.before is not None and queue.position.due > now()
-            return queue.view is not None and queue.is_listed and len(queue.view.in_order()) > 1
+            return queue.view is not None and queue.is_listed and len(queue.view) > 1
 
     engine = session._engine
     wait_until(is_followed, timeout=WAIT_S)

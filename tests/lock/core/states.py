@@ -167,7 +167,7 @@ def _first_revisions(world: World) -> dict[str, int]:
     for process in world.processes:
         for queue in process.core.queues.values():
             if queue.view is not None:
-                found += [*queue.view.in_order(), *(event.kv for event in queue.late)]
+                found += [*queue.view._keys.values(), *(event.kv for event in queue.late)]
                 first.update((key, created) for key, created in queue.view._discarded.items() if created is not None)
     for flight in world.flights:
         found += _told(flight.answer)

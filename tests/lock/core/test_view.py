@@ -38,7 +38,7 @@ def gone(name: str, revision: int) -> Event:
 
 def order(view: QueueView) -> str:
     head = view.head()
-    names = [kv.key for kv in view.in_order()]
+    names = [kv.key for kv in view._keys.values()]
     assert (head and [head.key]) == (names[:1] or None)
     return "".join(names)
 
@@ -145,7 +145,7 @@ def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
         )
         if there:
             anew = deepcopy(view)
-            assert anew.replace(Snapshot(revision, view.in_order()))
+            assert anew.replace(Snapshot(revision, list(view._keys.values())))
             assert {each for _, each in anew.advance()} == set(holds), step
 
 

@@ -33,7 +33,7 @@ _WORDS = {
     "depart": "another client deletes its key {0}",
     "time": "time runs on to the next thing that is due",
 }
-_ROW = "{:12} {:>6} {:>9} {:>10} {:>8}  {}"
+_ROW = "{:12} {:>6} {:>9} {:>8}  {}"
 
 
 def in_words(move: Move) -> str:
@@ -72,14 +72,11 @@ class Row:
 
     def __str__(self) -> str:
         found = self.found.values()
-        histories = sum(each.histories for each in found) if all(each.histories for each in found) else 0
         cut = [kind for kind, each in self.found.items() if not each.is_complete]
         end = "complete" if not cut else "cut" if len(cut) == len(found) else f"cut: {', '.join(cut)}"
         end = "BROKEN" if any(each.violation for each in found) else end
         states, seconds = sum(each.states for each in found), sum(each.seconds for each in found)
-        return _ROW.format(
-            self.world, self.count, states, f"{histories:.3g}" if histories else "-", f"{seconds:.1f}", end
-        )
+        return _ROW.format(self.world, self.count, states, f"{seconds:.1f}", end)
 
 
 def _explore(job: tuple[str, int, float]) -> Row:
@@ -118,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     worlds, counts = options.world or list(WORLDS), options.faults or [0, 1]
     if options.replay:
         return _replay(worlds[0], counts[0], options.replay)
-    print(_ROW.format("world", "faults", "states", "histories", "seconds", ""))
+    print(_ROW.format("world", "faults", "states", "seconds", ""))
     jobs = [
         (world, count, options.seconds)
         for count in counts for world in worlds if count < 2 or options.world or WORLDS[world].kinds

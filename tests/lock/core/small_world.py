@@ -8,7 +8,6 @@ times and revisions say that they are (`Time`, `Revision`).
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
 from collections import Counter
@@ -35,6 +34,7 @@ MOST = 5000  # steps until then
 STRANGER = "0-go"  # the name of the key with which another client queues, and holds where it is the first
 FREE_TIMES = 4  # that time may run on, one after the other, where nothing else can happen
 PLAIN = Terms()
+BOUNDS = Bounds(batch=2, slice=1.0, linger=0.0)
 
 
 class Violation(AssertionError):
@@ -130,15 +130,14 @@ class Plan:
     Attributes:
         sessions: of each its actors, and of each of those what it acquires, one after the other.
         times: how often time may run on while something else can happen.
-        linger, batch: of the cohorts.
+        bounds: of the cohorts.
         kinds: of faults that this world has; empty: all.
         after: the moves with which every history begins, for what is deep.
     """
 
     sessions: tuple[tuple[tuple[Want, ...], ...], ...]
     times: int = 0
-    linger: float = 0.0
-    batch: int = 2
+    bounds: Bounds = BOUNDS
     kinds: tuple[str, ...] = ()
     after: str = ""
 
@@ -210,9 +209,6 @@ class Flight:
     stage: str = "sent"
     answer: Any = None
 
-    def __str__(self) -> str:
-        return f"{type(self.request).__name__} of session {self.process.number}"
-
 
 class Actor:
     """A thread: it acquires, holds and releases what it wants, one thing after the other."""
@@ -258,12 +254,11 @@ class Process:
     """One session, and what its driver does."""
 
     def __init__(self, world: World, number: int, scripts: tuple[tuple[Want, ...], ...]) -> None:
-        plan = world.plan
         self.world, self.number = world, number
         self.core = Core(number, TTL_S, world.now, owner=f"session {number}")
         self.core._key_names.__class__ = Names
         self._expiry: Expiry | None = None
-        self.cohort = Cohort(self.core, "m", Key("m/"), bounds(plan.batch, plan.linger), TIMEOUT_S)
+        self.cohort = Cohort(self.core, "m", Key("m/"), world.plan.bounds, TIMEOUT_S)
         self.actors = [Actor(self, n, wants) for n, wants in enumerate(scripts, 1)]
         self.state = "runs"  # paused, dead
         self.due: float = math.inf
@@ -345,7 +340,7 @@ class Process:
         try:
             if want.turn:
                 actor.current = CohortTurn(
-                    self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=id_of(actor)
+                    self.cohort, now, deadline=until, tries=want.tries, value=want.value, owner=actor.number
                 )
             elif len(want.names) > 1:
                 self.queue_up(actor, *sorted(want.names))
@@ -363,7 +358,7 @@ class Process:
         actor.since = self.world.etcd.revision if self.was_restored else 0
         return Acquisition(
             self.core, Key(name), Key(name), want.terms, want.value, self.world.now, deadline=until, timeout=TIMEOUT_S,
-            owner=id_of(actor), tries=want.tries,
+            owner=actor.number, tries=want.tries,
         )  # fmt: skip
 
     def queue_up(self, actor: Actor, first: str, *rest: str) -> None:
@@ -789,18 +784,7 @@ class World:
             self.make(moves[0])
 
 
-@functools.cache
-def bounds(batch: int, linger: float) -> Bounds:
-    """Of a cohort: equal ones are one object."""
-    return Bounds(batch, 1.0, linger)
-
-
 def require(is_right: bool, text: str) -> None:
     """Raise `Violation` with this text if it is not so."""
     if not is_right:
         raise Violation(text)
-
-
-def id_of(actor: Actor) -> int:
-    """Who acquires, as a number that is one object everywhere."""
-    return 100 + actor.number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lock.core.acquisition import Terms
+from lock.core.cohort import Bounds
 from lock.model import Declaration
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
@@ -55,11 +56,11 @@ WORLDS: dict[str, Plan] = {
     "between": Plan((((LOCK,), (LOCK,)), ((LOCK,),), ((LOCK,),)), after=BETWEEN),
     "middle": Plan((((LOCK,),), ((LEAVER,),), ((LOCK,),)), after=MIDDLE),
     "second": Plan((((LOCK,),), ((LOCK,), (LEAVER,))), after=BEHIND),
-    "turns": Plan((((TURN,), (TURN,)),), linger=0.1),
-    "cohort": Plan((((TURN,), (TURN,)), ((LOCK,),)), linger=0.1),
+    "turns": Plan((((TURN,), (TURN,)),), bounds=Bounds(2, 1.0, 0.1)),
+    "cohort": Plan((((TURN,), (TURN,)), ((LOCK,),)), bounds=Bounds(2, 1.0, 0.1)),
     "ended": Plan((((TURN,), (TURN,)),), kinds=("meddle_with_turn", "cancel", "abandon")),
-    "lingers": Plan((((TURN, TURN, TURN),),), linger=0.6, after=SECOND_TURN),
-    "late turn": Plan((((TURN, TURN, TURN),),), linger=0.9, after=LATE_TURN),
+    "lingers": Plan((((TURN, TURN, TURN),),), bounds=Bounds(2, 1.0, 0.6), after=SECOND_TURN),
+    "late turn": Plan((((TURN, TURN, TURN),),), bounds=Bounds(2, 1.0, 0.9), after=LATE_TURN),
     "read-write": Plan((((READ,), (WRITE,)), ((READ,),))),
     "reader": Plan((((READ,),), ((WRITE,),))),
     "semaphore": Plan((((PERMIT,), (PERMIT,)), ((PERMIT,),))),

@@ -1,4 +1,4 @@
-"""Conformance of every recipe, for threads and for tasks, cases m to p: what becomes of waits and holds."""
+"""Conformance of every recipe, for threads and for tasks, cases m to q: what becomes of waits and holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, NotHeld, Session, SessionLost
+from lock import Client, Created, LockCancelled, LockLost, LockTimeout, Mutex, NotHeld, Session, SessionLost
 from tests.lock.conformance.recipes import MULTI, MUTEX, REENTRANT, Face, Loop, Make, Recipe, every
 from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads, queue_up
 from tests.support.waiting import assert_goes_on, assert_raises, in_thread, wait_until
@@ -232,3 +232,25 @@ def test_p_nothing_is_left(opens: Callable[[], Client], client: Client, name: st
         assert keys(client, name) == []
         assert client.time_to_live(session.lease_id).ttl == -1
     wait_until(lambda: set(lock_threads()) <= before)
+
+
+# q: writes under a condition
+
+
+def test_q_a_client_writes_for_the_owner_alone(client: Client, session: Session, name: str) -> None:
+    """`put` and `delete` under `if_` say whether all conditions held: those of a hold do until its release."""
+    hold, price = Mutex(session, name).acquire(timeout=WAIT_S), f"{name}-price"
+    condition = hold.is_owner()
+    assert client.put(price, "first", if_=condition)
+    hold.release()
+    assert not client.put(price, "late", if_=condition)
+    assert not client.put(price, "late", if_=Created(price.encode(), 0))
+    with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+        assert not client.delete(price, if_=[hold.is_owner(), condition])
+        assert client.put(price, b"second", if_=[hold.is_owner()])
+    assert not client.delete(price, if_=condition)
+    found = client.get(price)
+    assert found is not None
+    assert found.value == b"second"
+    assert client.delete(price)
+    assert client.get(price) is None

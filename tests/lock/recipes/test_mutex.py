@@ -108,22 +108,6 @@ def test_a_holder_is_told_of_a_waiter(mutex: Mutex, session: Session, theirs: Mu
     assert_raises(TypeError, hold.on_contended, None, match="on_contended takes a function")
 
 
-def test_the_client_writes_for_the_owner_alone(client: Client, mutex: Mutex, name: str) -> None:
-    """`put` and `delete` under `if_` say whether the condition held."""
-    hold = mutex.acquire(timeout=WAIT_S)
-    assert client.put(f"{name}-owned", "first", if_=hold.is_owner())
-    assert client.put(f"{name}-owned", b"second", if_=[hold.is_owner()])
-    condition = hold.is_owner()
-    hold.release()
-    assert not client.put(f"{name}-owned", "late", if_=condition)
-    assert not client.delete(f"{name}-owned", if_=condition)
-    found = client.get(f"{name}-owned")
-    assert found is not None
-    assert found.value == b"second"
-    assert client.delete(f"{name}-owned")
-    assert client.get(f"{name}-owned") is None
-
-
 def test_a_release_need_not_wait(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -23,6 +23,7 @@ from tests.lock.conformance.test_recipe_holds import (  # noqa: F401
     test_p_a_discarded_hold_stays_and_the_lock_releases_it,
     test_p_a_hold_that_nothing_can_release_is_logged,
     test_p_nothing_is_left,
+    test_q_a_client_writes_for_the_owner_alone,
 )
 from tests.lock.conformance.test_recipes import (  # noqa: F401
     test_a_only_a_hold_is_released_and_once,

@@ -19,7 +19,7 @@ import grpc
 import pytest
 
 import lock
-from lock import Created, EtcdUnavailable, HoldExpired, LockLost, LockTimeout, Mutex, Session, SessionLost, aio, connect
+from lock import EtcdUnavailable, HoldExpired, LockLost, LockTimeout, Mutex, Session, SessionLost, aio, connect
 from lock.runtime.clock import CLOCK, now
 from lock.testing import MemoryEtcd
 from tests.support.lock import ROOT, WAIT_S, Changes
@@ -133,23 +133,6 @@ def test_a_silent_etcd_loses_holds_when_the_lease_is_over(etcd_lock: MemoryEtcd,
     assert_raises(EtcdUnavailable, etcd_lock.session)
     etcd_lock.clock.advance(5)
     assert (hold.lost.is_set(), session.lost.is_set()) == (True, True)
-
-
-def test_a_transaction_fails_that_comes_too_late(etcd_lock: MemoryEtcd, name: str) -> None:
-    """`put` and `delete` hold their conditions against the keys in memory."""
-    session = etcd_lock.session()
-    client, late = session.client, Mutex(session, name).acquire()
-    condition = late.is_owner()
-    assert client.put("price", "7", if_=condition)
-    late.release()
-    assert not client.put("price", "8", if_=condition)
-    assert not client.put("price", "9", if_=Created(b"price", 0))
-    with Mutex(session, name).acquire() as hold:
-        assert not client.delete("price", if_=[hold.is_owner(), condition])
-        price = client.get("price")
-        assert price is not None
-        assert price.value == b"7"
-        assert client.delete("price", if_=hold.is_owner())
 
 
 def test_a_watch_breaks_in_a_silence(etcd_lock: MemoryEtcd) -> None:

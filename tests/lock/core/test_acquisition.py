@@ -25,11 +25,11 @@ from lock.errors import (
 from lock.model import LeaseStatus
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
+from tests.lock.core.tickets import AWAY, DENIED
 from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
 from tests.support.waiting import Patch
 
 Sessions = tuple[Session, Session]
-AWAY = EtcdUnavailable("away")
 
 
 def waiting(sessions: Sessions, want: Want = LOCK, **options: Any) -> Acquisition:
@@ -75,7 +75,7 @@ def test_a_write_is_repeated_after_a_moment_as_long_as_there_is_time(
 
 @pytest.mark.parametrize(
     ("error", "raises", "is_over"),
-    [(LeaseNotFound("no lease"), SessionLost, True), (EtcdDenied("no right"), EtcdDenied, False)],
+    [(LeaseNotFound("no lease"), SessionLost, True), (DENIED, EtcdDenied, False)],
 )
 def test_a_write_that_is_refused_ends_the_wait(
     sessions: Sessions, error: EtcdError, raises: type[LockError], is_over: bool
@@ -243,11 +243,6 @@ def test_a_wait_whose_name_is_in_use_is_lost(sessions: Sessions, is_left: bool) 
     with pytest.raises(LockCancelled if is_left else LockLost, match="enough" if is_left else "was there before"):
         session.go(acquisition)
     assert session.acquisition().ticket.key == "m/1-2"
-
-
-def _commands(session: Session, now: float) -> list[Any]:
-    session.core.poll(now)
-    return list(session.core.outbox.commands)
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

@@ -14,6 +14,7 @@ from lock.errors import EtcdDenied, LockCancelled, LockError, LockLost, NotHeld,
 from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S
+from tests.lock.core.tickets import commands_of, key
 from tests.lock.core.worlds import READ
 
 Sessions = tuple[Session, Session]
@@ -71,16 +72,6 @@ def ticket_at(session: Session, stage: Stage, *, in_doubt: bool = False) -> Tick
     return ticket
 
 
-def put(ticket: Ticket, created: int, lease_id: int = 1) -> KeyValue:
-    return KeyValue(ticket.key, b"", created, created, lease_id)
-
-
-def commanded(core: Core, kind: type, now: float = 0.0) -> list[Any]:
-    """The commands of this kind that are given by then."""
-    core.poll(now)
-    return [each for each in core.outbox.commands if isinstance(each, kind)]
-
-
 def test_a_lease_is_ours_for_its_time_after_the_sending_of_a_renewal(sessions: Sessions) -> None:
     """Renewals are told in any order; none counts from the deadline on, and then there is no hold to release."""
     core, ticket = sessions[0].core, ticket_at(sessions[0], Stage.HELD)
@@ -109,7 +100,7 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     core = session.core
     core.observers[notes] = None
     core.following.join(core.begin("n/", "", READ.terms.rule, 0.0).queue, 0.0)
-    listings = commanded(core, ListLease, 2.0)
+    listings = commands_of(core, ListLease, 2.0)
     assert core.poll(float(TTL_S)) == math.inf
     assert not core.lose("is gone again")
     assert "could not be kept alive" in str(core.failure)
@@ -126,7 +117,7 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     core.outbox.is_early = False
     core.failed(listings[0], EtcdDenied("no right"), 11.0)
     core.answered(listings[0], LeaseKeys(-1, []), 11.0)
-    core.written(ticket, Written(put(ticket, 9), 1, None, 9, was_there=True), 11.0)
+    core.written(ticket, Written(key(ticket.key, 9, 1), 1, None, 9, was_there=True), 11.0)
     core.endings.gone(ticket, was_there=True)
     assert ticket.stage is Stage.RELEASED
     assert not core.outbox.changes
@@ -182,21 +173,21 @@ def test_a_write_is_answered_while_its_ticket_waits_or_when_that_is_over(
     core, ticket = session.core, ticket_at(session, Stage.WRITING, in_doubt=in_doubt)
     if is_left:
         core.endings.leave(ticket, 0.0)
-        assert commanded(core, Delete) == []  # while it is being written
+        assert commands_of(core, Delete, 0.0) == []  # while it is being written
         core.outbox.changes.clear()
     if what == "failed":
         core.unwritten(ticket, 0.0)
     else:
-        kv = None if what == "not free" else put(ticket, 5)
+        kv = None if what == "not free" else key(ticket.key, 5, 1)
         core.written(ticket, Written(kv, 1, None, 5, was_there=what == "another's"), 0.0)
         assert core.revisions.highest == 5
     stage = left if is_left else waiting
     assert (ticket.stage, ticket.is_writing) == (stage, False)
     assert (ticket in core.outbox.changes) is (stage is not (Stage.RELEASING if is_left else Stage.WRITING))
-    key = (ticket.key, 5 if what == "written" else None)
-    assert [each.keys for each in commanded(core, Delete)] == ([(key,)] if stage is Stage.RELEASING else [])
+    deletion = (ticket.key, 5 if what == "written" else None)
+    assert [each.keys for each in commands_of(core, Delete, 0.0)] == ([(deletion,)] if stage is Stage.RELEASING else [])
     is_doubt = what == "another's" or (what == "failed" and in_doubt)
-    assert bool(commanded(core, ListLease, 0.25)) is is_doubt
+    assert bool(commands_of(core, ListLease, 0.25)) is is_doubt
     assert (ticket.key in core.tickets) is (stage is not Stage.RELEASED)
     if stage is Stage.RELEASED:
         assert (core.begin("m/", "", ticket.rule, 0.0).key == ticket.key) is not is_doubt
@@ -247,11 +238,11 @@ def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(session
     session, _ = sessions
     core, ticket = session.core, ticket_at(session, Stage.WRITING, in_doubt=True)
     core.grants.grant(ticket, 5)
-    core.written(ticket, Written(put(ticket, 5), 2, None, 5), 0.0)
+    core.written(ticket, Written(key(ticket.key, 5, 1), 2, None, 5), 0.0)
     assert (ticket.stage, ticket.failure) == (Stage.HELD, None)
-    core.written(ticket, Written(put(ticket, 7), 1, None, 7), 0.0)
+    core.written(ticket, Written(key(ticket.key, 7, 1), 1, None, 7), 0.0)
     assert type(ticket.failure) is LockLost
-    (deletion,) = commanded(core, Delete)
+    (deletion,) = commands_of(core, Delete, 0.0)
     assert deletion.keys == ((ticket.key, 5), (ticket.key, 7))
 
 
@@ -283,7 +274,7 @@ def test_who_waits_is_known_where_the_queue_is_listed(sessions: Sessions) -> Non
     assert core.outbox.commands == [Follow("m/")]
     session.work(0.0)
     other = core.begin("m/", "", READ.terms.rule, 0.0)
-    core.following.handle_event("m/", [Event(False, put(ticket, 50)._replace(key="m/other"))], 1.0)
+    core.following.handle_event("m/", [Event(False, key("m/other", 50, 1))], 1.0)
     assert core.contended(ticket, 1.0)
     assert ticket.queue.view is not None
     assert ticket.queue.view.has_waiters(other.rule)
@@ -321,7 +312,7 @@ def test_what_ends_a_ticket_ends_it_once(sessions: Sessions, stage: Stage, what:
         with pytest.raises(type(ticket.failure)):
             core.check(ticket, 0.0)
     is_sent = stage is not Stage.RELEASED and (ends or is_over) and stage is not Stage.WRITING
-    assert len(commanded(core, Delete)) == is_sent
+    assert len(commands_of(core, Delete, 0.0)) == is_sent
 
 
 def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) -> None:
@@ -340,9 +331,9 @@ def test_a_lower_revision_than_was_known_tells_of_a_restore(sessions: Sessions) 
     assert ticket.queue.list_at == 0.0
     core.restored(0.0)  # as another cluster tells
     assert core.begin("m/", "", ticket.rule, 0.0).floor == 0
-    (listing,) = commanded(core, ListLease, 0.25)
+    (listing,) = commands_of(core, ListLease, 0.25)
     core.answered(listing, session.etcd.list_lease(1), 0.25)
-    assert [list(each.tickets) for each in commanded(core, ReadKeys, 0.25)] == [[ticket.key]]
+    assert [list(each.tickets) for each in commands_of(core, ReadKeys, 0.25)] == [[ticket.key]]
 
 
 def test_a_look_says_when_the_next_one_is_due(sessions: Sessions) -> None:

@@ -10,10 +10,7 @@ import pytest
 from lock.core.core import Core
 from lock.core.messages import MOST, Delete, Deleted, ListLease
 from lock.core.queue import Stage, Ticket
-from lock.errors import EtcdDenied, EtcdUnavailable
-from tests.lock.core.tickets import commands_of, core_of, written
-
-AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
+from tests.lock.core.tickets import AWAY, DENIED, commands_of, core_of, written
 
 
 def leaving(core: Core, name: str) -> Ticket:

@@ -11,12 +11,10 @@ from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
 from lock.core.messages import Follow, ListQueue, Unfollow
 from lock.core.queue import Observer, Queue, Stage, Ticket
-from lock.errors import AdmissionConflict, EtcdDenied, EtcdUnavailable, LockLost
+from lock.errors import AdmissionConflict, EtcdDenied, LockLost
 from lock.model import KeyValue, Snapshot
-from tests.lock.core.tickets import commands_of, core_of, deleted, key, listed, written
+from tests.lock.core.tickets import AWAY, DENIED, commands_of, core_of, deleted, key, listed, written
 from tests.lock.core.worlds import PERMIT, THREE
-
-AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
 
 
 class Looks(Observer):

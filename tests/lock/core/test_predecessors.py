@@ -10,15 +10,14 @@ from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
 from lock.core.messages import FindPosition, Follow, FollowKey, ListQueue, PositionFound, Unfollow, Written
 from lock.core.queue import Position, Queue, Stage, Ticket
-from lock.errors import EtcdDenied, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
+from lock.errors import EtcdDenied, LockCancelled, LockLost, LockTimeout
 from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
-from tests.lock.core.tickets import core_of, deleted, key
+from tests.lock.core.tickets import AWAY, DENIED, core_of, deleted, key
 from tests.lock.core.worlds import READ
 
 Sessions = tuple[Session, Session]
-AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
 FIRST, SECOND = key("m/b-1", 5, 0xB), key("m/c-1", 6, 0xC)
 
 

@@ -12,11 +12,10 @@ from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
 from lock.core.messages import Delete, Found, LeaseKeys, ListLease, ReadKeys, Renew
 from lock.core.queue import Stage
-from lock.errors import EtcdDenied, EtcdUnavailable, LockLost
-from tests.lock.core.tickets import TTL_S, commands_of, core_of, key, written
+from lock.errors import LockLost
+from tests.lock.core.tickets import AWAY, DENIED, TTL_S, commands_of, core_of, key, written
 
 PERIOD_S, IDLE_S, HURRY_S = 2.0, 60.0, 0.25
-AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
 STRAY = "m/a-9"  # as this session names its keys
 
 

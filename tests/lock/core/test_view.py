@@ -11,6 +11,7 @@ import pytest
 from lock.core.admission import EXCLUSIVE, Admission
 from lock.core.view import QueueView
 from lock.model import Event, KeyValue, Snapshot
+from tests.lock.core.tickets import deleted
 from tests.lock.core.worlds import PERMIT, READ, THREE, WRITE
 
 PERMITS, READERS = PERMIT.terms.rule, READ.terms.rule
@@ -29,11 +30,6 @@ VALUES = {"x": b"", "r": READ.value, "w": WRITE.value, "p": PERMIT.value, "t": T
 
 def key(name: str, created: int, modified: int | None = None, value: bytes = b"") -> KeyValue:
     return KeyValue(name, value, created, modified or created, 1)
-
-
-def gone(name: str, revision: int) -> Event:
-    """The event of a key that is deleted, as etcd tells it: no more than name and revision."""
-    return Event(True, KeyValue(name, b"", 0, revision, 0))
 
 
 def order(view: QueueView) -> str:
@@ -90,7 +86,7 @@ def test_no_list_brings_a_forgotten_key_back(view: QueueView) -> None:
 def test_a_forgotten_key_is_not_remembered_for_ever(view: QueueView) -> None:
     """The event of its deletion, or a list without it, is the end of it: a queue that is long in use does not grow."""
     view.discard("a", 3)
-    view.apply([gone("a", 11)])
+    view.apply([deleted("a", 11)])
     assert view._discarded == {}
     view.discard("b", 5)
     assert view.replace(Snapshot(12, [C]))
@@ -102,7 +98,7 @@ def test_a_key_that_was_overwritten_before_it_was_let_go_does_not_come_back(view
     view.discard("a", 3)
     view.apply([Event(False, key("a", 3, 11))])
     assert (order(view), view.revision) == ("bc", 11)
-    view.apply([gone("a", 12), Event(False, key("a", 13))])
+    view.apply([deleted("a", 12), Event(False, key("a", 13))])
     assert (order(view), view.revision) == ("bca", 13)
 
 
@@ -133,7 +129,7 @@ def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
             created = view.create_revision(name) or revision
             view.apply([Event(False, key(name, created, revision, VALUES[change[2]]))])
         else:
-            view.apply([gone(name, revision)])
+            view.apply([deleted(name, revision)])
         view.follow(rule)  # once more, which tells nothing anew
         assert view.advance() == [(rule, each) for each in admitted], step
         there = order(view)
@@ -151,5 +147,5 @@ def test_a_rule_lets_the_first_keys_in(rule: Admission, steps: str) -> None:
 
 def test_events_that_are_known_change_nothing(view: QueueView) -> None:
     """A list is told ahead of the events that have led to it."""
-    view.apply([gone("b", 9), gone("c", 10), Event(False, key("d", 7))])
+    view.apply([deleted("b", 9), deleted("c", 10), Event(False, key("d", 7))])
     assert (order(view), view.revision) == ("abc", 10)

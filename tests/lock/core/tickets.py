@@ -8,10 +8,12 @@ from lock.core.admission import EXCLUSIVE, Admission
 from lock.core.core import Core
 from lock.core.messages import ListQueue, Written
 from lock.core.queue import Stage, Ticket
+from lock.errors import EtcdDenied, EtcdUnavailable
 from lock.model import Event, KeyValue, Snapshot
 
 T = TypeVar("T")
 LEASE, TTL_S = 0xA, 10
+AWAY, DENIED = EtcdUnavailable("away"), EtcdDenied("no right")
 
 
 def core_of(revision: int = 1) -> Core:

@@ -67,7 +67,7 @@ class EnvironmentSettings(BaseSettings):
             return text
         name = str(problem["loc"][0])
         prefix = cls.model_config["env_prefix"]
-        return f"{name if name.startswith(prefix) else prefix + name.upper()}: {text}"
+        return f"{name if name.isupper() else prefix + name.upper()}: {text}"  # with an alias, it is that
 
 
 def matching(pattern: str, advice: str) -> AfterValidator:

@@ -1,4 +1,4 @@
-"""How all tests run, and their servers. Other fixtures are in the conftest.py of the folders that use them."""
+"""How all tests run, and the fixtures that all have. Others are in the conftest.py of the folders that use them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.server_fixtures import etcd, fresh_etcd, fresh_redis, redis_server
+pytest_plugins = [f"tests.support.{name}_fixtures" for name in ("browser", "server", "shop")]
 
 
 def pytest_configure(config: pytest.Config) -> None:

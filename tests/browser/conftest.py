@@ -5,19 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from loadtest.stack.apps import LocustPage
 from loadtest.stack.stack import Stack
-from tests.support.browser_fixtures import chromium, chromium_path
+from tests.support.browser_fixtures import Browser
 from tests.support.looking import PATIENCE_MS, Looker
 from tests.support.rushing import environment
 from tests.support.shops import Sales, open_sale
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 Look = Callable[..., Looker]

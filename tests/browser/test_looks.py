@@ -70,6 +70,7 @@ def test_the_keyboard_reaches_everything_and_a_screen_reader_finds_it(look: Look
     keys.press("Enter")
     looker.wait_text("#said", "The sale begins again with 9 items.")
     looker.wait_text("#word", "9 items for sale")
+    assert (sales.stock()["initial"], sales.stock()["orders"]) == (9, 0)
     told = looker("body").aria_snapshot()
     names = [
         'heading "9 items for sale" [level=1]',

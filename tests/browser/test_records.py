@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,11 +13,8 @@ from loadtest.report.build import write_report_page
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA, Look
-from tests.support.looking import PATIENCE_MS, Looker
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
+from tests.support.browser_fixtures import Open, Page
+from tests.support.looking import Looker
 
 pytestmark = pytest.mark.slow
 
@@ -153,63 +148,55 @@ def kept(directory: Path, guard: str, **changes: str) -> Path:
     return path
 
 
-@contextmanager
-def film(chromium: Browser, record: Path) -> Iterator[Page]:
-    """Its report from disk, in a browser without a network; it may not complain."""
-    complaints: list[str] = []
-    page = chromium.new_page(offline=True)
-    page.set_default_timeout(PATIENCE_MS)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.goto(write_report_page(record, record.with_suffix(".html")).as_uri())
+def film(open_page: Open, record: Path) -> Page:
+    """Its report from disk, in a browser without a network."""
+    page = open_page(write_report_page(record, record.with_suffix(".html")).as_uri(), offline=True)
     page.focus("#player")
-    yield page
-    page.close()
-    assert complaints == []
+    return page
 
 
-def test_a_race_is_played_by_keyboard(chromium: Browser, tmp_path: Path) -> None:
+def test_a_race_is_played_by_keyboard(open_page: Open, tmp_path: Path) -> None:
     """Event by event: both read 8, both write 7, and the counter loses one; back again, and by space to the end."""
-    with film(chromium, kept(tmp_path, "none")) as page:
-        page.keyboard.press("Home")
-        frames = [shown(page)]
-        for _ in range(2 * 6):  # locked, read, think, write, wrote, left
-            page.keyboard.press("ArrowRight")
-            frames.append(shown(page))
-        reads = [each for each in frames if ": read 8" in each.sentence]
-        assert [each.line for each in reads] == ["reading = stock.read(section)"] * 2
-        assert [each.counter for each in reads] == ["8", "8"]
-        wrote = [each for each in frames if ": wrote 7" in each.sentence]
-        assert [each.line for each in wrote] == ["return stock.write(section, reading)"] * 2
-        assert [(each.counter, each.orders) for each in wrote] == [("7", "1"), ("7", "2")]
-        assert ": wrote 7: sold, line " in wrote[0].sentence
-        assert ": wrote 7 over 7, lost updates: 1, so far: 1, line " in wrote[1].sentence
-        assert frames.index(reads[1]) < frames.index(wrote[0])
-        assert {each.sentence.split(" at ")[0] for each in frames[1:]} == {"buyer-9", "buyer-17"}
-        for before in reversed(frames[:-1]):
-            page.keyboard.press("ArrowLeft")
-            assert shown(page) == before
-        page.click("[data-do=lost]")
-        assert shown(page) == wrote[1]
-        assert page.locator(".scrub-marks i.bad").count() == 1
-        page.select_option("[aria-label=Speed]", "1")
-        page.keyboard.press("Home")
-        page.focus("#player")
-        page.keyboard.press("Space")
-        page.wait_for_function("() => document.querySelector('.slow .sentence').textContent.includes('leaves')")
-        page.wait_for_selector("[data-do=play]:text-is('Play')")
-        assert shown(page) == frames[-1]
+    page = film(open_page, kept(tmp_path, "none"))
+    page.keyboard.press("Home")
+    frames = [shown(page)]
+    for _ in range(2 * 6):  # locked, read, think, write, wrote, left
+        page.keyboard.press("ArrowRight")
+        frames.append(shown(page))
+    reads = [each for each in frames if ": read 8" in each.sentence]
+    assert [each.line for each in reads] == ["reading = stock.read(section)"] * 2
+    assert [each.counter for each in reads] == ["8", "8"]
+    wrote = [each for each in frames if ": wrote 7" in each.sentence]
+    assert [each.line for each in wrote] == ["return stock.write(section, reading)"] * 2
+    assert [(each.counter, each.orders) for each in wrote] == [("7", "1"), ("7", "2")]
+    assert ": wrote 7: sold, line " in wrote[0].sentence
+    assert ": wrote 7 over 7, lost updates: 1, so far: 1, line " in wrote[1].sentence
+    assert frames.index(reads[1]) < frames.index(wrote[0])
+    assert {each.sentence.split(" at ")[0] for each in frames[1:]} == {"buyer-9", "buyer-17"}
+    for before in reversed(frames[:-1]):
+        page.keyboard.press("ArrowLeft")
+        assert shown(page) == before
+    page.click("[data-do=lost]")
+    assert shown(page) == wrote[1]
+    assert page.locator(".scrub-marks i.bad").count() == 1
+    page.select_option("[aria-label=Speed]", "1")
+    page.keyboard.press("Home")
+    page.focus("#player")
+    page.keyboard.press("Space")
+    page.wait_for_function("() => document.querySelector('.slow .sentence').textContent.includes('leaves')")
+    page.wait_for_selector("[data-do=play]:text-is('Play')")
+    assert shown(page) == frames[-1]
 
 
-def test_a_refused_write_has_its_mark(chromium: Browser, tmp_path: Path) -> None:
+def test_a_refused_write_has_its_mark(open_page: Open, tmp_path: Path) -> None:
     """Where a higher token was here before, the write is said to be refused, and no order is written."""
-    with film(chromium, kept(tmp_path, "etcd", outcome="lock_lost", cause="fenced_off")) as page:
-        page.click("[data-do=refused]")
-        frame = shown(page)
-        assert ": refused: a higher token was here before, line " in frame.sentence
-        assert frame.line == "return stock.write(section, reading, fence=section.token)"
-        assert (frame.counter, frame.orders) == ("8", "0")
-        assert page.locator("[data-do=lost]").is_disabled()
+    page = film(open_page, kept(tmp_path, "etcd", outcome="lock_lost", cause="fenced_off"))
+    page.click("[data-do=refused]")
+    frame = shown(page)
+    assert ": refused: a higher token was here before, line " in frame.sentence
+    assert frame.line == "return stock.write(section, reading, fence=section.token)"
+    assert (frame.counter, frame.orders) == ("8", "0")
+    assert page.locator("[data-do=lost]").is_disabled()
 
 
 def test_the_board_plays_what_is_opened_there(look: Look, tmp_path: Path) -> None:

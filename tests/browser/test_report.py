@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 
 import pytest
@@ -17,12 +14,10 @@ from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.loadtest.report.test_report import kept
+from tests.support.browser_fixtures import Browser, Open
 from tests.support.legible import LEAST_CONTRAST, TEXTS, assert_legible, english, on_every_screen
 from tests.support.rushing import environment, locust_page
 from tests.support.waiting import wait_until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
 
@@ -64,62 +59,38 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: write_report_page(file, directory / f"{name}.html") for name, file in sources.items()}
 
 
-@contextmanager
-def opened(browser: Browser, address: str, **settings: Any) -> Iterator[tuple[Page, list[str]]]:
-    """A page, and what it asks for or complains about."""
-    page = browser.new_page(**settings)
-    noticed: list[str] = []
-    page.on("console", lambda message: noticed.append(message.text))
-    page.on("pageerror", lambda error: noticed.append(str(error)))
-    page.on("request", lambda request: noticed.append(request.url) if request.url != address else None)
-    page.goto(address)
-    yield page, noticed
-    page.close()
-
-
 @pytest.mark.parametrize("name", ["rush", "fault"])
-def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str) -> None:
+def test_it_can_be_read_on_every_screen(open_page: Open, reports: dict[str, Path], name: str) -> None:
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window.
 
     Tab reaches the links, the boxes that scroll, and what can be opened; Enter opens it. Nothing is loaded.
     """
-    with opened(chromium, reports[name].as_uri()) as (page, noticed):
-        for _ in on_every_screen(page):
-            assert_legible(page)
-            charts = page.evaluate(CHART_TEXTS)
-            assert charts
-            assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
-            assert page.evaluate(OUTSIDE) == []
-            assert page.evaluate(CUT_OFF) == []
-        reachable, reached = page.locator("a, summary, .scroll").count(), set()
-        for _ in range(reachable):
-            page.keyboard.press("Tab")
-            reached.add(page.evaluate("() => [...document.querySelectorAll('*')].indexOf(document.activeElement)"))
-        assert len(reached) == reachable
-        page.locator("summary").first.focus()
-        page.keyboard.press("Enter")
-        assert name == "fault" or page.locator("details[open] table").first.is_visible()
-        assert noticed == []
+    page = open_page(reports[name].as_uri(), offline=True)
+    for _ in on_every_screen(page):
+        assert_legible(page)
+        charts = page.evaluate(CHART_TEXTS)
+        assert charts
+        assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
+        assert page.evaluate(OUTSIDE) == []
+        assert page.evaluate(CUT_OFF) == []
+    reachable, reached = page.locator("a, summary, .scroll").count(), set()
+    for _ in range(reachable):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("() => [...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+    assert len(reached) == reachable
+    page.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+    assert name == "fault" or page.locator("details[open] table").first.is_visible()
 
 
-def test_every_text_of_it_is_chinese(chromium: Browser, tmp_path: Path) -> None:
+def test_every_text_of_it_is_chinese(open_page: Open, tmp_path: Path) -> None:
     """Sentence, headings, axes, notes and player; commands and the names of programs stay as they are."""
     path = write_report_page(kept(tmp_path / "a"), language=CHINESE)
-    with opened(chromium, path.as_uri()) as (page, _):
-        assert page.get_attribute("html", "lang") == "zh"
-        assert page.inner_text("h1").startswith("所有守卫都兑现了承诺。")
-        names = "".join(page.locator("footer, pre, code, dl").all_text_contents())
-        assert [text for text in english(page, "EXACT", "OVERSOLD", "stock-flash-sale") if text not in names] == []
-
-
-def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
-    """The verdicts can be read on Locust's own ground, dark or light."""
-    with opened(browser, f"{url}/", color_scheme=scheme) as (page, _):
-        page.locator("td[data-judged=good]").first.wait_for()
-        judged = ("EXACT", "kept", "OVERSOLD")
-        contrasts = {text: contrast for text, _, contrast in page.evaluate(TEXTS) if text.startswith(judged)}
-        assert len(contrasts) == len(judged)
-        assert min(contrasts.values()) >= LEAST_CONTRAST
+    page = open_page(path.as_uri())
+    assert page.get_attribute("html", "lang") == "zh"
+    assert page.inner_text("h1").startswith("所有守卫都兑现了承诺。")
+    names = "".join(page.locator("footer, pre, code, dl").all_text_contents())
+    assert [text for text in english(page, "EXACT", "OVERSOLD", "stock-flash-sale") if text not in names] == []
 
 
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
@@ -127,12 +98,12 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
 
     The page's policy lets no other script run, and refuses nothing that the page needs.
     """
-    with (
-        locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
-        opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, noticed),
-    ):
+    with locust_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown:
         with pytest.raises(HTTPError, match="404"):  # there is no comparison yet
             shown.get("/report/")
+        page, noticed = chromium.new_page(viewport={"width": 1280, "height": 720}), list[str]()
+        page.on("console", lambda message: noticed.append(message.text))
+        page.goto(shown.url)
         page.evaluate(
             "() => { const script = document.createElement('script'); script.text = 'window.evil = 1';"
             " document.body.append(script) }"
@@ -150,8 +121,13 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         cells = page.get_by_role("row", name="redis-lua").get_by_role("cell").all_inner_texts()
         assert cells[:4] == ["redis-lua", "EXACT", "kept", "12"]
         assert page.get_by_role("cell", name="EXACT").last.evaluate(FONT_SIZE) >= 16
-        for scheme in ("dark", "light"):
-            assert_judged_in(chromium, shown.url, scheme)
+        for scheme in ("dark", "light"):  # of Locust's own ground
+            (other := chromium.new_page(color_scheme=scheme)).goto(shown.url)
+            other.locator("td[data-judged=good]").first.wait_for()
+            judged = ("EXACT", "kept", "OVERSOLD")
+            contrasts = {text: contrast for text, _, contrast in other.evaluate(TEXTS) if text.startswith(judged)}
+            assert len(contrasts) == len(judged)
+            assert min(contrasts.values()) >= LEAST_CONTRAST
         page.set_viewport_size({"width": 1280, "height": 250})
         page.mouse.wheel(0, 1000)
         page.wait_for_function(UNCOVERED)

@@ -5,15 +5,21 @@ Playwright is imported only where a browser is wanted, so that these files can b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from scripts.chromium import find_chromium
+from tests.support.looking import PATIENCE_MS
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser as Browser
+    from playwright.sync_api import Page as Page
+else:
+    Browser = Page = Any
+
+Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +40,24 @@ def chromium(chromium_path: str) -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=chromium_path)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Browser) -> Iterator[Open]:
+    """Opens an address, each time for another viewer; at the end no browser may have complained."""
+    complaints: list[str] = []
+    pages: list[Page] = []
+
+    def open_page(address: str, **context: Any) -> Page:
+        page = chromium.new_page(**context)
+        pages.append(page)
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.extend([said.text] * (said.type in ("error", "warning"))))
+        page.goto(address)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert complaints == []

@@ -47,12 +47,10 @@ class Command:
     def read_until(self, text: str) -> None:
         """Read on until it has printed `text`, also within a line."""
         assert self.process.stdout is not None
-        while True:
+        while not self.printed.endswith(text):
             piece = self.process.stdout.read(1)
             assert piece, f"it ended before {text!r}: {self.printed}"
             self.printed += piece
-            if self.printed.endswith(text):
-                return
 
     def children(self) -> list[psutil.Process]:
         """The processes that it has started, and those that these have started."""
@@ -60,8 +58,11 @@ class Command:
         return children
 
     def end(self, number: signal.Signals, *, timeout: float = 100.0) -> int:
-        """Send a signal, read the rest, and return the exit code."""
-        self.process.send_signal(number)
+        """Send a signal, an interrupt to all as a terminal does; read the rest, and return the exit code."""
+        if number == signal.SIGINT:
+            os.killpg(self.process.pid, number)
+        else:
+            self.process.send_signal(number)
         self.printed += self.process.communicate(timeout=timeout)[0]
         return self.process.returncode
 
@@ -76,6 +77,7 @@ def running(directory: Path, *words: str, until: str) -> Iterator[Command]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     ) as process:
         try:
             command = Command(process)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
+import requests
 from flask.testing import FlaskClient
 from pydantic import SecretStr
 
@@ -97,8 +97,7 @@ def test_a_purchase_whose_answer_is_lost_is_found_again(stack: Stack) -> None:
     with serving(sell_and_hang_up) as lossy:
         room = Room([f"http://{lossy.endpoint}", stack.urls[1]])
         assert buy(room.join(), room.open_sale()).get_json()["me"]["number"] == 300
-    with urlopen(f"{stack.urls[1]}/stock", timeout=10) as response:
-        assert json.load(response)["orders"] == 1
+    assert requests.get(f"{stack.urls[1]}/stock", timeout=10).json()["orders"] == 1
 
 
 def test_a_new_sale_begins_when_the_shop_has_answered() -> None:

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 import time
-import urllib.request
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
 import redis
 import requests
 
-from app.board.sources.locust import DIRECT
 from app.contract.keys import Keys
 from app.contract.orders import Order
 from app.contract.section_log import SectionTail
 from labs.room.up import RoomServer, add_room
 from loadtest.stack.stack import Stack
+from tests.support.browser_fixtures import Browser, Page
 from tests.support.looking import PATIENCE_MS
 from tests.support.waiting import wait_until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = [
     pytest.mark.slow,
@@ -74,10 +69,9 @@ class Phone:
 def ask_board(stack: Stack, path: str, body: Any = None) -> Any:
     """What the board's page of the room asks for."""
     assert stack.board is not None
-    data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(stack.board.url + path, data, {"Content-Type": "application/json"})
-    with DIRECT.open(asked, timeout=30) as response:
-        return json.load(response)
+    answer = requests.request("GET" if body is None else "POST", stack.board.url + path, json=body, timeout=30)
+    answer.raise_for_status()
+    return answer.json()
 
 
 def holders_of(stack: Stack, tail: SectionTail) -> dict[int, list[str]]:

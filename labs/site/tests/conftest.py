@@ -6,22 +6,18 @@ import shutil
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from labs.site.pages import Site
 from labs.site.recordings import scene
-from tests.support.browser_fixtures import chromium, chromium_path
+from tests.support.browser_fixtures import Browser, Open, Page
 from tests.support.looking import PATIENCE_MS
 from tests.support.serving import answering
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
 ROOT = Path(__file__).parents[3]
-Open = Callable[..., "Page"]
 
 
 @pytest.fixture(scope="session")

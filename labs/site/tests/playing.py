@@ -6,12 +6,10 @@ import json
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labs.site.recordings import graph_of
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from tests.support.browser_fixtures import Page
 
 CAN_BE_PRESSED = ":not([aria-disabled=true])"
 SETTLED = "#purchases[aria-busy=false]"

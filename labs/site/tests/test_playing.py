@@ -5,21 +5,18 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from app.guards import guards as known_guards
 from labs.site.tests.playing import ROBOT, levels_of, recorded, way_to, win_all
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from tests.support.browser_fixtures import Open
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
-Open = Callable[..., "Page"]
 MB = 1_000_000
 ROOT = Path(__file__).parents[3]
 SAMPLE = 50

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from labs.site.recordings import mistakes
 from labs.site.tests.playing import Keyboard
+from tests.support.browser_fixtures import Open, Page
 from tests.support.legible import assert_legible, english, on_every_screen
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
-Open = Callable[..., "Page"]
 ROOT = Path(__file__).parents[3]
 CARDS = ["watch", "scheduler", "holder", "schedules", "mistakes", "libraries"]
 

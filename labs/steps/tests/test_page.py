@@ -6,13 +6,13 @@ The levels of "you are the scheduler" are solved by clicks; an order is seen, pl
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+import requests
 
 from app.guards import guards
 from labs.steps.guard_files import GuardFile
@@ -24,10 +24,7 @@ from labs.steps.schedules.results import Exploration, packed
 from labs.steps.schedules.world import World
 from labs.steps.stepped import COMMANDS
 from loadtest.stack.stack import Stack
-from tests.support.looking import PATIENCE_MS
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+from tests.support.browser_fixtures import Open, Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -63,42 +60,20 @@ def stage_stack(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def open_page(chromium: Browser, stage_stack: Stack) -> Iterator[Any]:
-    """Opens the page for another viewer; at the end, the browser may not have complained."""
-    complaints: list[str] = []
-    pages: list[Page] = []
-
-    def open_page(locale: str = "en", link: str = "", path: str = "/steps") -> Page:
-        page = chromium.new_page(locale=locale)
-        pages.append(page)
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.extend([f"{said.text} {said.location}"] * (said.type == "error")))
-        assert stage_stack.board is not None
-        page.goto(f"{stage_stack.board.url}{path}{link}")
-        return page
-
-    yield open_page
-    for page in pages:
-        page.close()
-    assert complaints == []
+def stage(open_page: Open, stage_stack: Stack) -> Open:
+    """Opens the page of the steps, in English unless told otherwise, or a link to it."""
+    assert stage_stack.board is not None
+    url = stage_stack.board.url
+    return lambda link="", locale="en": open_page(f"{url}/steps{link}", locale=locale)
 
 
 @pytest.fixture
-def page(open_page: Any) -> Any:
+def page(open_page: Open, stage_stack: Stack) -> Page:
     """The page of the schedules."""
-    page = open_page(path="/schedules")
+    assert stage_stack.board is not None
+    page = open_page(f"{stage_stack.board.url}/schedules", locale="en")
     page.wait_for_selector("#graph svg")
     return page
-
-
-def ask(stack: Stack, path: str, body: bytes | None = None) -> list[dict[str, Any]]:
-    """The instances, as the board tells of them."""
-    assert stack.board is not None
-    request = urllib.request.Request(f"{stack.board.url}/steps/{path}", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as response:
-        instances: list[dict[str, Any]] = json.load(response)["instances"]
-        return instances
 
 
 def begin(page: Page, level: str) -> None:
@@ -127,9 +102,9 @@ def wait_result(page: Page, text: str, level: str) -> None:
     page.wait_for_selector(f".levels button[value={level}][data-solved=true]")
 
 
-def test_a_script_leaves_nothing_to_step_into(open_page: Any) -> None:
+def test_a_script_leaves_nothing_to_step_into(stage: Open) -> None:
     """The level is solved, and its item is sold once."""
-    page = open_page()
+    page = stage()
     begin(page, "redis-lua")
     step(page, *"AABBBBAA")
     wait_result(page, "nothing to step into", "redis-lua")
@@ -137,12 +112,12 @@ def test_a_script_leaves_nothing_to_step_into(open_page: Any) -> None:
 
 
 @pytest.mark.parametrize("level", AFTER_A_FREEZE)
-def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: str) -> None:
+def test_a_level_needs_a_holder_that_outlives_its_lease(stage: Open, level: str) -> None:
     """A stops before its write, is frozen, and its lease counts down; B buys, and A's late write is sold, or refused.
 
     The seconds are etcd's; when the lease has ended, the page says that. The focus stays on the button.
     """
-    page = open_page()
+    page = stage()
     begin(page, level)
     step(page, *"AAAA")
     page.click("[data-do='step B']")
@@ -158,11 +133,11 @@ def test_a_level_needs_a_holder_that_outlives_its_lease(open_page: Any, level: s
     wait_result(page, AFTER_A_FREEZE[level], level)
 
 
-def test_the_page_opens_with_the_first_level(open_page: Any, stage_stack: Stack) -> None:
+def test_the_page_opens_with_the_first_level(stage: Open, stage_stack: Stack) -> None:
     """Opened afresh, level 1 stands ready; it sells twice, and leads on. What another site links to begins nothing."""
     for instance in stage_stack.instances:
-        urllib.request.urlopen(urllib.request.Request(f"{instance.url}/steps", method="DELETE"), timeout=30).close()
-    page = open_page()
+        requests.delete(f"{instance.url}/steps", timeout=30)
+    page = stage()
     page.wait_for_selector("#levels button[value=none][aria-current=true]")
     step(page, *"AAAABBBBBBAA")
     wait_result(page, SOLD_TWICE, "none")
@@ -177,21 +152,13 @@ def test_the_page_opens_with_the_first_level(open_page: Any, stage_stack: Stack)
     page.keyboard.press(" ")
     page.wait_for_selector(".purchase:has-text('A read 1')")
     assert stage_stack.board is not None
-    request = urllib.request.Request(f"{stage_stack.board.url}/steps", headers={"Sec-Fetch-Site": "cross-site"})
-    with urllib.request.urlopen(request, timeout=30) as response:
-        assert b'data-begins="false"' in response.read()
+    linked = requests.get(f"{stage_stack.board.url}/steps", headers={"Sec-Fetch-Site": "cross-site"}, timeout=30)
+    assert 'data-begins="false"' in linked.text
 
 
-def follow(page: Page, path: str) -> None:
-    """Press "Next" for every move of the schedule in the address, and wait for its end."""
-    for _ in path.split("."):
-        page.click("#next-move:enabled")
-    page.wait_for_selector("#next-move:has-text('The schedule is over.')")
-
-
-def test_a_purchase_is_stepped_by_its_commands(open_page: Any) -> None:
+def test_a_purchase_is_stepped_by_its_commands(stage: Open) -> None:
     """The choice is on the page; the command that is about to be sent stands beneath the line and in the panel."""
-    page = open_page()
+    page = stage()
     begin(page, "none")
     page.select_option("#grain", "commands")
     page.wait_for_selector(".purchase:has-text('B stands before the guard')")
@@ -204,29 +171,31 @@ def test_a_purchase_is_stepped_by_its_commands(open_page: Any) -> None:
 
 
 @pytest.mark.parametrize("guard", [name for name, kind in mistakes().items() if budget_of(kind) == NO_FAULT])
-def test_a_mistake_is_a_level_and_its_schedule_ends_as_the_command_said(open_page: Any, guard: str) -> None:
+def test_a_mistake_is_a_level_and_its_schedule_ends_as_the_command_said(stage: Open, guard: str) -> None:
     """The link has the grain; step by step, on real servers, the shortest order that breaks it sells the item twice."""
     (count,) = json.loads(recorded()[guard].read_text(encoding="utf-8"))["counts"]
-    page = open_page(link=f"#guard={guard}&grain=commands&schedule={count['shortest']}")
+    page = stage(f"#guard={guard}&grain=commands&schedule={count['shortest']}")
     page.wait_for_selector(f"#mistakes button[value={guard}][aria-current=true]")
     page.wait_for_selector("#task a[href^='https:']")
-    follow(page, count["shortest"])
+    for _ in count["shortest"].split("."):
+        page.click("#next-move:enabled")
+    page.wait_for_selector("#next-move:has-text('The schedule is over.')")
     wait_result(page, "Sold twice: A and B both have the one item", guard)
     page.click("#next-level")
     page.wait_for_function("document.querySelector('#grain').value === 'commands'")
 
 
-def test_a_death_is_left_to_the_machine(open_page: Any) -> None:
+def test_a_death_is_left_to_the_machine(stage: Open) -> None:
     """What no button of the page can do is said before the first move."""
-    page = open_page(link="#guard=none&grain=commands&schedule=A.A-kill-sent.B")
+    page = stage("#guard=none&grain=commands&schedule=A.A-kill-sent.B")
     page.wait_for_selector(".schedule:has-text('only make schedules can make: kill A behind its command')")
     assert page.is_hidden("#next-move")
 
 
 @pytest.mark.skipif("setnx-then-expire" not in mistakes(), reason="labs/mistakes is not there")
-def test_a_level_begins_clean_whatever_the_one_before_has_left(open_page: Any, stage_stack: Stack) -> None:
+def test_a_level_begins_clean_whatever_the_one_before_has_left(stage: Open) -> None:
     """A lock without an end, of a mistake that was left half-way, stops nobody in the next level."""
-    page = open_page(link="#guard=setnx-then-expire&grain=commands&schedule=A.A.B")
+    page = stage("#guard=setnx-then-expire&grain=commands&schedule=A.A.B")
     for _ in "AA":
         page.click("#next-move:enabled")
     page.wait_for_selector(".purchase:has-text('A is about to send PEXPIRE lock')")
@@ -240,12 +209,12 @@ ROWS = """[...document.querySelectorAll('.code-lines li')].map((row) => ({ heigh
   beyond: row.scrollWidth - row.clientWidth, size: parseFloat(getComputedStyle(row).fontSize) }))"""
 
 
-def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, stage_stack: Stack) -> None:
+def test_every_line_of_every_guard_is_one_line_at_1024_pixels(stage: Open) -> None:
     """Of 18 pixels at least; no line of code is wrapped or cut, and none has its comment on a second line."""
-    page = open_page()
+    page = stage()
     page.set_viewport_size({"width": 1024, "height": 768})
     for guard in guards():
-        ask(stage_stack, "begin", json.dumps({"guard": guard}).encode())
+        page.request.post(f"{page.evaluate('location.origin')}/steps/begin", data={"guard": guard})
         page.wait_for_selector(f".code small:has-text('/{guard.replace('-', '_')}.py')")
         page.wait_for_selector(".command", state="detached")
         rows = page.evaluate(ROWS)
@@ -253,9 +222,9 @@ def test_every_line_of_every_guard_is_one_line_at_1024_pixels(open_page: Any, st
         assert all(row["beyond"] == 0 and row["size"] >= 18 for row in rows), (guard, rows)
 
 
-def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(open_page: Any) -> None:
+def test_a_third_purchase_reads_what_is_left_and_the_page_speaks_chinese(stage: Open) -> None:
     """C joins, finds the item sold, and is told so in the language of the browser."""
-    page = open_page("zh-CN")
+    page = stage(locale="zh-CN")
     begin(page, "none")
     page.click("#add:not([aria-disabled=true])")
     page.wait_for_selector("[data-do='step C']")
@@ -270,8 +239,8 @@ def kept(reports: Path, guard: str) -> dict[str, Any]:
     return found
 
 
-def test_an_order_is_seen_played_and_stepped_to_the_same_end(page: Page, reports: Path) -> None:
-    """The shortest wrong order is chosen first; it plays with the guard's lines, and sells twice by hand as well."""
+def test_an_order_is_seen_and_played(page: Page, reports: Path) -> None:
+    """The shortest wrong order is chosen first, and plays with the guard's lines."""
     (count,) = kept(reports, "none")["counts"]
     assert page.inner_text("#summary") == (
         f"{count['wrong']} of {count['orders']} orders end wrongly, through {count['states']} states. "
@@ -283,12 +252,6 @@ def test_an_order_is_seen_played_and_stepped_to_the_same_end(page: Page, reports
     page.wait_for_selector(".slow-dialog .stage:has-text('reading = stock.read(section)')")
     page.click(".slow-dialog [data-do=lost]")
     page.wait_for_selector(".slow-dialog .sentence:has-text('lost updates: 1')")
-    page.keyboard.press("Escape")
-    page.click("#steps")
-    for _ in count["shortest"].split("."):
-        page.click("#next-move:enabled")
-    page.wait_for_selector("#result:has-text('Sold twice: A and B both have the one item')")
-    page.wait_for_selector("#next-move:has-text('The schedule is over.')")
 
 
 def test_a_click_on_any_state_leads_to_an_end_a_wrong_one_first(page: Page, reports: Path) -> None:

@@ -65,48 +65,6 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
     assert verdict.exact == (example["verdict"] == "EXACT")
 
 
-NOTHING_SOLD: dict[str, str] = {
-    "lock_timeout": "gave up: 1000",
-    "sold_out": "1000 told sold out too early",
-    "error": "1000 without an answer",
-    "lock_lost": "1000 refused",
-    "unavailable": "1000 refused",
-}
-# What was left of 10 items after 8 orders, what others were told, and whether it was for want of time alone.
-UNSOLD: list[tuple[int, dict[str, Any], bool]] = [
-    (2, {"lock_timeout": 2}, True),
-    (2, {"lock_timeout": 5}, True),
-    (2, {"lock_timeout": 1, "unavailable": 1}, False),
-    (3, {"lock_timeout": 5}, False),  # an update was lost as well
-    (0, {"lock_timeout": 1}, False),  # an item vanished as well
-    (2, {"sold_out": 5}, False),
-]
-
-
-def test_selling_nothing_is_not_praised() -> None:
-    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused, and what they were told is counted.
-
-    Buyers that gave up explain what was not sold, unless something else is wrong too.
-    """
-    for outcome, why in NOTHING_SOLD.items():
-        told: dict[str, Any] = {outcome: 1000}
-        assert rush(stock=1, orders=0, **told).verdict == f"UNDERSOLD by 1, {why}"
-        assert rush(stock=3000, orders=0, **told).undersold == 1000
-    for left, others, alone in UNSOLD:
-        assert rush(stock=10, left=left, orders=8, **others).ran_out_of_time == alone, (left, others)
-
-
-@pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
-def test_foreign_orders_leave_nothing_to_judge(stock: int, left: int) -> None:
-    """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
-    ledger = [entry(0), Order("a", "anonymous"), Order("b", "another")]
-    verdict = Audit(stock, left, ledger, [sold(0), refused(1)]).verdict()
-    assert verdict.foreign == 2
-    assert verdict.in_doubt == verdict.contradicted == 0
-    assert verdict.sentence == "disturbed by other purchases: no verdict"
-    assert not verdict.exact
-
-
 def read(status: int, body: bytes | None) -> Answer:
     """The answer of the shop at http://shop to buyer-0."""
     return Answer.read("buyer-0", "http://shop", status, body, sent=1.0, received=1.5)
@@ -143,30 +101,48 @@ UNANSWERED = [replace(read(status, None), buyer=f"buyer-{9 + n}") for n, status 
 NO_RECEIPT = [(500, b"{}"), (200, b"null"), (200, b'{"outcome": "sold"}'), (500, b'{"outcome": "sold", "order": "a"}')]
 
 
-@pytest.mark.parametrize("promise", ["exact", "none"])
-@pytest.mark.parametrize(
-    ("stock", "answers", "went", "verdict", "result"),
-    [
-        (5, WENT, 1, "UNDERSOLD by 4, 8 without an answer, an instance went", "instance went"),
-        (300, UNANSWERED, 0, "UNDERSOLD by 4, 2 refused, 2 without an answer", "too few answers"),
-        *((1, [replace(read(*each), buyer="buyer-9")], 0, "1 answered with an error", "BROKEN") for each in NO_RECEIPT),
-    ],
-)
-def test_buyers_who_were_not_served_are_named(
-    promise: str, stock: int, answers: list[Answer], went: int, verdict: str, result: str
-) -> None:
-    """Where an instance went or too few were served there is no verdict; an answer that is no receipt breaks all."""
-    run = rush(*answers, stock=stock, orders=1, promise=promise, went=went)
-    assert run.verdict == verdict
-    assert run.promise_result == result
-    assert run.kept_promise is (False if result == "BROKEN" else None)
+NO_VERDICT = "disturbed by other purchases: no verdict"
+# A rush, its verdict, and what became of the promise.
+JUDGED: list[tuple[GuardRun, str, str]] = [
+    # However its buyers were refused, a sale that sold nothing is not exact.
+    (rush(stock=1, orders=0, lock_timeout=1000), "UNDERSOLD by 1, gave up: 1000", "out of time"),
+    (rush(stock=3000, orders=0, sold_out=1000), "UNDERSOLD by 1000, 1000 told sold out too early", "BROKEN"),
+    (rush(stock=3000, orders=0, error=1000), "UNDERSOLD by 1000, 1000 without an answer", "too few answers"),
+    (rush(stock=1, orders=0, lock_lost=1000), "UNDERSOLD by 1, 1000 refused", "too few answers"),
+    (rush(stock=1, orders=0, unavailable=1000), "UNDERSOLD by 1, 1000 refused", "too few answers"),
+    # Buyers that gave up explain what was not sold, unless an update was lost, an item vanished or another was refused.
+    (rush(stock=10, orders=8, lock_timeout=2), "UNDERSOLD by 2, gave up: 2", "out of time"),
+    (rush(stock=10, orders=8, lock_timeout=5), "UNDERSOLD by 2, gave up: 5", "out of time"),
+    (rush(stock=10, orders=8, lock_timeout=5, left=3), "UNDERSOLD by 2, gave up: 5, 1 lost update", "BROKEN"),
+    (rush(stock=10, orders=8, lock_timeout=1, left=0), "UNDERSOLD by 2, gave up: 1", "BROKEN"),
+    (rush(stock=10, orders=8, lock_timeout=1, lock_lost=1), "UNDERSOLD by 2, gave up: 1, 1 refused", "too few answers"),
+    (rush(stock=10, orders=8, sold_out=5), "UNDERSOLD by 2, 5 told sold out too early", "BROKEN"),
+    # Where an instance went or too few were served there is no verdict; an answer that is no receipt breaks all.
+    *(row for promise in ("exact", "none") for row in [
+        (rush(*WENT, stock=5, orders=1, promise=promise, went=1),
+         "UNDERSOLD by 4, 8 without an answer, an instance went", "instance went"),
+        (rush(*UNANSWERED, stock=300, orders=1, promise=promise),
+         "UNDERSOLD by 4, 2 refused, 2 without an answer", "too few answers"),
+        *((rush(replace(read(*each), buyer="buyer-9"), stock=1, orders=1, promise=promise),
+           "1 answered with an error", "BROKEN") for each in NO_RECEIPT),
+    ]),
+    (rush(*WENT, stock=5, orders=1), "UNDERSOLD by 4, 8 without an answer", "too few answers"),
+    # That hides no flaw; and an exact sale is exact.
+    (rush(*WENT, stock=1, left=1, orders=1, went=1), "1 lost update, an instance went", "BROKEN"),
+    (rush(*UNANSWERED, stock=1, orders=1), "EXACT", "kept"),
+    (rush(orders=3, guard="none", promise="none"), "OVERSOLD by 1", "none"),
+    # With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for.
+    *((rush(stock=stock, left=left, orders=1, foreign=2, sold_out=1), NO_VERDICT, "unknown")
+      for stock, left in ((2, 0), (2, 1), (3, 0))),
+]  # fmt: skip
 
 
-def test_a_flaw_is_not_hidden_by_buyers_who_were_not_served() -> None:
-    """An oversold sale is broken, whatever else gives no verdict; an exact one is kept."""
-    assert rush(*WENT, stock=1, left=1, orders=1, went=1).promise_result == "BROKEN"
-    assert rush(*UNANSWERED, stock=1, orders=1).kept_promise is True
-    assert rush(*WENT, stock=5, orders=1).promise_result == "too few answers"
+@pytest.mark.parametrize(("run", "verdict", "result"), JUDGED)
+def test_a_rush_has_its_verdict_and_tells_what_became_of_its_promise(run: GuardRun, verdict: str, result: str) -> None:
+    """In the table and in the file; what has no verdict is neither kept nor broken."""
+    assert (run.verdict, run.promise_result, cells(run)["promise"]) == (verdict, result, result)
+    assert run.kept_promise is {"kept": True, "none": True, "BROKEN": False}.get(result)
+    assert run.ran_out_of_time == (result == "out of time")
 
 
 def test_a_receipt_counts_although_the_answer_to_a_later_click_differs() -> None:
@@ -252,13 +228,6 @@ def test_the_sentence_says_what_it_comes_to(runs: list[GuardRun], sentence: str,
     assert comparison.baseline_oversold == (BASELINE_RUN in runs)
 
 
-def test_each_run_tells_what_became_of_its_promise() -> None:
-    """Out of time is neither kept nor broken, and without a verdict it is unknown: in the table and in the file.
-
-    A think time that may be the cause is named.
-    """
-    runs = [GOOD, OUT_OF_TIME, *FOREIGN, OVERSOLD, BASELINE_RUN]
-    assert [cells(run)["promise"] for run in runs] == ["kept", "out of time", "unknown", "unknown", "BROKEN", "none"]
-    assert [run.kept_promise for run in runs] == [True, None, None, None, False, True]
-    assert [(run.gave_up, run.ran_out_of_time) for run in runs[:2]] == [(0, False), (1, True)]
+def test_a_think_time_that_may_be_the_cause_is_named() -> None:
+    """Where a guard ran out of time, with what it takes for all items."""
     assert "the think time, 12 s for all items" in compared(OUT_OF_TIME, hold_ms=6000).sentence

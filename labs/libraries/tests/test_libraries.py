@@ -40,15 +40,13 @@ class Adapter(LockAdapter):
     def __init__(self, address):
         self.directory = address
 
-    def acquire(self, name, ttl, timeout):
+    def acquire(self, name, ttl, timeout, flags=fcntl.LOCK_EX):
         file = open(f"{self.directory}/{name}", "w")
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, flags)
         return file
 
     def attempt(self, name, ttl):
-        file = open(f"{self.directory}/{name}", "w")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return file
+        return self.acquire(name, ttl, 0, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self, file):
         file.close()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.request
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+import requests
 
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import all_stand_still
@@ -47,8 +46,7 @@ def instances(pair: dict[str, Instance]) -> dict[str, Instance]:
 
 
 def ask(instance: Instance, method: str, path: str) -> Any:
-    with urllib.request.urlopen(urllib.request.Request(instance.url + path, method=method), timeout=60) as response:
-        return json.load(response)
+    return requests.request(method, instance.url + path, timeout=60).json()
 
 
 def scheduled(instance: Instance, in_s: int) -> tuple[str, float]:

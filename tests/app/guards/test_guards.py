@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import redis
 from flask import Flask
 
 from app import services
@@ -19,8 +18,9 @@ from app.sales.purchase import Purchase, Section
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from loadtest.stack.servers import Redis
-from lock import Hold, Mutex, Turn
+from lock import Mutex
 from lock.core import reconciler
+from tests.app.guards.test_outages import told
 from tests.support.lock import delete
 from tests.support.shops import WAIT_S, at_once, buy
 
@@ -91,17 +91,6 @@ def test_a_purchase_that_waits_too_long_times_out(
     assert sale.snapshot().orders == 0
 
 
-def after_the_loss(ensure: Callable[[Any], None], begun: list[str]) -> Callable[[Any], None]:
-    """As `ensure`, once a loss that has begun is known."""
-
-    def wait_and_ensure(hold: Any) -> None:
-        if begun:
-            hold.lost.wait(WAIT_S)
-        ensure(hold)
-
-    return wait_and_ensure
-
-
 @pytest.mark.parametrize(("guard", "loss"), LOSSES)
 def test_a_lost_lock_writes_nothing(
     app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, loss: str
@@ -109,20 +98,21 @@ def test_a_lost_lock_writes_nothing(
     """A lock lost before the write is lock_lost, and one loss in the metrics; the next purchase is sold."""
     monkeypatch.setattr(reconciler, "_PERIOD_S", 0.1)  # between two looks of a session for what was deleted by hand
     kind, step = (Section, "think") if guard in IN_TWO_STEPS else (Purchase, "critical_section")
-    session, details, original = services.of(app).sessions.session(), list[str](), getattr(kind, step)
-
+    details, original = list[str](), getattr(kind, step)
     if loss.startswith("reset"):
         buy(app, "none")  # so that the process knows the sale
 
     def lose_before(*arguments: Any) -> Any:
         monkeypatch.undo()
         (holder,) = stranger.contenders()
+        hold = arguments[0].hold if kind is Section else arguments[1]
         details.append("Nothing was written")
         if loss == "key deleted":
             delete(stranger.session.client, holder.key)
+            assert hold.lost.wait(WAIT_S)
         elif loss == "lease revoked":
             stranger.session.client.revoke(holder.lease_id)
-            assert session.lost.wait(WAIT_S)
+            assert hold.lost.wait(WAIT_S)
         elif loss == "reset here":
             app.test_client().post("/stock/reset")
         elif loss == "reset elsewhere":
@@ -133,10 +123,7 @@ def test_a_lost_lock_writes_nothing(
         return original(*arguments)
 
     monkeypatch.setattr(kind, step, lose_before)
-    with pytest.MonkeyPatch.context() as patient:
-        for held in (Hold, Turn) if loss == "key deleted" else ():
-            patient.setattr(held, "ensure", after_the_loss(held.ensure, details))
-        answer = buy(app, guard)
+    answer = buy(app, guard)
     assert answer["status"] == 503
     assert answer["outcome"] == "lock_lost"
     assert details
@@ -210,12 +197,7 @@ def test_a_late_holder_of_a_lock_in_redis_is_fenced_off(
     assert [buy(app, guard)["outcome"] for guard in ("etcd", "redis-fenced")] == ["sold", "sold"]
 
 
-def become_read_only(server: Redis) -> None:
-    with redis.Redis(port=server.port) as admin:
-        admin.replicaof("127.0.0.1", "1")
-
-
-@pytest.mark.parametrize("fail", [Redis.stop, become_read_only])
+@pytest.mark.parametrize("fail", [Redis.stop, told("REPLICAOF 127.0.0.1 1")])
 def test_a_redis_lock_that_cannot_be_released_was_still_held(
     make: Make, fresh_redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fail: Any
 ) -> None:

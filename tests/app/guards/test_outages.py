@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import grpc
 import pytest
@@ -22,28 +22,23 @@ from tests.support.shops import WAYS, at_once, buy, refused
 from tests.support.waiting import wait_until
 
 
-@contextmanager
-def read_only(server: Redis) -> Iterator[str]:
-    """Redis is the replica of a server that is unavailable."""
-    with redis.Redis(port=server.port) as admin:
-        admin.replicaof("127.0.0.1", "1")
-        yield "read only replica"
-        admin.replicaof("NO", "ONE")
+def told(command: str) -> Callable[[Redis], None]:
+    """What has an administrator tell a server to do this; all have to connect to it again."""
+
+    def tell(server: Redis) -> None:
+        with redis.Redis(port=server.port) as admin:
+            admin.execute_command(command)
+            admin.client_kill_filter(_type="normal", skipme=True)
+
+    return tell
 
 
-@contextmanager
-def out_of_memory(server: Redis) -> Iterator[str]:
-    with redis.Redis(port=server.port) as admin:
-        admin.config_set("maxmemory", 1)
-        yield "used memory > 'maxmemory'"
-        admin.config_set("maxmemory", 0)
-
-
-@contextmanager
-def stopped(server: Redis) -> Iterator[str]:
-    server.stop()
-    yield "Connection refused"
-    server.start()
+# How Redis comes to refuse, and how that ends; what an answer says of it, and until when.
+STATES = [
+    (told("REPLICAOF 127.0.0.1 1"), told("REPLICAOF NO ONE"), "read only replica", "takes writes"),
+    (told("CONFIG SET maxmemory 1"), told("CONFIG SET maxmemory 0"), "used memory > 'maxmemory'", "takes writes"),
+    (Redis.stop, Redis.start, "Connection refused", "is back"),
+]
 
 
 @pytest.fixture
@@ -54,26 +49,27 @@ def app(make: Callable[..., Flask], fresh_redis: Redis) -> Flask:
     return app
 
 
-@pytest.mark.parametrize(
-    ("state", "until"), [(read_only, "takes writes"), (out_of_memory, "takes writes"), (stopped, "is back")]
-)
+@pytest.mark.parametrize(("refuse", "mend", "said", "until"), STATES)
 def test_a_refused_write_is_unavailable(
-    app: Flask, fresh_redis: Redis, state: Callable[[Redis], AbstractContextManager[str]], until: str
+    app: Flask,
+    fresh_redis: Redis,
+    refuse: Callable[[Redis], None],
+    mend: Callable[[Redis], None],
+    said: str,
+    until: str,
 ) -> None:
     """Every purchase and a reset answer 503 with what is wrong, not in doubt; afterwards all of them sell."""
     browser = app.test_client()
-    with state(fresh_redis) as said:
-        for way in WAYS:
-            detail = refused(buy(app, way))
-            assert said in detail, way
-            assert detail.endswith(f"Nothing was written; try again when Redis {until}."), way
-        reset = browser.post("/stock/reset")
-        ready = browser.get("/readyz")
-        looked = browser.get("/stock")
-    assert reset.status_code == 503
-    assert reset.headers["Retry-After"] == "1"
+    refuse(fresh_redis)
+    for way in WAYS:
+        detail = refused(buy(app, way))
+        assert said in detail, way
+        assert detail.endswith(f"Nothing was written; try again when Redis {until}."), way
+    reset, ready, looked = browser.post("/stock/reset"), browser.get("/readyz"), browser.get("/stock")
+    mend(fresh_redis)
+    assert (reset.status_code, reset.headers["Retry-After"]) == (503, "1")
     assert said in reset.get_json()["detail"]
-    assert looked.status_code == (503 if state is stopped else 200)
+    assert looked.status_code == (503 if until == "is back" else 200)
     assert ready.get_json()["detail"] == "Cannot be used: redis."
     assert said in ready.get_json()["redis"]
     assert browser.get("/readyz").status_code == 200
@@ -85,9 +81,7 @@ def test_a_refused_write_is_unavailable(
 @pytest.mark.parametrize("rule", ["-evalsha -eval", "resetkeys ~other:*", "resetpass >secret"])
 def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: str) -> None:
     """If the Redis user has too few rights, the answer names the setting, and nothing is in doubt."""
-    with redis.Redis(port=fresh_redis.port) as admin:
-        admin.execute_command(f"ACL SETUSER default {rule}")
-        admin.client_kill_filter(_type="normal", skipme=True)
+    told(f"ACL SETUSER default {rule}")(fresh_redis)
     for way in WAYS:
         assert "FLASHSALE_REDIS_URL has to name a user" in refused(buy(app, way)), way
 

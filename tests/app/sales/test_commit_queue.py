@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 import redis
@@ -52,63 +53,40 @@ def test_who_waits_in_vain_leaves_and_is_not_served(crowd: ThreadPoolExecutor, m
     assert first.result(WAIT_S).outcome is Outcome.SOLD
 
 
-@pytest.mark.parametrize(
-    ("fault", "told"),
-    [(redis.ConnectionError("gone"), redis.ConnectionError), (KeyboardInterrupt(), InDoubt)],
-    ids=["an error", "an interrupt"],
-)
-def test_what_ends_a_sale_is_told_to_the_whole_group(
-    crowd: ThreadPoolExecutor, fault: BaseException, told: type[Exception]
+# What the first leader of three does, what each of them is told, and how many have led then.
+LEADS: list[tuple[Callable[[CommitQueue], None], list[type[BaseException] | None], int]] = [
+    (lambda queue: queue.serve(Mock(side_effect=redis.ConnectionError("gone"))), [redis.ConnectionError] * 3, 1),
+    (lambda queue: queue.serve(Mock(side_effect=KeyboardInterrupt())), [KeyboardInterrupt, InDoubt, InDoubt], 1),
+    (Mock(side_effect=LockTimeout("late")), [LockTimeout, None, None], 2),
+    (Mock(side_effect=KeyboardInterrupt()), [KeyboardInterrupt, None, None], 2),
+    (lambda queue: queue.fail(LockTimeout("nobody in time")), [LockTimeout] * 3, 1),
+]
+
+
+@pytest.mark.parametrize(("first", "told", "led"), LEADS)
+def test_what_a_leader_meets_is_told_to_those_whom_it_concerns(
+    crowd: ThreadPoolExecutor, first: Callable[[CommitQueue], None], told: list[type[BaseException] | None], led: int
 ) -> None:
-    """To each a copy of the error; after an interrupt, which the leader alone gets, that nobody knows."""
-    queue = CommitQueue()
+    """A failed sale to its group, each with its copy of the error; a failed lead to the leader: the next one leads.
 
-    def lead(leader: QueuedPurchase) -> None:
-        wait_until(lambda: len(queue) == 3)
-        queue.serve(fail)
-
-    def fail(group: Sequence[Section]) -> list[Receipt]:
-        raise fault
-
-    first, *others = queue_up(crowd, queue, lead, 3)
-    assert isinstance(first.exception(WAIT_S), type(fault))
-    errors = [each.exception(WAIT_S) for each in others]
-    assert [type(error) for error in errors] == [told, told]
-    assert errors[0] is not errors[1]
-    later = queue.buy(Purchase("4", "etcd-batch"), lambda _: WAIT_S, lambda _: queue.serve(sell_all))
-    assert later.outcome is Outcome.SOLD
-
-
-@pytest.mark.parametrize("fault", [LockTimeout("late"), KeyboardInterrupt()], ids=["in time", "interrupted"])
-def test_a_leader_that_fails_passes_the_lead_on(crowd: ThreadPoolExecutor, fault: BaseException) -> None:
-    """It alone is told; the next one leads for the others."""
+    What all would meet is told to all that wait; after an interrupt, which the leader alone gets, the others don't
+    know. The queue goes on.
+    """
     queue, leaders = CommitQueue(), list[QueuedPurchase]()
 
     def lead(leader: QueuedPurchase) -> None:
         leaders.append(leader)
-        wait_until(lambda: len(queue) == (3 if len(leaders) == 1 else 2))
+        wait_until(lambda: len(queue) == 4 - len(leaders))
         if len(leaders) == 1:
-            raise fault
+            first(queue)
         queue.serve(sell_all)
 
-    first, *others = queue_up(crowd, queue, lead, 3)
-    assert first.exception(WAIT_S) is fault
-    assert [each.result(WAIT_S).outcome for each in others] == [Outcome.SOLD] * 2
-    assert len(leaders) == 2
-
-
-def test_a_failure_of_all_is_told_to_all_that_wait(crowd: ThreadPoolExecutor) -> None:
-    """Each would meet it as well: nobody leads after it, and the queue is empty."""
-    queue, leaders = CommitQueue(), list[QueuedPurchase]()
-
-    def lead(leader: QueuedPurchase) -> None:
-        leaders.append(leader)
-        wait_until(lambda: len(queue) == 3)
-        queue.fail(LockTimeout("nobody in time"))
-
-    waiting = queue_up(crowd, queue, lead, 3)
-    assert [type(each.exception(WAIT_S)) for each in waiting] == [LockTimeout] * 3
-    assert (len(queue), len(leaders)) == (0, 1)
+    errors = [each.exception(WAIT_S) for each in queue_up(crowd, queue, lead, 3)]
+    assert [error and type(error) for error in errors] == told
+    assert None in errors or len({*map(id, errors)}) == 3
+    assert (len(queue), len(leaders)) == (0, led)
+    later = queue.buy(Purchase("4", "etcd-batch"), lambda _: WAIT_S, lambda _: queue.serve(sell_all))
+    assert later.outcome is Outcome.SOLD
 
 
 def test_a_purchase_whose_time_is_up_is_not_given_up_while_it_is_decided(
@@ -116,25 +94,23 @@ def test_a_purchase_whose_time_is_up_is_not_given_up_while_it_is_decided(
 ) -> None:
     """Its order may be written already, so it waits for the answer."""
     monkeypatch.setattr("app.sales.commit_queue._RESULT_S", 0.01)
-    queue, waits, wait = CommitQueue(), list[QueuedPurchase](), QueuedPurchase.wait
-    decided = threading.Event()
+    queue, waits, decided = CommitQueue(), list[Purchase](), threading.Event()
 
-    def counted(entry: QueuedPurchase, timeout: float) -> bool:
-        waits.append(entry)
-        return wait(entry, timeout)
+    def time_left(purchase: Purchase) -> float:
+        waits.append(purchase)
+        return 0.05
+
+    def sell(group: Sequence[Section]) -> list[Receipt]:
+        decided.wait(WAIT_S)
+        return sell_all(group)
 
     def lead(leader: QueuedPurchase) -> None:
         wait_until(lambda: len(queue) == 2)
         queue.serve(sell)
 
-    def sell(group: Sequence[Section]) -> list[Receipt]:
-        monkeypatch.setattr(QueuedPurchase, "wait", counted)
-        decided.wait(WAIT_S)
-        return sell_all(group)
-
     first = crowd.submit(queue.buy, Purchase("ada", "etcd-batch"), lambda _: WAIT_S, lead)
     wait_until(lambda: len(queue) == 1)
-    late = crowd.submit(queue.buy, Purchase("bob", "etcd-batch"), lambda _: 0.05, lead)
+    late = crowd.submit(queue.buy, Purchase("bob", "etcd-batch"), time_left, lead)
     wait_until(lambda: len(waits) > 2)
     decided.set()
     assert [buyer.result(WAIT_S).outcome for buyer in (first, late)] == [Outcome.SOLD] * 2

@@ -8,9 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import urllib.error
-import urllib.request
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -19,15 +16,16 @@ from unittest.mock import Mock
 
 import psutil
 import pytest
+import requests
 
 from app.config.settings import Settings
 from app.guards import guards as known_guards
-from app.server.threads import RequestCount, queued, start_all
+from app.server.threads import RequestCount
 from loadtest.shop_client.shops import in_progress
 from loadtest.stack.apps import Board, Instance
 from loadtest.stack.process import ManagedProcess
 from lock import Mutex
-from tests.support.waiting import wait_until
+from tests.support.waiting import assert_raises, wait_until
 
 Answer = tuple[int, dict[str, Any]]
 CONFIG = "app/gunicorn.conf.py"
@@ -35,13 +33,8 @@ SOLD = 'flashsale_purchases_total{guard="etcd",outcome="sold"}'
 
 
 def buy(instance: Instance, query: str) -> Answer:
-    request = urllib.request.Request(f"{instance.url}/stock/reduce?{query}", method="POST")
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
+    answer = requests.post(f"{instance.url}/stock/reduce?{query}", timeout=60)
+    return answer.status_code, answer.json()
 
 
 def workers(instance: Instance) -> set[int]:
@@ -115,8 +108,7 @@ def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], s
         wait_until(lambda: instance.log.read_text().count("/stock/reduce") == 6)
         assert all(f" {instance.name} [" in line for line in instance.log.read_text().splitlines() if "/stock" in line)
         assert not list(home.iterdir())
-        with urllib.request.urlopen(f"{instance.url}/metrics") as metrics:
-            assert f"\n{SOLD} 6.0\n" in metrics.read().decode()
+        assert f"\n{SOLD} 6.0\n" in requests.get(f"{instance.url}/metrics", timeout=20).text
         assert in_progress(instance.url) == 0
         before = workers(instance)
         os.kill(instance.pid, signal.SIGHUP)
@@ -139,21 +131,17 @@ def test_a_bad_setting_stops_the_start_with_one_line() -> None:
 
 
 def test_requests_are_counted_while_they_run() -> None:
-    """Those in a thread, also if they fail, and those that wait for one."""
-    go_on = threading.Event()
+    """One that has failed runs no longer."""
+    seen = list[int]()
 
-    def fail(environ: Any, start_response: Any) -> list[bytes]:
-        go_on.wait(20)
+    def fail(*_: Any) -> list[bytes]:
+        seen.append(count.in_hand)
         raise ValueError
 
     count = RequestCount(fail)
-    with ThreadPoolExecutor(2) as pool:
-        start_all(pool, 2)
-        jobs = [pool.submit(count, {}, Mock()) for _ in range(5)]
-        wait_until(lambda: (count.in_hand, queued(pool)) == (2, 3))
-        go_on.set()
-    assert [type(job.exception()) for job in jobs] == [ValueError] * 5
-    assert count.in_hand == 0
+    for _ in range(2):
+        assert_raises(ValueError, count, {}, Mock())
+    assert (seen, count.in_hand) == ([1, 1], 0)
 
 
 # Requests that no proper client sends, and large ones, on raw sockets, to shop and board as gunicorn runs them.

@@ -31,26 +31,17 @@ from tests.support.shops import buy, snapshot_of
 from tests.support.waiting import assert_raises, in_thread, wait_until
 
 
-class Watcher:
-    """A sampler that runs, and what it knows now."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self.sampler = sampler
-
-    def wait(self, happened: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        """What a new viewer receives as soon as `happened` holds of it."""
-        wait_until(lambda: bool(self._now.get("unavailable")) and happened(self._now))
-        return self._now
-
-    def wait_orders(self, count: int) -> dict[str, Any]:
-        return self.wait(lambda now: now["sale"] and now["sale"]["orders"] == count)
-
-    @property
-    def _now(self) -> dict[str, Any]:
-        return self.sampler.snapshot()[1]
+def wait(sampler: Sampler, happened: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """What a new viewer receives as soon as `happened` holds of it."""
+    wait_until(lambda: "unavailable" in sampler.snapshot()[1] and happened(sampler.snapshot()[1]))
+    return sampler.snapshot()[1]
 
 
-Watch = Callable[..., Watcher]
+def wait_orders(sampler: Sampler, count: int) -> dict[str, Any]:
+    return wait(sampler, lambda now: now["sale"] and now["sale"]["orders"] == count)
+
+
+Watch = Callable[..., Sampler]
 
 
 @pytest.fixture
@@ -58,14 +49,14 @@ def watch(board_settings: BoardSettings) -> Iterator[Watch]:
     """Begins to watch, with changes to the settings of the shop; stops at the end of the test."""
     with ExitStack() as closing:
 
-        def begin(**shop: Any) -> Watcher:
+        def begin(**shop: Any) -> Sampler:
             changed = board_settings.shop.model_copy(update=shop)
             board = create_board(board_settings.model_copy(update={"shop": changed}))
             sampler: Sampler = board.extensions["board"].sampler
             sampler.start()
             closing.callback(sampler.join, timeout=30)
             closing.callback(sampler.close)
-            return Watcher(sampler)
+            return sampler
 
         yield begin
 
@@ -77,18 +68,18 @@ def buy_each(app: Flask, guard: str, *buyers: str) -> None:
 @pytest.mark.usefixtures("sale")
 def test_a_purchase_is_seen_with_all_that_is_known_of_it(app: Flask, watch: Watch) -> None:
     """Counters and critical sections are shown; the run with its sections can be asked for by its guard."""
-    watcher = watch()
+    sampler = watch()
     buy_each(app, "etcd", "ada", "<b>bob</b>")
-    now = watcher.wait(lambda now: [bool(each["left_ms"]) for each in now["sections"]] == [True] * 2)
-    now = watcher.wait_orders(2)
+    now = wait(sampler, lambda now: [bool(each["left_ms"]) for each in now["sections"]] == [True] * 2)
+    now = wait_orders(sampler, 2)
     assert now["sale"]["verdict"] == "EXACT"
     first, second = now["sections"]
     assert (first["buyer"], second["buyer"], first["instance"], first["item"]) == ("ada", "<b>bob</b>", "shop-a", "1")
     assert first["token"] < second["token"]
     assert 0 <= first["entered_ms"] < first["left_ms"] < second["entered_ms"] < second["left_ms"] < now["now_ms"]
     assert now["unavailable"] == {"redis": None, "etcd": None}
-    assert watcher.sampler.last_run("none") is None
-    kept = watcher.sampler.last_run("etcd")
+    assert sampler.last_run("none") is None
+    kept = sampler.last_run("etcd")
     assert kept is not None
     assert kept["sale"] == now["sale"]
     assert kept["orders"] == [each["order"] for each in kept["sections"]]
@@ -101,25 +92,25 @@ def test_a_purchase_is_seen_with_all_that_is_known_of_it(app: Flask, watch: Watc
 
 def test_a_lost_sale_is_said_to_be_lost(app: Flask, sale: Sale, watch: Watch) -> None:
     """A Redis that lost the sale is not shown as a sale that never began; a reset ends that."""
-    watcher = watch()
-    now = watcher.wait(lambda now: now["sale"])
+    sampler = watch()
+    now = wait(sampler, lambda now: now["sale"])
     assert (now["sale"]["orders"], now["sale"]["verdict"], now["ended"]) == (0, "EXACT", [])
     buy_each(app, "etcd", "ada")
-    watcher.wait_orders(1)
+    wait_orders(sampler, 1)
     sale.client.delete(*vars(sale.keys).values())
-    watcher.wait(lambda now: now["unavailable"]["redis"] == "Redis has lost this sale: reset it")
+    wait(sampler, lambda now: now["unavailable"]["redis"] == "Redis has lost this sale: reset it")
     sale.reset(5)
-    watcher.wait(lambda now: now["unavailable"]["redis"] is None and now["sale"]["stock"] == 5)
+    wait(sampler, lambda now: now["unavailable"]["redis"] is None and now["sale"]["stock"] == 5)
 
 
 def test_the_last_run_of_each_guard_is_kept(app: Flask, sale: Sale, watch: Watch) -> None:
     """A run ends with a reset, whole, even if its last orders came just before; the next one stands beside it."""
-    watcher = watch()
+    sampler = watch()
     buy_each(app, "etcd", "ada")
-    watcher.wait_orders(1)
+    wait_orders(sampler, 1)
     buy_each(app, "etcd", "bob", "eve")
     sale.reset(5)
-    now = watcher.wait(lambda now: now["ended"])
+    now = wait(sampler, lambda now: now["ended"])
     (ended,) = now["ended"]
     assert (ended["guard"], ended["orders"], ended["stock"], ended["verdict"]) == ("etcd", 3, 7, "EXACT")
     assert ended["by_instance"] == {"shop-a": 3}
@@ -131,22 +122,22 @@ def test_a_frozen_server_is_unavailable_until_it_answers(
 ) -> None:
     """Without Redis the queue is still shown, without etcd the sale; when they answer, everything is."""
     servers = {"redis_url": fresh_redis.url, "etcd_endpoints": fresh_etcd.endpoint}
-    app, watcher = make(**servers), watch(**servers)
+    app, sampler = make(**servers), watch(**servers)
     buy_each(app, "redis-lua", "ada")
-    watcher.wait(lambda now: now["queue"])
+    wait(sampler, lambda now: now["queue"])
     fresh_redis.pause()
-    now = watcher.wait(lambda now: now["unavailable"]["redis"])
+    now = wait(sampler, lambda now: now["unavailable"]["redis"])
     assert now["unavailable"]["etcd"] is None
     assert now["queue"] is not None
     fresh_redis.resume()
-    watcher.wait(lambda now: now["unavailable"]["redis"] is None)
+    wait(sampler, lambda now: now["unavailable"]["redis"] is None)
     fresh_etcd.pause()
-    now = watcher.wait(lambda now: now["unavailable"]["etcd"])
+    now = wait(sampler, lambda now: now["unavailable"]["etcd"])
     assert (now["queue"], now["unavailable"]["redis"]) == (None, None)
     buy_each(app, "redis-lua", "bob")
-    watcher.wait_orders(2)
+    wait_orders(sampler, 2)
     fresh_etcd.resume()
-    watcher.wait(lambda now: now["unavailable"]["etcd"] is None)
+    wait(sampler, lambda now: now["unavailable"]["etcd"] is None)
 
 
 # A run of the sale: its orders and sections, its end, and its verdict.

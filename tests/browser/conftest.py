@@ -20,15 +20,6 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 Look = Callable[..., Looker]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this directory needs a browser."""
-    here = str(Path(__file__).parent)
-    for item in items:
-        if str(item.path).startswith(here):
-            item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.timeout(180))
-
-
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """etcd, Redis, two shops with many threads and the board; leave them as they were."""

@@ -12,7 +12,7 @@ from tests.support.looking import Looker
 from tests.support.shops import Sales
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 PATIENCE_S = 60.0
 HOLD_100 = 7  # the notch of the dial for 100 ms

@@ -10,6 +10,8 @@ from tests.support.looking import Looker
 from tests.support.shops import Sales
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
 STOCK, BUYERS, HOLD_MS = 120, 200, 20
 PER_SECOND = 2
 # The colour of each instance in its row, and in timeline and queue.

@@ -8,7 +8,7 @@ from tests.browser.conftest import DATA, Look
 from tests.support.legible import assert_readable, english, on_every_screen
 from tests.support.shops import Sales
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 REGIONS = ["Stock", "Last run", "In line for the lock", 'Instances"', "Critical sections"]
 

@@ -16,7 +16,7 @@ from tests.browser.conftest import DATA, Look
 from tests.support.browser_fixtures import Open, Page
 from tests.support.looking import Looker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 SEEK = "(input, ms) => { input.value = ms; input.dispatchEvent(new Event('input')); }"
 MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"

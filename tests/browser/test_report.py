@@ -19,7 +19,7 @@ from tests.support.legible import LEAST_CONTRAST, TEXTS, assert_legible, english
 from tests.support.rushing import environment, locust_page
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 SMALLEST_IN_CHARTS = 10.5
 # Text in a chart is scaled with it, and may be turned.

@@ -102,15 +102,6 @@ def wait_result(page: Page, text: str, level: str) -> None:
     page.wait_for_selector(f".levels button[value={level}][data-solved=true]")
 
 
-def test_a_script_leaves_nothing_to_step_into(stage: Open) -> None:
-    """The level is solved, and its item is sold once."""
-    page = stage()
-    begin(page, "redis-lua")
-    step(page, *"AABBBBAA")
-    wait_result(page, "nothing to step into", "redis-lua")
-    assert page.inner_text(".stage-figures div:nth-child(2) dd") == "1"
-
-
 @pytest.mark.parametrize("level", AFTER_A_FREEZE)
 def test_a_level_needs_a_holder_that_outlives_its_lease(stage: Open, level: str) -> None:
     """A stops before its write, is frozen, and its lease counts down; B buys, and A's late write is sold, or refused.

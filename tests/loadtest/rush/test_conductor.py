@@ -102,37 +102,33 @@ SOLD_OUT = Answer("ada", Outcome.SOLD_OUT, "shop-a", status=409)
 REFUSED = Answer("ada", Outcome.ERROR, "shop-a", status=400, detail="The moon is not full.")
 
 
-class Runner:
-    """Locust's runner, as the conductor knows it."""
+class Crowd:
+    """Locust's runner, as the conductor knows it: all buyers come at once and get this answer.
 
-    def __init__(self) -> None:
+    Meanwhile `disturb` happens to the sale.
+    """
+
+    def __init__(self, answer: Answer = SOLD_OUT, disturb: Callable[[], object] = lambda: None) -> None:
         self._listeners: dict[str, Callable[..., None]] = {}
+        self._answer, self._disturb = answer, disturb
 
     def register_message(self, message: str, listener: Callable[..., None]) -> None:
         self._listeners[message] = listener
 
     def hear(self, message: str, worker: str = "local", **data: Any) -> None:
-        """The master, or a worker, says something."""
-        self._listeners[message](environment=None, msg=SimpleNamespace(node_id=worker, data=data))
-
-
-class Crowd(Runner):
-    """A Locust whose buyers all come at once and get this answer; `disturb` is what happens to the sale meanwhile."""
-
-    def __init__(self, answer: Answer, disturb: Callable[[], object]) -> None:
-        super().__init__()
-        self._answer, self._disturb = answer, disturb
+        """The master, or a worker, says something about the first round."""
+        self._listeners[message](environment=None, msg=SimpleNamespace(node_id=worker, data={"number": 1, **data}))
 
     def send_message(self, message: str, data: dict[str, Any]) -> None:
         if message == "round":
-            self.hear("arrived", number=1, buyers=[f"buyer-{number}" for number in range(BUYERS)])
+            self.hear("arrived", buyers=[f"buyer-{number}" for number in range(BUYERS)])
         else:
             self._disturb()
-            self.hear("answers", number=1, answers=[astuple(self._answer)] * BUYERS)
+            self.hear("answers", answers=[astuple(self._answer)] * BUYERS)
 
 
-class Workers(Runner):
-    """A Locust with three workers, each with a buyer: one answers, one answers late, and one went down."""
+class Workers(Crowd):
+    """Three workers, each with a buyer: one answers, one answers late, and one went down."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,20 +141,20 @@ class Workers(Runner):
         """What the conductor looks at while it waits; the late answer comes after some looks."""
         self._looks += 1
         if self._looks == 4:
-            self._answer("late")
+            self._sell_out("late")
         return self._workers
 
     def send_message(self, message: str, data: dict[str, Any]) -> None:
         if message == "round":
             for worker in [*self._workers, "quit"]:
-                self.hear("arrived", worker, number=1, buyers=[f"of {worker}"])
+                self.hear("arrived", worker, buyers=[f"of {worker}"])
         else:
-            self._answer("well")
+            self._sell_out("well")
 
-    def _answer(self, worker: str) -> None:
+    def _sell_out(self, worker: str) -> None:
         now_ms = time.time() * 1000
-        answer = Answer(f"of {worker}", Outcome.SOLD_OUT, "shop-a", sent_ms=now_ms, answered_ms=now_ms, status=409)
-        self.hear("answers", worker, number=1, answers=[astuple(answer)])
+        answer = replace(SOLD_OUT, buyer=f"of {worker}", sent_ms=now_ms, answered_ms=now_ms)
+        self.hear("answers", worker, answers=[astuple(answer)])
 
 
 @pytest.fixture
@@ -205,7 +201,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     """Whatever is missing, wrong or disturbed, one line says what to do, and no guard is blamed."""
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    crowd = Crowd(SOLD_OUT, lambda: disturb(stack)) if disturb else Crowd(REFUSED, lambda: None)
+    crowd = Crowd(SOLD_OUT, lambda: disturb(stack)) if disturb else Crowd(REFUSED)
     conductor = Conductor(crowd, Terminal())
     with pytest.raises(SaleError, match=f"^{advice}"):
         conductor.compare(replace(plan, **change), BUYERS)

@@ -59,7 +59,6 @@ def test_a_robot_finds_each_state_as_it_was_recorded(open_page: Open, site: Path
         assert seen == len(recording["graphs"][0]["states"]), guard
 
 
-@pytest.mark.flaky(reruns=1, reason="an answer of etcd that a busy machine delays is taken for a wait")
 def test_what_is_shown_happens_again(recordings: Path, tmp_path: Path) -> None:
     """The moves to 50 of the states, made once more on real servers, lead to what the recording shows there."""
     from app.telemetry.guard_lines import GuardLines

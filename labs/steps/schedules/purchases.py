@@ -41,6 +41,7 @@ class Stepped:
     sent: list[str] = field(default_factory=list)
     paused: int = 0
     idle_s: float = 0.0
+    is_asking: bool = False  # an answer of a server is still out
     is_busy: bool = False  # another thread than the one that stands, or has answered, goes on
     clocks: Sequence[float] = ()  # how many seconds had passed when it looked at a clock
     names: Sequence[int] = ()  # of its thread
@@ -71,11 +72,6 @@ class Stepped:
     def is_in_doubt(self) -> bool:
         """Whether its last answer was lost, so that it soon sends once more."""
         return bool(self.sent) and self.sent[-1] == "> lost"
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether an answer is still out."""
-        return bool(self.sent) and not self.sent[-1].startswith("> ")
 
     @property
     def has_begun(self) -> bool:

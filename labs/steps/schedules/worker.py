@@ -285,6 +285,7 @@ class SteppedWorker:
             "stops": purchase.stops,
             "paused": purchase.paused,
             "idle_s": 0.0 if purchase.stands or wire.pending or is_message_there() else self._threads.idle_s(),
+            "is_asking": purchase.is_exchanging and not purchase.stands,
             "is_busy": self._threads.are_busy(),
             "clocks": sorted(purchase.clocks),
             "names": [thread.ident, thread.native_id],

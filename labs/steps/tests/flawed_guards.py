@@ -49,6 +49,17 @@ class Silent(Flawed):
             return self.stock(purchase.item).sell(section)
 
 
+class LateAnswer(Flawed):
+    """Redis answers it late."""
+
+    name = "late-answer"
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        self.shop.sale.client.wait(1, 200)  # ms, for a replica that there is not
+        with purchase.critical_section() as section:
+            return self.stock(purchase.item).sell(section)
+
+
 class Chance(Flawed):
     """Right, but what it sends is chance."""
 

@@ -28,6 +28,7 @@ from labs.steps.schedules.quiescence import NoVerdict
 from labs.steps.schedules.results import Count
 from labs.steps.schedules.schedule import Ending, Fault, Move, Schedule, moves_of
 from labs.steps.schedules.world import World
+from labs.steps.stepped import POINTS
 from labs.steps.tests import strange_guards
 from labs.steps.tests.flawed_guards import FLAWED
 from tests.support.commands import finished, leaving_nothing, running
@@ -266,6 +267,14 @@ def test_a_wait_that_cannot_be_seen_is_no_verdict(world: World, monkeypatch: pyt
     line = r"flawed_guards.py, line \d+ \(threading.Event\(\).wait\([^,]*\)\)\. "  # and none of ours beside it
     with pytest.raises(NoVerdict, match=rf"B came to no command within 0.5 s and is in {line}A loop .*check_open"):
         world.step("A")
+
+
+def test_an_answer_that_is_late_is_no_wait(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A purchase that stops at its points alone has come to the next one when its step is over."""
+    monkeypatch.setattr(world, "granularity", POINTS)
+    world.reset(GuardFile.of(GUARDS["late-answer"]))
+    world.step("A")
+    assert (world.purchase("A").point, world.purchase("A").waits) == ("locked", False)
 
 
 @pytest.mark.slow

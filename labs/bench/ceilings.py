@@ -17,17 +17,12 @@ MEASURED_WITH = 2  # instances
 
 @dataclass(frozen=True)
 class Demands:
-    """Service demands of one click under a guard, in milliseconds; the mix of sold and sold out is that of the rush.
+    """Service demands of one click under a guard, in milliseconds; the mix of sold and sold out is that of the rush."""
 
-    Attributes:
-        guard: under which it was measured.
-        instance: one Python process, which does one thing at a time; several instances divide it.
-        shared: of the servers that all instances share: etcd, which uses all CPUs of its machine; Redis, which
-            uses one; the lock, which is held or handed over.
-    """
-
-    guard: str
-    instance: float
+    guard: str  # under which it was measured
+    instance: float  # one Python process, which does one thing at a time; several instances divide it
+    # Of the servers that all instances share: etcd, which uses all CPUs of its machine; Redis, which uses one; the
+    # lock, which is held or handed over.
     shared: dict[str, float]
 
     @classmethod

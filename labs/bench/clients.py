@@ -53,12 +53,7 @@ class Unanswered(ClickException):
 
 
 class BuyerConnection:
-    """One buyer's connection; clicks one at a time.
-
-    Attributes:
-        waits: whether an answer is due.
-        open: whether it can be used again.
-    """
+    """One buyer's connection; clicks one at a time. It `waits` for an answer; `open`, it can be used again."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -96,10 +91,7 @@ class BuyerConnection:
 
 
 class ClientPool:
-    """Buyers that take `urls` in turn. Use it as a context manager, in which nothing stops to collect garbage.
-
-    One thread drives it.
-    """
+    """Buyers that take `urls` in turn. Use it as a context manager, in which nothing stops to collect garbage."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls

@@ -21,42 +21,29 @@ CPU = ("instances", "etcd", "redis", "buyers")
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured.
+    """What is measured."""
 
-    Attributes:
-        part: of the benchmark.
-        buyers: clicks in one run.
-        stock: items for sale.
-        instances: at which they click; the stack may have more.
-        rate: clicks per second of an open load; 0 for one burst.
-        connections: of a closed loop, in which each connection clicks again once it is answered; 0 for a burst.
-        pinned: each instance on a CPU of its own, as the local stack has them; else on all of them.
-    """
-
-    part: str
+    part: str  # of the benchmark
     guard: str
-    buyers: int
-    stock: int
-    instances: int = 2
+    buyers: int  # clicks in one run
+    stock: int  # items for sale
+    instances: int = 2  # at which they click; the stack may have more
     hold_ms: int = 0
-    rate: float = 0.0
-    connections: int = 0
-    pinned: bool = False
+    rate: float = 0.0  # clicks per second of an open load; 0 for one burst
+    connections: int = 0  # of a closed loop, in which each connection clicks again once it is answered; 0 for a burst
+    pinned: bool = False  # each instance on a CPU of its own, as the local stack has them; else on all of them
 
 
 @dataclass(frozen=True)
 class MeasuredRush:
-    """One round of a case.
-
-    Attributes:
-        used: CPU seconds by `CPU`; `etcd_calls`, the RPCs that etcd was asked; `etcd_puts`, the keys that were written,
-            of which an acquisition of a lock is one; `redis_trips`, the requests that Redis has read from connections,
-            of which a pipeline is one; and `others_cpus`, how many CPUs all other programs on the machine kept busy.
-    """
+    """One round of a case."""
 
     wall_s: float
     answers: Sequence[Answer]
     verdict: str
+    # CPU seconds by `CPU`; `etcd_calls`, the RPCs that etcd was asked; `etcd_puts`, the keys that were written, of
+    # which an acquisition of a lock is one; `redis_trips`, the requests that Redis has read from connections, of which
+    # a pipeline is one; and `others_cpus`, how many CPUs all other programs on the machine kept busy.
     used: dict[str, float]
 
     def locked_ms(self) -> list[float]:
@@ -70,30 +57,21 @@ class MeasuredRush:
 
 @dataclass(frozen=True)
 class Row:
-    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `MeasuredRush`.
-
-    Attributes:
-        walls_s: seconds from the first click to the last answer, for each round.
-        outcomes: of all rounds together.
-        verdicts: how often each occurred.
-        purchase_ms: from click to answer, over all rounds.
-        cpu_ms: CPU milliseconds by process.
-        locked_ms: milliseconds in critical sections under a fencing token, each as long as the shortest tenth of them:
-            the others have waited for a CPU.
-        others_cpus: how many CPUs other programs kept busy meanwhile.
-    """
+    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `MeasuredRush`."""
 
     case: Case
-    walls_s: list[float]
-    outcomes: dict[str, int]
-    verdicts: dict[str, int]
-    purchase_ms: Percentiles
-    cpu_ms: dict[str, float]
+    walls_s: list[float]  # seconds from the first click to the last answer, for each round
+    outcomes: dict[str, int]  # of all rounds together
+    verdicts: dict[str, int]  # how often each occurred
+    purchase_ms: Percentiles  # from click to answer, over all rounds
+    cpu_ms: dict[str, float]  # CPU milliseconds by process
     etcd_calls: float
     redis_trips: float
     etcd_puts: float = 0.0
+    # Milliseconds in critical sections under a fencing token, each as long as the shortest tenth of them: the others
+    # have waited for a CPU.
     locked_ms: float = 0.0
-    others_cpus: float = 0.0
+    others_cpus: float = 0.0  # how many CPUs other programs kept busy meanwhile
 
     @classmethod
     def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
@@ -135,20 +113,14 @@ class Row:
 
 @dataclass
 class BenchResult:
-    """One run of the benchmark.
-
-    Attributes:
-        machine: where it ran.
-        versions: of what took part.
-        handover_ms: from one holder of an etcd mutex to the next in another session; 0 if it was not measured.
-        rows: all parts, in the order in which they were measured.
-    """
+    """One run of the benchmark."""
 
     started: str
-    versions: dict[str, str]
-    machine: dict[str, Any] = field(default_factory=about_machine)
+    versions: dict[str, str]  # of what took part
+    machine: dict[str, Any] = field(default_factory=about_machine)  # where it ran
+    # From one holder of an etcd mutex to the next in another session; 0 if it was not measured.
     handover_ms: float = 0.0
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)  # all parts, in the order in which they were measured
 
     def part(self, name: str) -> list[Row]:
         return [row for row in self.rows if row.case.part == name]

@@ -17,14 +17,10 @@ BOTH_WAYS = (False, True) if PINNED else (False,)
 
 @dataclass(frozen=True)
 class Part:
-    """Cases that are compared with each other, so their rounds are interleaved on one stack.
-
-    Attributes:
-        rounds: of each case.
-    """
+    """Cases that are compared with each other, so their rounds are interleaved on one stack."""
 
     cases: Sequence[Case]
-    rounds: int
+    rounds: int  # of each case
 
     @property
     def name(self) -> str:

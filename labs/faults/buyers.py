@@ -28,24 +28,18 @@ PAUSE_S = 0.2  # after a refusal
 
 
 class Buyers:
-    """Buyers of the shops: at most `MOST_AT_ONCE`, each with its own idempotency key.
-
-    Attributes:
-        answers: one for each request, in the order in which they came.
-        last_told: what each buyer's last answer said, as JSON.
-        admission: new buyers are let in while it is set; those inside go on.
-        retries: buyers in doubt ask again while it is set: a retry may settle what is still under way.
-    """
+    """Buyers of the shops: at most `MOST_AT_ONCE`, each with its own idempotency key."""
 
     def __init__(self, shops: Sequence[Shop], guard: str, threads: TrialThreads) -> None:
-        self.answers: list[Answer] = []
-        self.last_told: dict[str, Any] = {}
+        self.answers: list[Answer] = []  # one for each request, in the order in which they came
+        self.last_told: dict[str, Any] = {}  # what each buyer's last answer said, as JSON
         self._shops = shops
         self._guard = guard
         self._numbers = itertools.count(1)
         self._draining = threading.Event()
         self._closed = threading.Event()
-        self.admission = threading.Event()
+        self.admission = threading.Event()  # new buyers are let in while it is set; those inside go on
+        # Buyers in doubt ask again while it is set: a retry may settle what is still under way.
         self.retries = threading.Event()
         self.retries.set()
         self._next_click = 0.0

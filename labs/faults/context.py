@@ -40,32 +40,23 @@ class TrialListener:
 
 
 class ScenarioContext:
-    """What is at hand while a scenario is played: one sale, which begins now.
-
-    Attributes:
-        locks_in_etcd: whether each purchase takes a lock in etcd.
-        threads: those of this trial.
-        listener: is told of every event as it happens.
-        failures: what the scenario required in vain.
-        delays: what did not happen in time.
-        error: why the scenario could not be played as it is meant, if it could not.
-    """
+    """What is at hand while a scenario is played: one sale, which begins now."""
 
     def __init__(self, testbed: Testbed, guard: str, listener: TrialListener) -> None:
         self.testbed = testbed
         self.shops = testbed.shops
         self.guard = guard
-        self.locks_in_etcd = guards()[guard].checks_sold_out
-        self.listener = listener
+        self.locks_in_etcd = guards()[guard].checks_sold_out  # whether each purchase takes a lock in etcd
+        self.listener = listener  # is told of every event as it happens
         self.start, self.started = Start.now(), utc_now()
-        self.threads = TrialThreads()
+        self.threads = TrialThreads()  # those of this trial
         self.buyers = Buyers(testbed.shops, guard, self.threads)
         self.monitor = Monitor(testbed, self.start, listener.on_sample, self.threads)
         self.section_log = SectionReader(testbed.section_log, self.start)
         self.events: list[FaultEvent] = []
-        self.failures: list[Message] = []
-        self.delays: list[Message] = []
-        self.error: Exception | None = None
+        self.failures: list[Message] = []  # what the scenario required in vain
+        self.delays: list[Message] = []  # what did not happen in time
+        self.error: Exception | None = None  # why the scenario could not be played as it is meant, if it could not
 
     def announce(self, text: str, /, **values: Value) -> None:
         """Tell what was done to the sale: a text as `Message` has it, with its values."""

@@ -21,16 +21,11 @@ STRANGER = "stranger"
 
 
 class Monitor:
-    """A thread that looks at a sale ten times a second and tells `listen`, as a context manager.
-
-    Attributes:
-        samples: what was seen.
-        orders: as last seen.
-    """
+    """A thread that looks at a sale ten times a second and tells `listen`, as a context manager."""
 
     def __init__(self, testbed: Testbed, start: Start, listen: Callable[[Sample], None], threads: TrialThreads) -> None:
-        self.samples: list[Sample] = []
-        self.orders = 0
+        self.samples: list[Sample] = []  # what was seen
+        self.orders = 0  # as last seen
         self._testbed = testbed
         self._start = start
         self._listen = listen

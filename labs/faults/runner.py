@@ -32,22 +32,14 @@ _SHOWN = {
 
 @dataclass
 class ScenarioRunner(TrialListener):
-    """What is played, and what came of it.
-
-    Attributes:
-        report: directory for the records.
-        seconds: for which `random` goes on under each guard.
-        seed: of `random`.
-        language: of what is shown.
-        results: of all trials so far.
-    """
+    """What is played, and what came of it."""
 
     console: Console
-    report: Path
-    seconds: float
-    seed: int
-    language: str = ENGLISH
-    results: list[Record] = field(default_factory=list)
+    report: Path  # directory for the records
+    seconds: float  # for which `random` goes on under each guard
+    seed: int  # of `random`
+    language: str = ENGLISH  # of what is shown
+    results: list[Record] = field(default_factory=list)  # of all trials so far
     _live: Live = field(init=False)
     _label: str = ""
 

@@ -28,30 +28,19 @@ class Scenario(ABC):
 
     The first line of a scenario's docstring says what it does, in lists, in the terminal and in the report; the rest
     says why the sale has to survive it.
-
-    Attributes:
-        name: as the command line knows it.
-        summary: the first line of the docstring, as the end of a sentence.
-        sort_key: its place among all.
-        group: the word that plays it with others about the same thing; empty for none.
-        setup: what it needs of its testbed.
-        needs_lock: whether it breaks a lock, so that a guard without one has nothing to show.
-        only: the guards under which it is played, whichever are asked for; empty: any.
-        fenced: what has to come of it under a guard that promises exactness.
-        unfenced: the same for a guard that is exact only until a holder outlives its lease.
-        exceptions: what has to come of it under single guards instead, by name.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str] = ""
-    sort_key: ClassVar[int] = 1000
-    group: ClassVar[str] = ""
-    setup: ClassVar[Setup] = Setup()
-    fenced: ClassVar[Expected] = Expected.EXACT
+    name: ClassVar[str]  # as the command line knows it
+    summary: ClassVar[str] = ""  # the first line of the docstring, as the end of a sentence
+    sort_key: ClassVar[int] = 1000  # its place among all
+    group: ClassVar[str] = ""  # the word that plays it with others about the same thing; empty for none
+    setup: ClassVar[Setup] = Setup()  # what it needs of its testbed
+    fenced: ClassVar[Expected] = Expected.EXACT  # what has to come of it under a guard that promises exactness
+    # The same for a guard that is exact only until a holder outlives its lease.
     unfenced: ClassVar[Expected] = Expected.EXACT
-    exceptions: ClassVar[Mapping[str, Expected]] = {}
-    needs_lock: ClassVar[bool] = True
-    only: ClassVar[Sequence[str]] = ()
+    exceptions: ClassVar[Mapping[str, Expected]] = {}  # what has to come of it under single guards instead, by name
+    needs_lock: ClassVar[bool] = True  # whether it breaks a lock, so that a guard without one has nothing to show
+    only: ClassVar[Sequence[str]] = ()  # the guards under which it is played, whichever are asked for; empty: any
 
     def __init_subclass__(cls) -> None:
         line = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")

@@ -25,17 +25,11 @@ THREADS = 24  # a connection to Redis each, and each a burden for the line
 
 @dataclass(frozen=True)
 class Setup:
-    """What a scenario needs of its testbed.
+    """What a scenario needs of its testbed."""
 
-    Attributes:
-        members: of etcd.
-        ttl_s: how long a lease lives.
-        settings: of the instances, beyond the usual ones.
-    """
-
-    members: int = 1
-    ttl_s: int = TTL_S
-    settings: Mapping[str, str] = field(default_factory=dict)
+    members: int = 1  # of etcd
+    ttl_s: int = TTL_S  # how long a lease lives
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the instances, beyond the usual ones
 
 
 @contextmanager
@@ -64,18 +58,12 @@ def _leads(member: Etcd) -> bool:
 
 @dataclass(frozen=True)
 class Shop:
-    """One instance of the shop, and the lines that lead to it and from it.
-
-    Attributes:
-        url: where buyers find it.
-        front, to_redis, to_etcd: the line between buyers and instance, that to Redis and those to the
-            members of etcd.
-    """
+    """One instance of the shop, and the lines that lead to it and from it."""
 
     name: str
-    url: str
+    url: str  # where buyers find it
     instance: Instance
-    front: Lines
+    front: Lines  # the line between buyers and instance, that to Redis and those to the members of etcd
     to_redis: Lines
     to_etcd: Lines
 

@@ -9,14 +9,10 @@ from loadtest.language import Message
 
 
 class ScenarioError(Exception):
-    """The scenario could not be played as it is meant: what it waited for did not happen in time.
-
-    Attributes:
-        reason: why, in any language.
-    """
+    """The scenario could not be played as it is meant: what it waited for did not happen in time."""
 
     def __init__(self, text: str, /, **values: Message | str | int | float) -> None:
-        self.reason = Message(text, values)
+        self.reason = Message(text, values)  # why, in any language
         super().__init__(str(self.reason))
 
 
@@ -25,14 +21,10 @@ class MistimedFault(ScenarioError):
 
 
 class TrialThreads:
-    """Starts threads, and remembers their errors: what one of them raises ends the scenario.
-
-    Attributes:
-        errors: of threads that ended with an exception, a sentence each.
-    """
+    """Starts threads, and remembers their errors: what one of them raises ends the scenario."""
 
     def __init__(self) -> None:
-        self.errors: list[Message] = []
+        self.errors: list[Message] = []  # of threads that ended with an exception, a sentence each
 
     def start(self, name: str, target: Callable[[], object]) -> Thread:
         """A daemon: Ctrl-C does not wait for it, as it would for a thread of an executor."""

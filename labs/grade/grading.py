@@ -14,12 +14,7 @@ SELLING: dict[Stage, Callable[[Stack, Path], None]] = {CONTRACT: contract, ONE: 
 
 
 def grade(guard: Path, directory: Path) -> Iterator[Result]:
-    """The results of the stages, as they come; raises ServerError if etcd or Redis cannot be used.
-
-    Args:
-        guard: the file.
-        directory: an empty one, for data and logs.
-    """
+    """The results of the stages, as they come; `directory` is empty, for data and logs. Raises ServerError."""
     with Stack(directory, ports="free", instances=0) as servers:
         for stage, sell in SELLING.items():
             try:

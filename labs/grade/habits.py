@@ -30,14 +30,11 @@ class Habits:
 
     Args:
         path: the guard's file.
-
-    Attributes:
-        found: a sentence for each that was seen.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self.found: list[str] = []
+        self.found: list[str] = []  # a sentence for each that was seen
         sys.addaudithook(self._hear)
         threading.Thread.start = self._told_of(threading.Thread.start)  # type: ignore[assignment, method-assign]
 

@@ -22,19 +22,13 @@ FAULTS = (DEATH, LOST_ANSWER, PAUSE)
 
 @dataclass
 class Tried:
-    """What an exploration has found.
+    """What an exploration has found."""
 
-    Attributes:
-        wrong: the shortest order for each way in which orders end wrongly; with a fault, of those that need it.
-        is_cut: whether something was not tried.
-        reason: why there is no verdict, or "".
-        ends_rightly: whether some order does.
-    """
-
+    # The shortest order for each way in which orders end wrongly; with a fault, of those that need it.
     wrong: list[Story] = field(default_factory=list)
-    is_cut: bool = False
-    reason: str = ""
-    ends_rightly: bool = True
+    is_cut: bool = False  # whether something was not tried
+    reason: str = ""  # why there is no verdict, or ""
+    ends_rightly: bool = True  # whether some order does
 
 
 def orders(guard: Path, directory: Path) -> Iterator[Result]:

@@ -73,11 +73,7 @@ class Seller(App):
 
 
 class GradedSale(Resource):
-    """One sale at two instances; nothing of an earlier one is left in Redis or files. A start may raise Lost.
-
-    Attributes:
-        answers: to all clicks so far.
-    """
+    """One sale at two instances; nothing of an earlier one is left in Redis or files. A start may raise Lost."""
 
     def __init__(self, servers: Stack, path: Path, *, stock: int, seconds: float) -> None:
         self._name, self._path, self.stock, self._seconds = f"grade-{next(_numbers)}", path, stock, seconds
@@ -95,7 +91,7 @@ class GradedSale(Resource):
             "FLASHSALE_THREADS": "64",
             "FLASHSALE_HOST": "127.0.0.1",
         }
-        self.answers: list[Answer] = []
+        self.answers: list[Answer] = []  # to all clicks so far
 
     def start(self) -> None:
         self._shared.mkdir()

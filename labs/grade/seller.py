@@ -39,16 +39,13 @@ class Flaw(Exception):
 
 
 class Click(threading.Thread):
-    """A purchase in its own thread.
-
-    Attributes:
-        result: what the buyer was told, for `labs.grade.sale`; `flaw` in it is what the guard did wrong.
-    """
+    """A purchase in its own thread."""
 
     def __init__(self, guard: Guard, path: str, *, buyer: str, item: str, think_s: float) -> None:
         super().__init__(daemon=True)
         self._guard, self._path = guard, path
         self._purchase = Purchase(buyer, guard.name, item, think_s)
+        # What the buyer was told, for `labs.grade.sale`; `flaw` in it is what the guard did wrong.
         self.result: dict[str, Any] = {"buyer": buyer, "item": item, "sent_ms": time.time() * 1000}
 
     def run(self) -> None:

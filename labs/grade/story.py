@@ -17,19 +17,12 @@ from labs.steps.stepped import COMMANDS
 
 @dataclass(frozen=True)
 class Story:
-    """One schedule.
+    """One schedule."""
 
-    Attributes:
-        kinds: the ways in which it ends wrongly.
-        items: for sale.
-        length: of its moves.
-        text: what the author reads.
-    """
-
-    kinds: frozenset[str]
-    items: int
-    length: int
-    text: str
+    kinds: frozenset[str]  # the ways in which it ends wrongly
+    items: int  # for sale
+    length: int  # of its moves
+    text: str  # what the author reads
 
     @classmethod
     def shortest(cls, graph: Graph, name: str, path: Path, items: int) -> list[Story]:

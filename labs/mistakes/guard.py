@@ -20,22 +20,14 @@ LOST = (redis.ConnectionError, redis.TimeoutError)
 
 
 class Mistake(Guard):
-    """A wrong lock.
+    """A wrong lock."""
 
-    Attributes:
-        found: where it was seen.
-        mend: lines of its file that are wrong, and those that mend them.
-        buyers, items: of the smallest sale in which it goes wrong.
-        fault: with which it does, as `make schedules` names it: none, kill or lost.
-        lost: the commands whose answer is lost then.
-    """
-
-    found: ClassVar[str]
-    mend: ClassVar[tuple[str, str]]
-    buyers: ClassVar[int] = 2
+    found: ClassVar[str]  # where it was seen
+    mend: ClassVar[tuple[str, str]]  # lines of its file that are wrong, and those that mend them
+    buyers: ClassVar[int] = 2  # of the smallest sale in which it goes wrong
     items: ClassVar[int] = 1
-    fault: ClassVar[str] = "none"
-    lost: ClassVar[tuple[str, ...]] = ("",)
+    fault: ClassVar[str] = "none"  # with which it does, as `make schedules` names it: none, kill or lost
+    lost: ClassVar[tuple[str, ...]] = ("",)  # the commands whose answer is lost then
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)

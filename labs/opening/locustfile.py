@@ -41,13 +41,9 @@ def schedule_sales(environment: Any, **_: Any) -> None:
 
 
 class EarlyBuyer(locustfile.Buyer):
-    """A buyer that may click before the opening, and comes back.
+    """A buyer that may click before the opening, and comes back."""
 
-    Attributes:
-        retry_after_s: when to come back, after an answer "not open"; `None` after others.
-    """
-
-    retry_after_s: float | None = None
+    retry_after_s: float | None = None  # when to come back, after an answer "not open"; `None` after others
 
     def shop(self, round: Round) -> Answer:
         """The answer to the buyer's last click; one that sold before the opening is an error, and its order a flaw."""

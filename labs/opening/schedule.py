@@ -41,19 +41,12 @@ class NotScheduled(PurchaseError):
 
 
 class Closed(NamedTuple):
-    """A closed sale.
+    """A closed sale."""
 
-    Attributes:
-        generation: of the closed sale; its opening makes another one.
-        stock: pieces of each item at the opening.
-        opens_at_ms: when it opens, in milliseconds since the epoch; `None` if no time is set.
-        opens_in_s: seconds until then by Redis's clock, negative if that is over; `None` if no time is set.
-    """
-
-    generation: str
-    stock: int
-    opens_at_ms: int | None
-    opens_in_s: float | None
+    generation: str  # of the closed sale; its opening makes another one
+    stock: int  # pieces of each item at the opening
+    opens_at_ms: int | None  # when it opens, in milliseconds since the epoch; `None` if no time is set
+    opens_in_s: float | None  # seconds until then by Redis's clock, negative if that is over; `None` if no time is set
 
     @property
     def opens_at(self) -> str | None:
@@ -67,27 +60,19 @@ def rfc3339(at_ms: int) -> str:
 
 
 class OpeningSchedule:
-    """The time at which a sale opens. All items open together. Every method may raise `redis.RedisError`.
-
-    Attributes:
-        election: its name in etcd; the instance that wins it opens the sale.
-    """
+    """The time at which a sale opens. All items open together. Every method may raise `redis.RedisError`."""
 
     def __init__(self, sale: Sale, name: str) -> None:
         self.sale = sale
-        self.election = f"sale/{name}/opener"  # not below flash-sale/SALE/, the queue of the mutex
+        # Its name in etcd, not below flash-sale/SALE/, the queue of the mutex. Who wins it opens the sale.
+        self.election = f"sale/{name}/opener"
         prefix = sale.keys.prefix
         self._opening = prefix + "opening"  # a hash: the generation that it closes, the stock and time of the opening
         self._opener = prefix + "opener"  # a hash: what a leader opened last, when, and the highest token
         self._open = "", False  # a generation that is not closed, and will never be; and whether a leader has opened it
 
     def set(self, stock: int, opens_at_ms: int | None) -> None:
-        """Close the sale until that time; it then opens with `stock` pieces of each item.
-
-        Raises:
-            EtcdError: as a reset.
-            NotScheduled: another reset was faster.
-        """
+        """Close the sale until that time; `stock` is of each item. Raises EtcdError, as a reset, or NotScheduled."""
         self.sale.reset(0)
         self._close(self.sale.generation, stock, opens_at_ms)
 
@@ -143,11 +128,7 @@ class OpeningSchedule:
         return int(at_ms) if at_ms and generation == found else None
 
     def open(self, closed: Closed, fence: Token | None) -> tuple[str, str]:
-        """Try to open it now: what `open.lua` returns.
-
-        Raises:
-            redis.RedisError: it may be open, or not.
-        """
+        """Try to open it now: what `open.lua` returns. If it raises `redis.RedisError`, it may be open, or not."""
         keys = [self.sale.keys.generation, self.sale.keys.answers, self._opening, self._opener]
         for k in self.sale.keys_of.values():
             keys += [k.initial, k.stock]

@@ -16,16 +16,12 @@ PAUSE_S = 0.3
 
 
 class Crowd:
-    """Buyers of one sale under one way.
-
-    Attributes:
-        sale: the beginning of their keys, which no other sale has.
-        outcomes: by the buyer's key; `None` for one that comes back and has no answer (yet).
-    """
+    """Buyers of one sale under one way; `sale` is the beginning of their keys, which no other sale has."""
 
     def __init__(self, way: str, sale: str) -> None:
         self._way, self.sale = way, sale
         self._threads: list[threading.Thread] = []
+        # By the buyer's key; `None` for one that comes back and has no answer (yet).
         self.outcomes: dict[str, Outcome | None] = {}
 
     def send(self, key: str, card: str, shops: Sequence[str], *, comes_back: bool = True) -> threading.Thread:

@@ -26,16 +26,12 @@ SLOW_S, LATE_S = (0.8, 0.8), (3.0, 3.0)
 
 
 class Card(NamedTuple):
-    """What becomes of a charge.
+    """What becomes of a charge."""
 
-    Attributes:
-        outcome: what its bank says in the end.
-        decides_s: seconds that the bank takes, from and to; until then the charge is pending.
-        answers_s: seconds from the decision to the first answer; `None`: there is no answer, but to a retry.
-    """
-
-    outcome: str = SUCCEEDED
+    outcome: str = SUCCEEDED  # what its bank says in the end
+    # Seconds that the bank takes, from and to; until then the charge is pending.
     decides_s: tuple[float, float] = (0.05, 0.3)
+    # Seconds from the decision to the first answer; `None`: there is no answer, but to a retry.
     answers_s: float | None = 0.0
 
 

@@ -45,18 +45,13 @@ class RoomPhase(str, Enum):
 
 @dataclass(eq=False)
 class RoomBuyer:
-    """A phone or a robot.
+    """A phone or a robot."""
 
-    Attributes:
-        id: of a phone the secret in its cookie.
-        bet: how many items it bets will be sold.
-    """
-
-    id: str
+    id: str  # of a phone the secret in its cookie
     name: str
     address: str = ""
     is_robot: bool = False
-    bet: int | None = None
+    bet: int | None = None  # how many items it bets will be sold
 
     @property
     def buyer(self) -> str:
@@ -66,38 +61,28 @@ class RoomBuyer:
 
 @dataclass(eq=False)
 class RoomClick:
-    """The one purchase of a buyer in a sale.
-
-    Attributes:
-        key: Idempotency-Key at the shop: it names this crowd, sale and buyer, so no phone can use another's.
-        settled: set when it is sold or sold out, or never, when another sale has begun.
-        number: that was read, if it was sold.
-    """
+    """The one purchase of a buyer in a sale."""
 
     sale: RoomSale
     buyer: RoomBuyer
-    key: str
+    key: str  # Idempotency-Key at the shop: it names this crowd, sale and buyer, so no phone can use another's
+    # Set when it is sold or sold out, or never, when another sale has begun.
     settled: threading.Event = field(default_factory=threading.Event)
-    number: int | None = None
+    number: int | None = None  # that was read, if it was sold
 
 
 @dataclass(eq=False)
 class RoomSale:
-    """One sale of the room, as the stage has set it.
-
-    Attributes:
-        opens_at: seconds of `time.monotonic`.
-        clicks: by the id of the buyer.
-        holders: of each number, the clicks that hold it.
-    """
+    """One sale of the room, as the stage has set it."""
 
     number: int
     guard: str
     hold_ms: int
     stock: int
-    opens_at: float
+    opens_at: float  # seconds of `time.monotonic`
     robots: int
-    clicks: dict[str, RoomClick] = field(default_factory=dict)
+    clicks: dict[str, RoomClick] = field(default_factory=dict)  # by the id of the buyer
+    # Of each number, the clicks that hold it.
     holders: defaultdict[int, list[RoomClick]] = field(default_factory=lambda: defaultdict(list))
 
     @property

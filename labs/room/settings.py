@@ -15,21 +15,15 @@ from app.config.environment import EnvironmentSettings, HttpUrl, ServiceUrls, ma
 
 
 class RoomSettings(EnvironmentSettings):
-    """Where the phones buy.
-
-    Attributes:
-        url: of the buyers' page, at this computer's network address.
-        stage: path of the socket file at which the board speaks to the room's server.
-        pin: what a phone has to give when it joins, 4 to 8 digits; `None`: nothing.
-        instances: base URLs of the shop's instances.
-    """
+    """Where the phones buy."""
 
     model_config = SettingsConfigDict(env_prefix="FLASHSALE_ROOM_")
 
-    url: HttpUrl
-    stage: Path = Path()
+    url: HttpUrl  # of the buyers' page, at this computer's network address
+    stage: Path = Path()  # path of the socket file at which the board speaks to the room's server
+    # What a phone has to give when it joins, 4 to 8 digits; `None`: nothing.
     pin: Annotated[str, matching(r"\d{4,8}", "give 4 to 8 digits")] | None = Field(default=None, repr=False)
-    instances: ServiceUrls = INSTANCES
+    instances: ServiceUrls = INSTANCES  # base URLs of the shop's instances
 
     @property
     def address(self) -> str:

@@ -37,18 +37,15 @@ scenes = Blueprint("scenes", __name__, url_prefix="/scenes")
 
 
 class Show:
-    """The scene that is played, in its own thread, or was played last.
-
-    Attributes:
-        state: what the page shows: the scene, what was said so far, the columns of code, what is left of the lease, the
-            results, and whether it waits or is over; empty before the first scene.
-    """
+    """The scene that is played, in its own thread, or was played last."""
 
     def __init__(self, settings: BoardSettings) -> None:
         self._settings = settings
         self._starting = threading.Lock()
         self._go_on = threading.Event()
         self._is_stopped = False
+        # What the page shows: the scene, what was said so far, the columns of code, what is left of the lease, the
+        # results, and whether it waits or is over; empty before the first scene.
         self.state: dict[str, Any] = {}
 
     @property

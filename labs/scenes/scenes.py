@@ -23,17 +23,12 @@ ENDINGS = {
 
 @dataclass
 class Act:
-    """One item under one guard: Ada's purchase at the instance that is frozen, and Bob's at the other one.
-
-    Attributes:
-        held: Ada's purchase, see `SceneStage.hold`.
-        later: Bob's token, once he has bought.
-    """
+    """One item under one guard: Ada's purchase at the instance that is frozen, and Bob's at the other one."""
 
     guard: str
     item: str
-    held: dict[str, Any]
-    later: Any = None
+    held: dict[str, Any]  # Ada's purchase, see `SceneStage.hold`
+    later: Any = None  # Bob's token, once he has bought
 
     @property
     def tokens(self) -> dict[str, Any]:

@@ -86,12 +86,7 @@ def since(began_ns: int, until_ns: int | None = None) -> str:
 
 
 class SceneStage:
-    """The stack of one board; raises CannotPlay unless it has two instances with `ITEMS` items.
-
-    Attributes:
-        instances: the base URL of each instance, by its name, in the order of the settings.
-        act: freezes, thaws, kills or starts an instance.
-    """
+    """The stack of one board; raises CannotPlay unless it has two instances with `ITEMS` items."""
 
     def __init__(self, settings: BoardSettings) -> None:
         if settings.stack is None or not settings.on_loopback:
@@ -102,8 +97,8 @@ class SceneStage:
             raise CannotPlay("cannot.items")
         self._shop = settings.shop
         self._stack = StackClient(settings.stack)
-        self.act = self._stack.act
-        self.instances: dict[str, str] = {}
+        self.act = self._stack.act  # freezes, thaws, kills or starts an instance
+        self.instances: dict[str, str] = {}  # the base URL of each instance, by its name, in the order of the settings
         self.instances = {str(self.ask(url, "/livez")["instance"]): url for url in settings.instances}
         self._buyers = ThreadPoolExecutor(16, "buyer")
         self._etcd = connect_etcd(settings.shop)

@@ -35,14 +35,10 @@ class NoPage(Exception):
 
 
 class Site:
-    """Makes the pages.
-
-    Attributes:
-        recordings: the folder with what was recorded, see `labs.site.recordings`.
-    """
+    """Makes the pages."""
 
     def __init__(self, recordings: Path) -> None:
-        self.recordings = recordings
+        self.recordings = recordings  # the folder with what was recorded, see `labs.site.recordings`
         self._board = create_board().test_client()
         cards = (self.watch, self.scheduler, self.holder, self.schedules, self.mistakes, self.libraries)
         self._cards = {make.__name__: make for make in cards}

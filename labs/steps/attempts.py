@@ -13,9 +13,6 @@ class Attempts:
     Args:
         forgets: whether those in vain are forgotten, and with them what they have drawn.
         chance: what the purchase draws random numbers from.
-
-    Attributes:
-        in_vain: whether the last one was.
     """
 
     def __init__(self, *, forgets: bool, chance: random.Random | None) -> None:
@@ -23,7 +20,7 @@ class Attempts:
         self._states = [chance.getstate()] if chance else []  # of chance, where the last attempts began
         self._texts: list[list[str]] = [[]]
         self._next = ""  # what is about to be sent
-        self.in_vain = False
+        self.in_vain = False  # whether the last one was
 
     @property
     def texts(self) -> list[str]:

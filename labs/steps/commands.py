@@ -107,19 +107,15 @@ def _chosen(names: Sequence[str]) -> tuple[dict[str, type[Guard]], list[str]]:
 
 
 class _Guard:
-    """A guard under exploration.
-
-    Attributes:
-        found: what came of it so far.
-        left: its explorations that have not ended.
-        most: explorations, at the same time.
-    """
+    """A guard under exploration."""
 
     def __init__(self, kind: type[Guard], sizes: Sequence[int], buyers: int, faults: int, **limits: Any) -> None:
+        # What came of it so far.
         self.found = Exploration(kind.name, kind.promise.value, COMMANDS, sizes[0], buyers, utc_now())
         self._budgets = budgets_of(kind) if faults else [NO_FAULT]
+        # Its explorations that have not ended.
         self.left = [Task(GuardFile.of(kind), items=items, buyers=buyers, **limits) for items in sizes]
-        self.most = len(self.left) * len(self._budgets)
+        self.most = len(self.left) * len(self._budgets)  # explorations, at the same time
 
     def take(self, task: Task, found: Found) -> list[Task]:
         """Keep all that is found by an exploration; those that follow it."""

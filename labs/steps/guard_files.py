@@ -24,18 +24,13 @@ class BrokenGuard(Exception):
 
 
 class GuardFile(NamedTuple):
-    """A guard by its file.
-
-    Attributes:
-        name: of the guard; needed where a file has several.
-        replaced: lines of the file, and those that stand there instead; none if both are empty.
-        renamed: what the guard is called then.
-    """
+    """A guard by its file."""
 
     path: str
-    name: str = ""
+    name: str = ""  # of the guard; needed where a file has several
+    # Lines of the file, and those that stand there instead; none if both are empty.
     replaced: tuple[str, str] = ("", "")
-    renamed: str = ""
+    renamed: str = ""  # what the guard is called then
 
     @classmethod
     def of(cls, kind: type[Guard]) -> GuardFile:

@@ -120,11 +120,7 @@ class SteppedPurchase(PurchaseListener):
         self.wait_stopped(ANSWER_S)
 
     def go(self) -> None:
-        """Let it go on.
-
-        Raises:
-            Conflict: it does not stand at a point.
-        """
+        """Let it go on; raises Conflict if it does not stand at a point."""
         with self._changed:
             if not self.stands:
                 over = "is over" if self.is_over else "has not come to its next point: it waits"

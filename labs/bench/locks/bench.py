@@ -37,24 +37,16 @@ class TurnsMissing(Exception):
 
 @dataclass(frozen=True)
 class LockResult:
-    """One candidate with a number of waiters.
-
-    Attributes:
-        per_s: hand-overs per second over all processes.
-        to_commits: the same as a share of the serial commits measured right before and after.
-        rpcs, watch_messages: per hand-over, as etcd counted them.
-        cpu_ms: CPU milliseconds of the clients per hand-over.
-        longest_wait_s: of a turn that was taken while counting.
-    """
+    """One candidate with a number of waiters."""
 
     candidate: str
     waiters: int
-    per_s: float
-    to_commits: float
-    rpcs: float
+    per_s: float  # hand-overs per second over all processes
+    to_commits: float  # the same as a share of the serial commits measured right before and after
+    rpcs: float  # per hand-over, as etcd counted them
     watch_messages: float
-    cpu_ms: float
-    longest_wait_s: float
+    cpu_ms: float  # CPU milliseconds of the clients per hand-over
+    longest_wait_s: float  # of a turn that was taken while counting
 
 
 def serial_commits(endpoint: str) -> int:

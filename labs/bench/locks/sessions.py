@@ -26,19 +26,13 @@ _SETTLE_S = 1.5  # all lists and watches of those that queue have come
 
 @dataclass(frozen=True)
 class HandOverResult:
-    """One candidate with a number of sessions.
-
-    Attributes:
-        ms: milliseconds from one holder to the next.
-        etcd_cpu_ms: etcd's CPU milliseconds of each.
-        rpcs, watch_messages: of each, as etcd counted them.
-    """
+    """One candidate with a number of sessions."""
 
     candidate: str
     sessions: int
-    ms: float
-    etcd_cpu_ms: float
-    rpcs: float
+    ms: float  # milliseconds from one holder to the next
+    etcd_cpu_ms: float  # etcd's CPU milliseconds of each
+    rpcs: float  # of each, as etcd counted them
     watch_messages: float
 
 

@@ -67,38 +67,22 @@ def budget_of(mistake: type[Any]) -> Budget:
 
 
 class Task(NamedTuple):
-    """What is tried of a guard.
-
-    Attributes:
-        items, buyers, granularity: see `World`.
-        seconds: after which the rest is left out.
-        known: has explored the guard without a fault; what it found is not tried again.
-        shows: what a page shows tells states apart, too, as where purchases are over for other reasons.
-        is_over_at_wrong: of a guard that is wrong, only the shortest order that shows it is looked for.
-        is_first_enough: stop at the first wrong order.
-    """
+    """What is tried of a guard."""
 
     file: GuardFile
     budget: Budget = NO_FAULT
-    items: int = 1
+    items: int = 1  # see `World`
     buyers: int = 2
-    seconds: float = MOST_S
-    known: Explorer | None = None
+    seconds: float = MOST_S  # after which the rest is left out
+    known: Explorer | None = None  # has explored the guard without a fault; what it found is not tried again
     granularity: str = COMMANDS
-    shows: bool = False
-    is_over_at_wrong: bool = False
-    is_first_enough: bool = False
+    shows: bool = False  # what a page shows tells states apart, too, as where purchases are over for other reasons
+    is_over_at_wrong: bool = False  # of a guard that is wrong, only the shortest order that shows it is looked for
+    is_first_enough: bool = False  # stop at the first wrong order
 
 
 class Explorer:
-    """Tries all moves of one guard within one budget of faults, in a world that is started; may raise BrokenGuard.
-
-    Attributes:
-        guard: as this process has loaded it.
-        graph: what was found; it grows.
-        schedules: of each end, by the number of its state, as it was made first.
-        shortest: at the end, for each way of being wrong the shortest order, made once more as it stands there.
-    """
+    """Tries all moves of one guard within one budget of faults, in a world that is started; may raise BrokenGuard."""
 
     def __init__(self, world: World, task: Task) -> None:
         self._world, self._task, self.guard = world, task, task.file.load()
@@ -107,8 +91,9 @@ class Explorer:
         self._done: list[Done] = []
         self._writers: set[str] = set()  # scripts that were seen to change something
         self._withheld: dict[str, list[tuple[State, Move]]] = {}  # lost answers of scripts that were not
-        self.graph = Graph()
-        self.schedules: dict[int, Schedule] = {}
+        self.graph = Graph()  # what was found; it grows
+        self.schedules: dict[int, Schedule] = {}  # of each end, by the number of its state, as it was made first
+        # At the end, for each way of being wrong the shortest order, made once more as it stands there.
         self.shortest: list[Schedule] = []
         self._checked = self._until = 0.0
         self._forgets_attempts = True

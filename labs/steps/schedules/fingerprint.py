@@ -31,9 +31,6 @@ class CanonicalNames:
         parts: the texts of a fingerprint.
         names: those that are known, and what they are called instead.
         revisions: of etcd in this run; they are tokens.
-
-    Attributes:
-        others: the numbers that are none.
     """
 
     def __init__(self, parts: Sequence[Part], names: Mapping[str, str], revisions: range) -> None:
@@ -42,6 +39,7 @@ class CanonicalNames:
         numbers = {int(found[0]) for found in _VARIES.finditer(text) if found[0].isdigit() and found[0] not in names}
         tokens = sorted(number for number in numbers if number in revisions)
         self._tokens = {number: place for place, number in enumerate(tokens, 1)}
+        # The numbers that are none.
         self.others = {number for number in numbers if number >= SMALLEST and number not in self._tokens}
 
     def fingerprint(self) -> str:

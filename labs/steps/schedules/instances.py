@@ -52,11 +52,7 @@ class ForkServer(App):
 
 
 class SteppedInstance:
-    """One process with purchases; `ask` calls a method of its worker.
-
-    Attributes:
-        sent: how much it has asked the servers for, see `labs.steps.wire`.
-    """
+    """One process with purchases; `ask` calls a method of its worker."""
 
     def __init__(self, server: ForkServer, name: str, environment: Mapping[str, str]) -> None:
         self.name = name
@@ -64,7 +60,7 @@ class SteppedInstance:
         self._server = server
         self.pid = 0
         counts = server.directory / f"{name}.counts"
-        self.sent = numbers_in(counts, "Q", 2)
+        self.sent = numbers_in(counts, "Q", 2)  # how much it has asked the servers for, see `labs.steps.wire`
         self._connection = Client(str(server.socket))
         self._send("", [{**environment, "FLASHSALE_INSTANCE": name, "SCHEDULES_COUNTS": str(counts)}])
 

@@ -38,11 +38,7 @@ class NoVerdict(ServerError):
 
 
 def quiesce(world: World) -> None:
-    """Wait until every purchase stands, is over, or is known to wait, for what stands in `Stepped.waits_for` then.
-
-    Raises:
-        NoVerdict: one of them neither came to a stop nor is seen to wait.
-    """
+    """Wait until each stands, is over, or is known to wait for what `Stepped.waits_for` says; raises NoVerdict."""
     began, baseline = time.monotonic(), dict[str, int]()
     while moving := world.look_at_moving():
         if baseline.keys() != {each.buyer for each in moving}:  # one more stands: it is a new world

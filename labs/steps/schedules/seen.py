@@ -16,12 +16,9 @@ INSTEAD = "Send all from Python's own sockets or gRPC in this process: not from 
 
 
 class AllSeen:
-    """Compares what the servers were asked for with what processes have sent.
+    """Compares what the servers were asked for with what all processes have `sent`, the dead ones too.
 
     All count what they send before they send it, so that a death leaves nothing uncounted.
-
-    Args:
-        sent: what all processes have sent, the dead ones too; see `labs.steps.wire`.
     """
 
     def __init__(self, servers: Servers, sent: Callable[[], Iterable[memoryview]]) -> None:

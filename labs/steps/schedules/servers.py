@@ -69,19 +69,13 @@ class ForgetfulEtcd(Etcd):
 
 
 class Servers(Resource):
-    """One etcd and one Redis.
-
-    Attributes:
-        contenders: of the mutex, as they were seen last.
-        revision: etcd's.
-        leases: that purchases have granted themselves; those are kept alive.
-    """
+    """One etcd and one Redis."""
 
     def __init__(self, directory: Path) -> None:
         self.etcd, self.redis = ForgetfulEtcd(directory), Redis(directory)
-        self.contenders: list[Contender] = []
-        self.revision = 0
-        self.leases: list[int] = []
+        self.contenders: list[Contender] = []  # of the mutex, as they were seen last
+        self.revision = 0  # etcd's
+        self.leases: list[int] = []  # that purchases have granted themselves; those are kept alive
         self._kept_alive = 0.0
         self._open = ExitStack()
 

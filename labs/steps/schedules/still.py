@@ -33,24 +33,18 @@ real_sleep, real_monotonic = time.sleep, time.monotonic
 
 
 class Chance:
-    """Whose chance and clock this thread has.
+    """Whose chance and clock this thread has."""
 
-    Attributes:
-        of_thread: the stream of a purchase's thread; None for the shop's own.
-        now, since_boot: seconds since the epoch, and of `time.monotonic`, as purchases see them at first.
-        passed: one number, of seconds since then; the same for all instances of a world.
-        moved: the same for this process alone, and also for the deadlines of the shop and of redis-py.
-        saw: is told how much had passed when a purchase looked at a clock.
-        offset: by which the clock of `lock` is moved on.
-    """
-
+    # The stream of a purchase's thread; None for the shop's own.
     of_thread: Callable[[], random.Random | None] = staticmethod(lambda: None)
+    # Seconds since the epoch, and of `time.monotonic`, as purchases see them at first.
     now: float = float(os.environ.get("SCHEDULES_NOW", 0)) or time.time()
     since_boot: float = float(os.environ.get("SCHEDULES_SINCE_BOOT", 0)) or real_monotonic()
-    passed: Any = (0.0,)
-    moved: float = 0.0
+    passed: Any = (0.0,)  # one number, of seconds since then; the same for all instances of a world
+    moved: float = 0.0  # the same for this process alone, and also for the deadlines of the shop and of redis-py
+    # Is told how much had passed when a purchase looked at a clock.
     saw: Callable[[float], None] = staticmethod(lambda passed: None)
-    offset: float = 0.0
+    offset: float = 0.0  # by which the clock of `lock` is moved on
 
 
 def stream(seed: str) -> random.Random:

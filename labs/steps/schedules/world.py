@@ -44,19 +44,14 @@ _GRANTED = re.compile(r"> \{'ID': '(\d+)', 'TTL': ")  # the answer to a LeaseGra
 
 
 class World(Resource):
-    """The servers, and the instances of one exploration; `directory` is for data and logs.
-
-    Attributes:
-        items: for sale.
-        buyers: how many purchases; each of the instances takes them in turn.
-        granularity: where purchases stop, see `labs.steps.stepped`.
-        forgets_attempts: whether it does not matter how often a purchase has tried in vain.
-    """
+    """The servers, and the instances of one exploration; `directory` is for data and logs."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.items, self.buyers, self.granularity = 1, 2, COMMANDS
-        self.forgets_attempts = True
+        self.items = 1  # for sale
+        self.buyers = 2  # purchases, which the instances take in turn
+        self.granularity = COMMANDS  # where purchases stop, see `labs.steps.stepped`
+        self.forgets_attempts = True  # as it does not matter how often a purchase has tried in vain
         self.servers = Servers(directory)
         self._all_seen = AllSeen(self.servers, self._sent)
         self.purchases: list[Stepped] = []
@@ -110,12 +105,7 @@ class World(Resource):
     # A run
 
     def reset(self, guard: GuardFile) -> None:
-        """Nothing on the servers but a new sale, and purchases that stand before a new guard.
-
-        Raises:
-            BrokenGuard: the file is no guard.
-            ServerError: a server or an instance does not answer.
-        """
+        """Begin a new sale, with purchases that stand before a new guard; raises BrokenGuard or ServerError."""
         self._renew_instances()
         self.servers.forget()
         self._folders.empty()

@@ -48,11 +48,6 @@ def page_of(kept: Path) -> Page:
     return Page.read(write_report_page(kept, kept.parent / "page.html"))
 
 
-def page_of_record(directory: Path, record: Record) -> Page:
-    record.write(directory / "record.json")
-    return page_of(directory / "record.json")
-
-
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = kept(tmp_path_factory.mktemp("report") / "a")
@@ -107,8 +102,8 @@ def test_it_draws_what_was_recorded(page: Page) -> None:
 
 def test_the_first_lost_update_is_magnified(tmp_path: Path) -> None:
     """Its buyers are named, with what they read and wrote, and when; the page counts as many as the verdict."""
-    record = Record.read(DATA / "rush-none.json")
-    page, first = page_of_record(tmp_path, record), audit(record).losses.losing[0]
+    record = Record.read(file := DATA / "rush-none.json")
+    page, first = Page.read(write_report_page(file, tmp_path / "page.html")), audit(record).losses.losing[0]
     assert first.after is not None
     assert first.section is not None
     assert page.row(first.entry.buyer)[5] == f"{first.at_ms:.1f}"

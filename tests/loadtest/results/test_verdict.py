@@ -99,8 +99,6 @@ def test_an_answer_is_read() -> None:
 WENT = [refused(number, Outcome.ERROR) for number in range(1, 9)]
 UNANSWERED = [replace(read(status, None), buyer=f"buyer-{9 + n}") for n, status in enumerate((0, 502, 503, 409))]
 NO_RECEIPT = [(500, b"{}"), (200, b"null"), (200, b'{"outcome": "sold"}'), (500, b'{"outcome": "sold", "order": "a"}')]
-
-
 NO_VERDICT = "disturbed by other purchases: no verdict"
 # A rush, its verdict, and what became of the promise.
 JUDGED: list[tuple[GuardRun, str, str]] = [

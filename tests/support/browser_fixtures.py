@@ -44,16 +44,20 @@ def chromium(chromium_path: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[Open]:
-    """Opens an address, each time for another viewer; at the end no browser may have complained."""
+    """Opens an address, each time for another viewer; at the end no browser may have complained.
+
+    A page that is `alone` may send no request.
+    """
     complaints: list[str] = []
     pages: list[Page] = []
 
-    def open_page(address: str, **context: Any) -> Page:
+    def open_page(address: str, *, alone: bool = False, **context: Any) -> Page:
         page = chromium.new_page(**context)
         pages.append(page)
         page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.extend([said.text] * (said.type in ("error", "warning"))))
+        page.on("request", lambda sent: complaints.extend([sent.url] * (alone and not sent.is_navigation_request())))
         page.goto(address)
         return page
 

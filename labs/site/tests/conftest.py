@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ import pytest
 
 from labs.site.pages import Site
 from labs.site.recordings import scene
-from tests.support.browser_fixtures import Browser, Open, Page
-from tests.support.looking import PATIENCE_MS
+from tests.support.browser_fixtures import Open, Page
 from tests.support.serving import answering
 
 ROOT = Path(__file__).parents[3]
@@ -57,22 +56,10 @@ def served(site: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def open_page(chromium: Browser) -> Iterator[Open]:
-    """Opens an address; the page may send no request, and the browser may not say anything about it."""
-    complaints: list[str] = []
-    pages: list[Page] = []
+def open_page(open_page: Open) -> Open:
+    """Opens an address, without a network where it is a file; the page may send no request."""
 
-    def open_page(address: str, **context: Any) -> Page:
-        page = chromium.new_page(**{"offline": address.startswith("file:"), "locale": "en", **context})
-        pages.append(page)
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text))
-        page.on("request", lambda request: complaints.extend([] if request.is_navigation_request() else [request.url]))
-        page.goto(address)
-        return page
+    def open_alone(address: str, **context: Any) -> Page:
+        return open_page(address, alone=True, **{"offline": address.startswith("file:"), "locale": "en", **context})
 
-    yield open_page
-    for page in pages:
-        page.close()
-    assert complaints == []
+    return open_alone

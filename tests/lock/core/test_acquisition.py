@@ -8,8 +8,7 @@ import pytest
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep
 from lock.core.messages import Create, TimeToLive
-from lock.core.queue import Stage, Ticket
-from lock.core.release import Release
+from lock.core.queue import Stage
 from lock.errors import (
     EtcdDenied,
     EtcdError,
@@ -19,15 +18,13 @@ from lock.errors import (
     LockError,
     LockLost,
     LockTimeout,
-    NotHeld,
     SessionLost,
 )
 from lock.model import LeaseStatus
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
 from tests.lock.core.tickets import AWAY, DENIED
-from tests.lock.core.worlds import LOCK, PERMIT, READ, WRITE
-from tests.support.waiting import Patch
+from tests.lock.core.worlds import LOCK, READ
 
 Sessions = tuple[Session, Session]
 
@@ -95,7 +92,6 @@ def test_a_wait_sleeps_until_its_deadline(sessions: Sessions) -> None:
     acquisition = waiting(sessions, deadline=40.0)
     assert acquisition.ticket.waiter is not None
     assert acquisition.ticket.waiter() is acquisition
-    assert acquisition.next(0.0) == Sleep(40.0)
     sessions[1].core.deadline = 100.0
     assert acquisition.next(39.0) == Sleep(40.0)
     assert request_of(acquisition, 40.0) == TimeToLive(1)
@@ -124,32 +120,20 @@ def test_a_timeout_waits_for_the_list_that_tells_who_holds(sessions: Sessions) -
     assert str(acquisition.timed_out(0.5, None)).endswith("holder unknown")
     acquisition.ticket.queue.trouble = "the watch is denied"
     assert acquisition.next(0.5) == Sleep(0.5 + FAREWELL_S)
-    assert acquisition.next(1.48) == Sleep(1.5)
-    with pytest.raises(LockTimeout, match=r"not acquired within 1\.5 s; holder unknown: the watch is denied") as raised:
+    with pytest.raises(LockTimeout, match=r"not acquired within 1\.5 s; holder unknown: the watch is denied"):
         acquisition.next(1.5)
-    assert raised.value.holder is None
     assert acquisition.ticket.stage is Stage.RELEASING
-    with pytest.raises(LockTimeout, match=r"1\.5 s"):
-        acquisition.next(2.0)  # the same
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "lease_id", "is_below"),
-    [
-        ("m/0-go", b"", 0, False),
-        ("m/below/0-go", b"", 0, True),
-        ("m/read/3-1", READ.value, 0, False),
-        ("m/0-go", b"", 7, False),
-    ],
+    ("name", "lease_id", "is_below"), [("m/0-go", 0, False), ("m/below/0-go", 0, True), ("m/0-go", 7, False)]
 )
-def test_a_timeout_names_the_key_that_holds(
-    sessions: Sessions, name: str, value: bytes, lease_id: int, is_below: bool
-) -> None:
+def test_a_timeout_names_the_key_that_holds(sessions: Sessions, name: str, lease_id: int, is_below: bool) -> None:
     """And asks once what its lease has left, if it has one; that of a name below is told apart."""
     session, _ = sessions
     if lease_id:
         session.etcd.grant(lease_id, 9, 0.0)
-    session.etcd.put(name, value, lease_id)
+    session.etcd.put(name, b"", lease_id)
     acquisition = session.acquisition(deadline=1.0)
     session.go(acquisition)
     session.work(0.0)
@@ -190,30 +174,12 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     """Only where its own holds of this name, without those of others, keep it waiting."""
     session, _ = sessions
     first = session.acquisition(owner=7)
-    first.ticket.where = "shop.py:12"
     second = session.acquisition(owner=7)
     assert second.waits_for_itself() is None  # the first does not hold yet
+    second.ticket.where = "shop.py:12"
     session.go(second)
-    assert first.waits_for_itself() == second.where
-    second.leave(0.0)
-    session.work(0.0)
-    session.go(first)
-    assert first.is_held
-    assert first.where == "shop.py:12"
-    assert first.waits_for_itself() is None
-    assert session.acquisition(owner=7).waits_for_itself() == "shop.py:12"
+    assert first.waits_for_itself() == second.where == "shop.py:12"
     assert session.acquisition(owner=8).waits_for_itself() is None
-    for number in range(2):
-        permit = session.acquisition(PERMIT, owner=7)
-        assert permit.waits_for_itself() is None
-        session.go(permit)
-        permit.ticket.where = f"shop.py:{number}"
-    assert session.acquisition(PERMIT, owner=7).waits_for_itself() == "shop.py:0"
-    assert session.acquisition(PERMIT, owner=8).waits_for_itself() is None
-    writer = session.acquisition(WRITE, owner=7)
-    session.go(writer)
-    writer.ticket.where = "shop.py:2"
-    assert session.acquisition(READ, owner=7).waits_for_itself() == "shop.py:2"
 
 
 def test_who_holds_is_asked_once(sessions: Sessions) -> None:
@@ -241,40 +207,8 @@ def test_a_wait_whose_name_is_in_use_is_lost(sessions: Sessions, is_left: bool) 
     session.work(0.25)
     assert not session.etcd.has(ticket.key, 2)
     with pytest.raises(LockCancelled if is_left else LockLost, match="enough" if is_left else "was there before"):
-        session.go(acquisition)
+        acquisition.next(0.0) if is_left else session.go(acquisition)  # which looks whether its lease is gone
     assert session.acquisition().ticket.key == "m/1-2"
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_holds_are_released_in_groups(sessions: Sessions, monkeypatch: Patch, most: int) -> None:
-    """As many as one transaction takes; what is handed over within the session, or not waited for, goes by itself."""
-    session, other = sessions
-    monkeypatch.setattr(session.core.deletions, "_group", most)
-    holds = [session.acquisition(Want((name,))) for name in ("a/", "b/", "c/")]
-    for hold in holds:
-        session.go(hold)
-    tickets = [hold.ticket for hold in holds]
-    release = release_of(session, tickets)
-    step = release.next(0.0)
-    assert isinstance(step, Send)
-    request: Any = step.request
-    assert list(request.tickets) == tickets[:most]
-    assert list(request.keys) == [(each.key, each.created) for each in tickets[:most]]
-    release.answered(request, session.etcd.delete_keys(request), 0.0)
-    assert isinstance(release.next(0.0), Sleep) is (most < 3)
-    session.work(0.0)
-    assert release.next(0.0) is None
-    with pytest.raises(NotHeld):
-        release_of(session, tickets).next(0.0)
-    mine = other.acquisition()
-    other.go(mine)
-    assert release_of(other, [mine.ticket], waits=False).next(0.0) is None
-    other.work(0.0)
-    assert mine.ticket.stage is Stage.RELEASED
-
-
-def release_of(session: Session, tickets: list[Ticket], *, waits: bool = True) -> Release:
-    return Release(session.core, tickets, 1.0, waits=waits, is_closed=lambda: False)
 
 
 def test_its_own_key_is_not_named_as_that_of_the_holder(sessions: Sessions) -> None:

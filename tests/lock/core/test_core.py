@@ -7,7 +7,7 @@ import math
 import pytest
 
 from lock.core.core import Core
-from lock.core.messages import Create, Delete, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Written
+from lock.core.messages import Create, Delete, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
 from lock.core.queue import OVER, Observer, Stage, Ticket
 from lock.errors import LockCancelled, LockLost, NotHeld, SessionLost
 from lock.model import Event, KeyValue
@@ -79,6 +79,7 @@ def test_the_end_of_the_lease_ends_all(sessions: Sessions, stage: Stage) -> None
     assert not core.observers
     assert not core.queues
     assert not core.following.followed
+    assert Unfollow("n/") in core.outbox.commands
     core.outbox.changes.clear()
     core.outbox.commands.clear()
     core.answered(listings[0], LeaseKeys(-1, []), 11.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lock.core.admission import EXCLUSIVE
-from lock.core.queue import KeyNames, Queue, Stage, Ticket
+from lock.core.queue import KeyNames, Queue, Stage, Ticket, pause
 from lock.model import Snapshot
 from tests.lock.core.tickets import deleted, key
 
@@ -112,3 +112,8 @@ def test_a_long_queue_is_audited_less_often(queue: Queue, keys: int, seconds: fl
     """For each session that waits in it lists all of it."""
     queue.take(Snapshot(20, [key(str(number), number + 1) for number in range(keys)]), 0, 4.0)
     assert queue.audit_in() == seconds
+
+
+def test_after_each_failure_the_pause_is_longer() -> None:
+    """From the fifth one, one after the other, it stays a second."""
+    assert [pause(failures) for failures in range(1, 8)] == [0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0]

@@ -10,9 +10,10 @@ import pytest
 from lock.core.acquisition import FAREWELL_S, Send, Sleep
 from lock.core.queue import Ticket
 from lock.core.release import Release
-from lock.errors import EtcdUnavailable, LockError, LockLost, SessionLost
+from lock.errors import EtcdUnavailable, LockError, LockLost, NotHeld, SessionLost
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S, Etcd, Want
+from tests.support.waiting import Patch
 
 UNTIL = 1.0
 
@@ -88,3 +89,20 @@ def test_a_release_says_what_became_of_its_hold(
         if what == "lease over":
             break
     assert caplog.text.count("are deleted later") == (what in ("not answered", "lease over"))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_holds_are_released_in_groups(session: Session, most: int, monkeypatch: Patch) -> None:
+    """As many as one transaction takes; what is not waited for goes by itself."""
+    monkeypatch.setattr(session.core.deletions, "_group", most)
+    tickets = [hold(session, name) for name in ("a/", "b/", "c/")]
+    release = release_of(session, *tickets)
+    request = sent(release).request
+    assert list(request.keys) == [(each.key, each.created) for each in tickets[:most]]
+    release.answered(request, session.etcd.delete_keys(request), 0.0)
+    assert isinstance(release.next(0.0), Sleep) is (most < 3)
+    session.work(0.0)
+    assert release.next(0.0) is None
+    with pytest.raises(NotHeld):
+        release_of(session, *tickets).next(0.0)
+    assert release_of(session, hold(session), waits=False).next(0.0) is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lock.core.acquisition import FAREWELL_S, Acquisition, Send, Sleep
-from lock.core.messages import Create, TimeToLive
+from lock.core.messages import Create, ListQueue, TimeToLive
 from lock.core.queue import Stage
 from lock.errors import (
     EtcdDenied,
@@ -182,16 +182,25 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     assert session.acquisition(owner=8).waits_for_itself() is None
 
 
-def test_who_holds_is_asked_once(sessions: Sessions) -> None:
-    """A try that cannot be told says why."""
-    session, _ = sessions
-    session.etcd.put("m/0-go", b"", 0)
-    acquisition = session.acquisition(deadline=0.0, tries=True, explains=True)
-    request = create(acquisition)
-    acquisition.answered(request, session.etcd.create_key(request), 0.0)
+def test_a_request_that_fails_ends_no_wait(sessions: Sessions) -> None:
+    """A read of the predecessor is sent again; where nothing tells who holds, a timeout says why, and a try ends."""
+    _, session = sessions
+    acquisition = waiting(sessions, deadline=0.5, follows=False)
+    (position,) = session.core.predecessors.current()
+    session.core.predecessors.handle_event(position, [], 0.0)
     acquisition.failed(request_of(acquisition), AWAY, 0.0)
+    assert acquisition.next(0.0) == Sleep(0.05)
+    listing = ListQueue("m/", acquisition.ticket.floor, only_first=True)
+    assert acquisition.next(0.5) == Send(listing, 1.0)
+    acquisition.failed(listing, AWAY, 1.4)
+    with pytest.raises(LockTimeout, match="holder unknown: away"):
+        acquisition.next(1.4)
+    tries = session.acquisition(deadline=0.0, tries=True, explains=True)
+    request = create(tries)
+    tries.answered(request, session.etcd.create_key(request), 0.0)
+    tries.failed(request_of(tries), AWAY, 0.0)
     with pytest.raises(EtcdUnavailable, match="away"):
-        acquisition.next(0.0)
+        tries.next(0.0)
 
 
 @pytest.mark.parametrize("is_left", [False, True])

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from lock.core.acquisition import Acquisition, Send, Sleep
 from lock.core.core import Core
-from lock.core.messages import FindPosition, Follow, FollowKey, ListQueue, PositionFound, Unfollow, Written
+from lock.core.messages import FindPosition, Follow, FollowKey, PositionFound, Unfollow, Written
 from lock.core.queue import Position, Queue, Stage, Ticket
-from lock.errors import EtcdDenied, LockLost, LockTimeout
+from lock.errors import EtcdDenied, LockLost
 from lock.model import Event, KeyValue
-from tests.lock.core.sessions import Session, request_of
+from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import Want
 from tests.lock.core.tickets import AWAY, DENIED, core_of, deleted, key
 from tests.lock.core.worlds import READ
@@ -196,36 +195,3 @@ def test_a_session_that_is_over_watches_no_key() -> None:
     core.lose("is gone")
     assert core.outbox.commands == [Unfollow("m/"), Unfollow("n/")]
     assert core.predecessors.current() == []
-
-
-def behind(sessions: Sessions, deadline: float) -> Acquisition:
-    """A wait of the second session behind a hold of the first one."""
-    holder, other = sessions
-    first = holder.acquisition()
-    holder.go(first)
-    first.ticket.waiter = None
-    acquisition = other.acquisition(deadline=deadline, follows=False)
-    other.go(acquisition)
-    other.work(0.0)
-    return acquisition
-
-
-def test_a_read_that_fails_ends_no_wait(sessions: Sessions) -> None:
-    """It is sent again after a pause."""
-    acquisition = behind(sessions, 60.0)
-    core = sessions[1].core
-    core.predecessors.handle_event(place_of(core), [], 0.0)
-    acquisition.failed(request_of(acquisition), AWAY, 0.0)
-    assert acquisition.next(0.0) == Sleep(0.05)
-    assert request_of(acquisition, 0.05) == FindPosition(place_of(core), 3)
-
-
-def test_a_timeout_asks_once_who_holds(sessions: Sessions) -> None:
-    """The first key alone; without an answer it says why it names no holder."""
-    acquisition = behind(sessions, 0.5)
-    listing = ListQueue("m/", acquisition.ticket.floor, only_first=True)
-    assert acquisition.next(0.5) == Send(listing, 1.0)
-    acquisition.ticket.queue.trouble = "the watch is broken"
-    acquisition.failed(listing, AWAY, 1.4)
-    with pytest.raises(LockTimeout, match="holder unknown: the watch is broken"):
-        acquisition.next(1.4)

@@ -18,26 +18,20 @@ from tests.lock.cli.conftest import Invoke, Start
 from tests.support.lock import WAIT_S, await_keys, delete, keys, metric, put
 from tests.support.waiting import wait_until
 
-# FILE stands for a file that is made where any of it is executed.
-FOREIGN = {
-    "line breaks": "x\ntouch FILE\nEOF\ntouch FILE\r\nholds  1  x  y\n",
-    "terminal escapes": "\x1b[2J\x1b]0;title\x07\x9b31m\x85\u2028\u202e\x7f",
-    "quotes": 'it\'s "odd" \\ \\n \'; touch FILE; \'\t"; touch FILE; "\n\'"',
-    "expansions": "$(touch FILE) `touch FILE` ${HOME} $LEASE_A !! !$ %s %% \\0101 & touch FILE; CreateRevision : 1\n7",
-    "bytes that are not UTF-8": "\udcff\udc80ü\udcc3",
-    "a long one": "x \n" * 1000,
-}
-FEW = ("quotes", "bytes that are not UTF-8")  # the others are slow
+# FILE stands for a file that is made where any of it is executed. The end of it makes it a long one.
+FOREIGN = (
+    "x\ntouch FILE\nEOF\ntouch FILE\r\nholds  1  x  y\n"
+    "\x1b[2J\x1b]0;title\x07\x9b31m\x85\u2028\u202e\x7f"
+    'it\'s "odd" \\ \\n \'; touch FILE; \'\t"; touch FILE; "\n\'"'
+    "$(touch FILE) `touch FILE` ${HOME} $LEASE_A !! !$ %s %% \\0101 & touch FILE; CreateRevision : 1\n7"
+    f"\udcff\udc80ü\udcc3{'x ' * 700}\n"
+)
 WATCHERS = "etcd_debugging_mvcc_watcher_total"
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(text, id=name, marks=() if name in FEW else pytest.mark.slow) for name, text in FOREIGN.items()
-    ]
-)
-def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    yield request.param.replace("FILE", str(tmp_path / "executed"))
+@pytest.fixture
+def foreign(tmp_path: Path) -> Iterator[str]:
+    yield FOREIGN.replace("FILE", str(tmp_path / "executed"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,8 +11,9 @@ import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import Any, TypeVar
 
 from lock.core import messages
@@ -33,6 +34,7 @@ IDLE_S = 60.0  # within which a session that has no key finds one that a restore
 MOST = 5000  # steps until then
 STRANGER = "0-go"  # the name of the key with which another client queues, and holds where it is the first
 FREE_TIMES = 4  # that time may run on, one after the other, where nothing else can happen
+NEXT = {"idle": "begin", "woken": "go", "held": "release"}  # what a thread does next, if it has not to wait
 PLAIN = Terms()
 BOUNDS = Bounds(batch=2, slice=1.0, linger=0.0)
 
@@ -598,13 +600,7 @@ class World:
             found.append(("look", process.number))
         if not process.renews and process.core.deadline > self.now:
             found.append(("lapse", process.number))
-        for actor in process.actors:
-            if actor.state == "idle":
-                found.append(("begin", process.number, actor.number))
-            elif actor.state == "woken":
-                found.append(("go", process.number, actor.number))
-            elif actor.state == "held":
-                found.append(("release", process.number, actor.number))
+        found += [(NEXT[each.state], process.number, each.number) for each in process.actors if each.state in NEXT]
         return found
 
     def make(self, move: tuple[Any, ...]) -> None:
@@ -640,17 +636,12 @@ class World:
     def actor(self, number: int, actor: int) -> Actor:
         return self.processes[number - 1].actors[actor - 1]
 
-    def _begin(self, number: int, actor: int) -> None:
-        self.process(number).begin(self.actor(number, actor))
+    def _begin(self, number: int, actor: int, does: Callable[[Process, Actor], None] = Process.begin) -> None:
+        does(self.process(number), self.actor(number, actor))
         self.process(number).flush()
 
-    def _go(self, number: int, actor: int) -> None:
-        self.process(number).go(self.actor(number, actor))
-        self.process(number).flush()
-
-    def _release(self, number: int, actor: int) -> None:
-        self.process(number).release(self.actor(number, actor))
-        self.process(number).flush()
+    _go = partialmethod(_begin, does=Process.go)
+    _release = partialmethod(_begin, does=Process.release)
 
     def _leave(self, number: int, actor: int) -> None:
         """The time that it had in the queue is over."""

@@ -187,7 +187,7 @@ def _told(answer: Any) -> list[KeyValue]:
         return [kv for kv in (answer.own, answer.before) if kv is not None]
     if isinstance(answer, Snapshot):
         return answer.keys
-    return [kv for written in answer for kv in _told(written)] if type(answer) is list else []
+    return []
 
 
 def _forget_known(world: World) -> None:

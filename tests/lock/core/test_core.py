@@ -10,7 +10,7 @@ from lock.core.core import Core
 from lock.core.messages import Create, Delete, Follow, LeaseKeys, ListLease, ReadKeys, Renew, Unfollow, Written
 from lock.core.queue import OVER, Observer, Stage, Ticket
 from lock.errors import LockCancelled, LockLost, NotHeld, SessionLost
-from lock.model import Event, KeyValue
+from lock.model import Event
 from tests.lock.core.sessions import Session
 from tests.lock.core.small_world import TTL_S
 from tests.lock.core.tickets import commands_of, key
@@ -150,44 +150,32 @@ def test_a_write_is_answered_while_its_ticket_waits_or_when_that_is_over(
 
 
 @pytest.mark.parametrize(
-    ("in_doubt", "created", "lease_id", "revision", "is_ours"),
+    ("in_doubt", "was_there", "created", "lease_id", "revision", "floor", "stage"),
     [
-        pytest.param(False, 10, 1, 10, False, id="of a first write, which has not written it"),
-        pytest.param(True, 10, 1, 10, True, id="of a write in doubt"),
-        pytest.param(True, 9, 1, 10, False, id="known before"),
-        pytest.param(True, 5, 1, 6, False, id="a restore is told"),
-        pytest.param(True, 10, 0, 10, False, id="without our lease"),
+        pytest.param(False, True, 10, 1, 10, 9, Stage.RELEASED, id="of a first write, which has not written it"),
+        pytest.param(True, True, 10, 1, 10, 9, Stage.HELD, id="of a write in doubt"),
+        pytest.param(True, True, 9, 1, 10, 9, Stage.RELEASED, id="known before"),
+        pytest.param(True, True, 5, 1, 6, 0, Stage.RELEASED, id="a restore is told"),
+        pytest.param(True, True, 10, 0, 10, 9, Stage.RELEASED, id="without our lease"),
+        pytest.param(False, False, 9, 1, 9, 0, Stage.HELD, id="new at a known revision, in another history"),
+        pytest.param(False, True, 9, 1, 9, 9, Stage.RELEASED, id="there at a known revision"),
+        pytest.param(False, False, None, 1, 9, 9, Stage.RELEASED, id="not written"),
     ],
 )
 def test_a_key_that_was_there_is_ours_by_a_write_in_doubt_alone(
-    sessions: Sessions, in_doubt: bool, created: int, lease_id: int, revision: int, is_ours: bool
-) -> None:
-    """Another one of its name was in an etcd that was restored, or was put by hand."""
+    sessions: Sessions, in_doubt: bool, was_there: bool, created: int | None, lease_id: int, revision: int, floor: int,
+    stage: Stage,
+) -> None:  # fmt: skip
+    """Another one of its name was in an etcd that was restored, or was put by hand; a new one tells of a restore."""
     session, _ = sessions
     session.core.revisions.highest = 9
     ticket = session.acquisition().ticket
     ticket.in_doubt = in_doubt
-    kv = KeyValue(ticket.key, b"", created, created, lease_id)
-    session.core.written(ticket, Written(kv, 1, None, revision, was_there=True), 0.0)
-    assert ticket.stage is (Stage.HELD if is_ours else Stage.RELEASED)
-    assert ticket.is_lost is not is_ours
+    kv = None if created is None else key(ticket.key, created, lease_id)
+    session.core.written(ticket, Written(kv, 1, None, revision, was_there), 0.0)
+    assert (ticket.floor, ticket.stage, session.core.revisions.highest) == (floor, stage, revision)
+    assert ticket.is_lost is (stage is not Stage.HELD and kv is not None)
     assert ticket in session.core.outbox.changes
-
-
-@pytest.mark.parametrize(
-    ("created", "was_there", "floor", "stage"),
-    [(9, False, 0, Stage.HELD), (9, True, 9, Stage.RELEASED), (None, False, 9, Stage.RELEASED)],
-)
-def test_a_key_that_is_new_at_a_known_revision_tells_of_a_restore(
-    sessions: Sessions, created: int | None, was_there: bool, floor: int, stage: Stage
-) -> None:
-    """And is held: no revision is written twice but in another history; what is not new does not tell."""
-    session, _ = sessions
-    session.core.revisions.highest = 9
-    ticket = session.acquisition().ticket
-    kv = None if created is None else KeyValue(ticket.key, b"", created, created, 1)
-    session.core.written(ticket, Written(kv, 1, None, 9, was_there), 0.0)
-    assert (ticket.floor, ticket.stage, session.core.revisions.highest) == (floor, stage, 9)
 
 
 def test_a_second_write_of_a_key_that_the_watch_has_told_is_another_hold(sessions: Sessions) -> None:

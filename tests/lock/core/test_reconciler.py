@@ -29,16 +29,14 @@ def compare(core: Core, now: float, *keys: str, ttl: int = TTL_S) -> list[ReadKe
 def test_an_idle_session_looks_once_a_minute() -> None:
     """Without a key, and without one in doubt; with a key as often as ever, and the worker is woken for that."""
     core = Core(1, TTL_S, 0.0, owner="s")
-    (request,) = commands_of(core, ListLease, PERIOD_S)
-    core.answered(request, LeaseKeys(TTL_S, []), PERIOD_S)
+    compare(core, PERIOD_S)
     assert core.reconciler.poll(PERIOD_S) == PERIOD_S + IDLE_S
     core.outbox.is_early = False
     ticket = core.begin("m/", "", EXCLUSIVE, 5.0)
     assert (core.outbox.is_early, core.reconciler.poll(5.0)) == (True, 7.0)
     ticket.in_doubt = True
     core.endings.drop(ticket)
-    (request,) = commands_of(core, ListLease, 7.0)
-    core.answered(request, LeaseKeys(TTL_S, []), 7.0)
+    compare(core, 7.0)
     assert core.reconciler.poll(7.0) == 9.0
 
 

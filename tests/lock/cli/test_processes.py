@@ -74,12 +74,7 @@ class Job:
     ids=["lost", "the keeper is killed", "the guardian is killed", "lost while the guardian is stopped", "SIGTERM"],
 )
 def test_every_process_ends_with_the_lock(
-    client: Client,
-    name: str,
-    etcdctl_env: dict[str, str],
-    script: str,
-    fault: Callable[[Job, Client], None],
-    code: int,
+    client: Client, name: str, etcdctl_env: dict[str, str], script: str, fault: Callable[[Job, Client], None], code: int
 ) -> None:
     """Also those in other groups and sessions, and orphans; keeper and guardian do each other's work if one fails."""
     with Job(name, script, etcdctl_env) as job:

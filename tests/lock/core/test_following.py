@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lock.core.admission import EXCLUSIVE
 from lock.core.core import Core
 from lock.core.messages import Follow, ListQueue, Unfollow
 from lock.core.queue import Observer, Queue, Stage, Ticket
@@ -210,7 +209,6 @@ def test_a_conflict_is_told_to_those_whose_keys_stand_in_the_queue() -> None:
         core.begin("s/", "", THREE.terms.rule, 0.0),
         written(core, "s/", number=None),
     )
-    assert plain.rule == EXCLUSIVE
     listed(core, "s/", 9, two, KeyValue(waiting.key, THREE.value, 2, 2, 0xA), key(plain.key, 3))
     assert type(waiting.failure) is AdmissionConflict
     assert (writing.failure, plain.failure) == (None, None)

@@ -167,8 +167,6 @@ def test_what_nobody_waits_for_any_more_is_left_at_the_next_look() -> None:
     core = core_of()
     abandoned, waited_for, held = (written(core, f"{name}/") for name in "abc")
     abandoned.waiter, waited_for.waiter = lambda: None, lambda: core
-    core.poll(PERIOD_S - 0.1)
-    assert abandoned.stage is Stage.HELD
     (deletion,) = commands_of(core, Delete, PERIOD_S) or commands_of(core, Delete, PERIOD_S)
     assert deletion.tickets == (abandoned,)
     assert (waited_for.stage, held.stage) == (Stage.HELD, Stage.HELD)

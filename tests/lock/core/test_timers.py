@@ -8,7 +8,6 @@ import pytest
 
 from lock.core.contention import Contention
 from lock.core.expiry import Expiry
-from lock.core.queue import Stage
 from lock.errors import HoldExpired
 from lock.model import Event
 from tests.lock.core.tickets import core_of, key, listed, written
@@ -22,14 +21,11 @@ def test_holds_end_in_the_order_of_their_ends() -> None:
     for ticket, end in tickets.items():
         assert expiry.expire_in(ticket, end, "was held for long", 0.0) == end
     held = list(tickets)[::4] + list(tickets)[1::4]
-    for ticket in tickets.keys() - held:
-        core.endings.leave(ticket, 0.0)
-        core.endings.gone(ticket, was_there=True)
-    for number in range(300):
-        brief = written(core, f"n{number}/")
-        expiry.expire_in(brief, 1.5, "", 0.0)
-        brief.stage = Stage.RELEASING
-        core.endings.gone(brief, was_there=True)
+    briefs = [written(core, f"n{number}/") for number in range(300)]
+    for over in [*(tickets.keys() - held), *briefs]:
+        expiry.expire_in(over, 1.5, "", 0.0)
+        core.endings.leave(over, 0.0)
+        core.endings.gone(over, was_there=True)
     assert len(expiry._ends) < 2 * len(held) + 70
     ends = sorted({tickets[ticket] for ticket in held})
     for now, following in zip(ends, [*ends[1:], math.inf], strict=True):

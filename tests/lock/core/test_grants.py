@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lock.core.acquisition import Sleep
-from lock.core.messages import Written
+from lock.core.messages import Delete, Written
 from lock.core.queue import Stage, Ticket
 from lock.errors import AdmissionConflict, LockLost
 from lock.model import Event, KeyValue
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
+from tests.lock.core.tickets import commands_of
 from tests.lock.core.worlds import LOCK, PERMIT, READ, THREE, WRITE
 
 Sessions = tuple[Session, Session]
@@ -139,5 +140,6 @@ def test_a_hold_is_handed_over_before_its_key_is_deleted(
     assert [ticket.stage for ticket in waiting].count(Stage.HELD) == granted
     assert is_to_send is waits
     assert held.ticket.is_unattended is not waits
+    assert not commands_of(session.core, Delete, 0.0)
     if not waits:
         assert session.core.poll(0.0) == 0.005  # in company

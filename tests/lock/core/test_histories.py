@@ -96,7 +96,11 @@ def without(owner: Any, name: str, line: str, instead: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "rule", [pytest.param(rule, marks=pytest.mark.slow) if MISSING[rule][0] == "leaver" else rule for rule in MISSING]
+    "rule",
+    [
+        pytest.param(rule, marks=pytest.mark.slow) if MISSING[rule][0] in ("leaver", "lingers") else rule
+        for rule in MISSING
+    ],
 )
 def test_a_missing_rule_is_found_and_its_history_replayed(
     rule: str, monkeypatch: Patch, capsys: pytest.CaptureFixture[str]

@@ -23,8 +23,6 @@ from lock import EtcdUnavailable, Mutex, connect
 from tests.support.shops import WAIT_S, Answer, at_once, buy, ledger
 from tests.support.waiting import wait_until
 
-each_guard = pytest.mark.parametrize("guard", ["etcd-cohort", "etcd-batch"])
-
 
 def told(buyers: list[Future[Answer]], member: str = "outcome") -> list[Any]:
     return [buyer.result(WAIT_S)[member] for buyer in buyers]
@@ -53,7 +51,7 @@ def test_a_group_is_committed_together(
     assert entries == list(zip("0123456"[:stock], orders[:stock], tokens[:stock], strict=True))
 
 
-@each_guard
+@pytest.mark.parametrize("guard", ["etcd-cohort", "etcd-batch"])
 def test_the_other_instance_waits_for_a_slice_and_no_longer(
     crowd: ThreadPoolExecutor, app: Flask, other: Flask, sale: Sale, guard: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,6 @@ def grouped(item_stock: Stock, section: Section) -> Receipt:
 BUY: dict[str, Buy] = {"plain": plain, "watched": watched, "fenced": fenced, "group": grouped, "atomic": Stock.sell}
 STEPS = ["reset", "deliver", "forget the scripts", *["buy"] * 9]
 each_way = pytest.mark.parametrize("buy", BUY.values(), ids=BUY)
-each_way_under_a_token = pytest.mark.parametrize("buy", [fenced, grouped])
 
 
 def clicked(buyer: str = "ada", *, key: str | None = "k", item: str = "1") -> Section:
@@ -217,7 +216,7 @@ def test_a_key_used_for_two_items_at_once_buys_one(process: Process, fence: int 
         *((low, low + 1) for low in (2**53, 2**63 - 2, 9, 99_999_999_999_999_999)),
     ],
 )
-@each_way_under_a_token
+@pytest.mark.parametrize("buy", [fenced, grouped])
 def test_old_holder_cannot_write_after_the_new_one_wrote(
     sale: Sale, item_stock: Stock, buy: Buy, low: Token, high: Token
 ) -> None:

@@ -28,7 +28,6 @@ from lock import Mutex
 from tests.support.waiting import assert_raises, wait_until
 
 Answer = tuple[int, dict[str, Any]]
-CONFIG = "app/gunicorn.conf.py"
 SOLD = 'flashsale_purchases_total{guard="etcd",outcome="sold"}'
 
 
@@ -122,7 +121,7 @@ def test_a_reload_goes_on_with_one_worker(tmp_path: Path, env: dict[str, str], s
 
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:
     """A setting that cannot be used ends gunicorn with a line that says what to do, without a traceback."""
-    command = [sys.executable, "-m", "gunicorn", "-c", CONFIG, "app:create_app()"]
+    command = [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "app:create_app()"]
     env = {**os.environ, "FLASHSALE_PORT": "http"}
     run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
     assert run.returncode != 0

@@ -180,6 +180,7 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     session.go(second)
     assert first.waits_for_itself() == second.where == "shop.py:12"
     assert session.acquisition(owner=8).waits_for_itself() is None
+    assert session.acquisition(READ, owner=7).waits_for_itself() == "shop.py:12"
 
 
 def test_a_request_that_fails_ends_no_wait(sessions: Sessions) -> None:

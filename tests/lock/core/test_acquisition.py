@@ -24,7 +24,7 @@ from lock.model import LeaseStatus
 from tests.lock.core.sessions import Session, request_of
 from tests.lock.core.small_world import Want
 from tests.lock.core.tickets import AWAY, DENIED
-from tests.lock.core.worlds import LOCK, READ
+from tests.lock.core.worlds import LOCK, READ, WRITE
 
 Sessions = tuple[Session, Session]
 
@@ -180,7 +180,10 @@ def test_a_thread_that_waits_for_itself_is_told_where_it_acquired(sessions: Sess
     session.go(second)
     assert first.waits_for_itself() == second.where == "shop.py:12"
     assert session.acquisition(owner=8).waits_for_itself() is None
-    assert session.acquisition(READ, owner=7).waits_for_itself() == "shop.py:12"
+    writer = session.acquisition(WRITE, owner=7)
+    session.go(writer)
+    writer.ticket.where = "shop.py:15"
+    assert session.acquisition(READ, owner=7).waits_for_itself() == "shop.py:15"
 
 
 def test_a_request_that_fails_ends_no_wait(sessions: Sessions) -> None:

@@ -69,10 +69,7 @@ def _two_digits(number: float) -> str:
 
 def setting(case: Case) -> str:
     """What differs among the cases of a part besides the guard; empty if nothing does."""
-    shown = {
-        "instances": pluralize(case.instances, "instance"),
-        "hold": f"{case.hold_ms} ms",
-    }
+    shown = {"instances": pluralize(case.instances, "instance"), "hold": f"{case.hold_ms} ms"}
     return shown.get(case.part, "")
 
 

@@ -46,11 +46,13 @@ def judge_trial(
         failures: what the scenario required in vain.
         delays: what did not happen in time.
     """
-    flaws = flaws_of(verdict, audit) if expected is Expected.EXACT else []
+    blameless = verdict.exact or verdict.too_few_answered
+    found = [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]
+    flaws = [*([] if blameless else found), *audit.findings()] if expected is Expected.EXACT else []
     if flaws and promise != Promise.EXACT and audit.overlaps.count:
         delays, flaws = [*delays, OUTLIVED], []
     if verdict.too_few_answered:
-        delays = [*delays, *(Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items())]
+        delays = [*delays, *found]
     if audit.unanswered:
         unanswered = "{n} buyer without an answer|{n} buyers without an answer"
         delays = [*delays, Message.of(unanswered, n=len(audit.unanswered))]
@@ -61,10 +63,3 @@ def judge_trial(
     is_broken = verdict.oversold or verdict.lost_updates or verdict.missing
     problems = [*failures, *([BREAKS_NOT] if expected is Expected.BREAKS and not is_broken else [])]
     return Expectation(expected.value, not problems, problems)
-
-
-def flaws_of(verdict: Verdict, audit: Audit) -> list[Message]:
-    """What an exact sale must not show, however slow the machine was."""
-    blameless = verdict.exact or verdict.too_few_answered
-    flaws = [] if blameless else [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]
-    return [*flaws, *audit.findings()]

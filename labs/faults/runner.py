@@ -75,7 +75,10 @@ class ScenarioRunner(TrialListener):
             self.on_event(Message.of("sale {n} of seed {seed}", n=len(results) + 1, seed=self.seed))
             results.append(self._perform(scenario(random), guard, testbed, name))
         judged = [each for each in results if each.as_expected is not None] or results
-        return max(judged, key=_badness)
+        return max(
+            judged,
+            key=lambda each: (not each.as_expected, not each.verdict["exact"], audit(each).longest_stall_ms),
+        )
 
     def _perform(self, scenario: Scenario, guard: str, testbed: Testbed, name: str) -> Record:
         self._label = f"{scenario.name}, {guard}"
@@ -100,7 +103,3 @@ class ScenarioRunner(TrialListener):
 
     def on_event(self, what: Message, at_ms: float = 0.0) -> None:
         self.console.print(f"  {at_ms / 1000:5.1f} s  {what.in_language(self.language)}", markup=False)
-
-
-def _badness(result: Record) -> tuple[bool, bool, float]:
-    return not result.as_expected, not result.verdict["exact"], audit(result).longest_stall_ms

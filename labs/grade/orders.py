@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labs.grade.needed import can_end_rightly, leave_what_needs_no_fault
 from labs.grade.stages import DEATH, LOST_ANSWER, ORDERS, PAUSE, Result, Stage, Status
 from labs.grade.story import Story
 from labs.steps.guard_files import GuardFile
 from labs.steps.schedules.explorations import Found, explored
 from labs.steps.schedules.explorer import KILL, LOST, NO_FAULT, Task
 from labs.steps.schedules.explorer import PAUSE as PAUSED
+from labs.steps.schedules.graph import Graph, State
 from labs.steps.schedules.worlds import Worlds
 
 SIZES = (1, 2)  # items for sale
 BUDGETS = {ORDERS: NO_FAULT, DEATH: KILL, LOST_ANSWER: LOST, PAUSE: PAUSED}
 FAULTS = (DEATH, LOST_ANSWER, PAUSE)
+NO_BASE = "there is no verdict on the orders without a fault"
 
 
 @dataclass
@@ -36,9 +38,7 @@ def orders(guard: Path, directory: Path) -> Iterator[Result]:
     tasks = [Task(GuardFile(str(guard)), items=items, seconds=ORDERS.seconds) for items in SIZES]
     found: dict[Stage, dict[int, Tried]] = {stage: {} for stage in BUDGETS}
     (places := directory / "worlds").mkdir()
-    worlds = Worlds(places, most=len(SIZES) * len(FAULTS))
-    try:
-        worlds.start()  # each is a process: the file is loaded nowhere else
+    with Worlds(places, most=len(SIZES) * len(FAULTS)) as worlds:  # processes: the file is loaded nowhere else
         for task, result in worlds.each(explored, tasks):
             if result.is_over:
                 stage = next(stage for stage, budget in BUDGETS.items() if budget == task.budget)
@@ -47,8 +47,6 @@ def orders(guard: Path, directory: Path) -> Iterator[Result]:
                     leave_what_needs_no_fault(result.explorer.graph)
                     known = task._replace(known=result.explorer)
                     tasks += [known._replace(budget=BUDGETS[each], seconds=each.seconds) for each in FAULTS]
-    finally:
-        worlds.stop()
     yield from _judged(found)
 
 
@@ -68,17 +66,13 @@ def _judged(found: Mapping[Stage, Mapping[int, Tried]]) -> Iterator[Result]:
     shown: set[str] = set()  # ways to end wrongly that an earlier stage with a fault was lost for
     for stage in FAULTS:
         if not found[stage]:
-            yield Result(stage, Status.NOT_RUN, _why_not_run(list(found[ORDERS].values())))
+            is_hopeless = any(not each.ends_rightly for each in found[ORDERS].values())
+            why = "every order ends wrongly without a fault already" if is_hopeless else NO_BASE
+            yield Result(stage, Status.NOT_RUN, f"Not run: {why}.")
             continue
         yield (result := _result(stage, list(found[stage].values()), shown))
         if result.status is Status.FAILED:
             shown |= {kind for tried in found[stage].values() for story in tried.wrong for kind in story.kinds}
-
-
-def _why_not_run(plain: Sequence[Tried]) -> str:
-    if any(not each.ends_rightly for each in plain):
-        return "Not run: every order ends wrongly without a fault already."
-    return "Not run: there is no verdict on the orders without a fault."
 
 
 def _result(stage: Stage, tried: Sequence[Tried], shown: set[str]) -> Result:
@@ -91,3 +85,37 @@ def _result(stage: Stage, tried: Sequence[Tried], shown: set[str]) -> Result:
         cut = f"not all orders were tried within {stage.seconds:g} s: is the machine busy?"
         return Result(stage, Status.NO_VERDICT, f"No verdict: {cut}")
     return Result(stage, Status.PASSED)
+
+
+def leave_what_needs_no_fault(graph: Graph) -> None:
+    """Prepare a graph without a fault for explorations with one.
+
+    A fault is made only in states from which all schedules without a fault end rightly: it alone leads to what is wrong
+    behind it. How schedules without a fault end counts no more.
+    """
+    wrong = _leading_to_wrong(graph.states)
+    for state in graph.states:
+        state.ending = None
+        if state.number in wrong:
+            state.faults.clear()
+
+
+def can_end_rightly(graph: Graph) -> bool:
+    """Whether any schedule does."""
+    return any(state.ending is not None and state.ending.is_right for state in graph.states)
+
+
+def _leading_to_wrong(states: Sequence[State]) -> set[int]:
+    """The states from which a schedule ends wrongly."""
+    before = defaultdict[int, list[int]](list)
+    for state in states:
+        for to in state.moves.values():
+            if to is not None:
+                before[to.number].append(state.number)
+    found = [state.number for state in states if state.is_wrong]
+    leading = set(found)
+    while found:
+        new = set(before[found.pop()]) - leading
+        leading |= new
+        found += new
+    return leading

@@ -54,10 +54,8 @@ def mistakes_command(names: Sequence[str]) -> None:
     tasks.sort(key=lambda task: task.buyers, reverse=True)  # those that take long are first
     judged: dict[tuple[str, bool], _Judged] = {}
     told = dict[GuardFile, float]()
-    with scratch_directory() as directory:
-        worlds = Worlds(directory, most=len(tasks))
-        try:
-            worlds.start()
+    try:
+        with scratch_directory() as directory, Worlds(directory, most=len(tasks)) as worlds:
             for task, found in worlds.each(explored, tasks):
                 name, now = task.file.name, time.monotonic()
                 if not found.is_over:
@@ -72,10 +70,8 @@ def mistakes_command(names: Sequence[str]) -> None:
                         screen.print(
                             line, markup=False, soft_wrap="://" in line, style="" if line[0] in " +-@" else "bold"
                         )
-        except ServerError as error:
-            raise NoVerdict(f"no verdict: {error.message}") from error
-        finally:
-            worlds.stop()
+    except ServerError as error:
+        raise NoVerdict(f"no verdict: {error.message}") from error
     sys.exit(_code(judged))
 
 

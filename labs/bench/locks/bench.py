@@ -26,7 +26,7 @@ _WARM_UP_S = 2.0
 _PATIENCE_S = 60.0
 OF_GO = ("go", "go-burst")
 _BURSTS = {"burst": "go-burst", "go-burst": "go-burst"}  # each waiter takes the lock once, all at one moment
-_QUEUE_IN_ETCD = ("strict", "go", "asyncio", "semaphore", "read-write", "lock-rpc")
+_QUEUE_IN_ETCD = ("strict", "go", "asyncio", "lock-rpc")
 CANDIDATES = (*_QUEUE_IN_ETCD, "cohort", "redis-lock", *_BURSTS)
 PYTHON = (sys.executable, "-m", "labs.bench.locks.worker")
 

@@ -24,18 +24,7 @@ import grpc
 import redis
 
 from labs.bench.locks.rpc import LockRpc
-from lock import (
-    Client,
-    CohortMutex,
-    Election,
-    LockError,
-    Mutex,
-    ReadWriteLock,
-    Semaphore,
-    Session,
-    aio,
-    connect,
-)
+from lock import Client, CohortMutex, Election, LockError, Mutex, Session, aio, connect
 
 PATIENCE_S = 120.0
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
@@ -55,14 +44,7 @@ def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, threads
     if candidate in SESSIONS:
         return _many_sessions(candidate, etcd_client, name, threads // SESSIONS[candidate], stack)
     session = stack.enter_context(Session(etcd_client, ttl=30))
-    if candidate == "read-write":  # nine of ten read
-        both, numbers = ReadWriteLock(session, name), itertools.count()
-        return lambda: (both.read if next(numbers) % 10 else both.write).acquire(timeout=PATIENCE_S)
-    lock: Any = Mutex(session, name)
-    if candidate == "semaphore":
-        lock = Semaphore(session, name, 5)
-    elif candidate == "cohort":
-        lock = CohortMutex(session, name)
+    lock = CohortMutex(session, name) if candidate == "cohort" else Mutex(session, name)
     return partial(lock.acquire, timeout=PATIENCE_S)
 
 

@@ -39,9 +39,7 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
     """Everything that can be done to a shop, to its lines, and to the servers."""
     name, instance, to_etcd, to_redis, front = shop.name, shop.instance, shop.to_etcd, shop.to_redis, shop.front
     process, etcd_line, redis_line = f"process of {name}", f"line from {name} to etcd", f"line from {name} to Redis"
-
-    def of_shop(text: str) -> Message:
-        return Message.of(text, shop=name)
+    front_line = f"front of {name}"
 
     held = ExitStack()
 
@@ -57,44 +55,29 @@ def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
         if leader := leader_of(testbed.etcd):
             leader.kill()
 
-    def drop_held(held_back: Lines) -> None:
+    def drop(held_back: Lines) -> None:
         held_back.reset()
         held_back.resume()
 
-    return [
-        Injection(process, of_shop("{shop} is frozen"), instance.pause, instance.resume),
-        Injection(process, of_shop("{shop} is dead"), instance.kill, instance.launch),
-        Injection(etcd_line, of_shop("{shop} hears nothing from etcd"), to_etcd.stall, to_etcd.resume),
-        Injection(etcd_line, of_shop("{shop} cannot connect to etcd"), to_etcd.refuse, to_etcd.start),
-        Injection(
-            etcd_line,
-            of_shop("etcd is slow for {shop}"),
-            partial(to_etcd.slow_down, 0.025, 0.225),
-            partial(to_etcd.slow_down, 0, 0),
-        ),
-        Injection(
-            redis_line,
-            of_shop("what {shop} sends to Redis is late"),
-            partial(to_redis.stall, REQUESTS),
-            to_redis.resume,
-        ),
+    slow, fast = partial(to_etcd.slow_down, 0.025, 0.225), partial(to_etcd.slow_down, 0, 0)
+    table: list[tuple[str, str, Callable[[], object], Callable[[], object]]] = [
+        (process, "{shop} is frozen", instance.pause, instance.resume),
+        (process, "{shop} is dead", instance.kill, instance.launch),
+        (etcd_line, "{shop} hears nothing from etcd", to_etcd.stall, to_etcd.resume),
+        (etcd_line, "{shop} cannot connect to etcd", to_etcd.refuse, to_etcd.start),
+        (etcd_line, "etcd is slow for {shop}", slow, fast),
+        (redis_line, "what {shop} sends to Redis is late", partial(to_redis.stall, REQUESTS), to_redis.resume),
         # Redis does what the shop asks.
-        Injection(
-            redis_line,
-            of_shop("Redis's answers to {shop} are lost"),
-            partial(to_redis.stall, ANSWERS),
-            partial(drop_held, to_redis),
-        ),
-        Injection(
-            f"front of {name}",
-            of_shop("{shop}'s answers to its buyers are lost"),
-            partial(front.stall, ANSWERS),
-            partial(drop_held, front),
-        ),
-        Injection("etcd", Message("etcd is unavailable"), testbed.etcd.stop, testbed.etcd.start),
-        Injection("etcd", Message("etcd's leader is dead"), kill_leader, testbed.etcd.start),
-        Injection("Redis", Message("Redis is dead"), testbed.redis.kill, testbed.redis.start),
-        Injection("name", Message("a stranger locks a name below the sale's"), hold_name, release_name),
+        (redis_line, "Redis's answers to {shop} are lost", partial(to_redis.stall, ANSWERS), partial(drop, to_redis)),
+        (front_line, "{shop}'s answers to its buyers are lost", partial(front.stall, ANSWERS), partial(drop, front)),
+        ("etcd", "etcd is unavailable", testbed.etcd.stop, testbed.etcd.start),
+        ("etcd", "etcd's leader is dead", kill_leader, testbed.etcd.start),
+        ("Redis", "Redis is dead", testbed.redis.kill, testbed.redis.start),
+        ("name", "a stranger locks a name below the sale's", hold_name, release_name),
+    ]
+    return [
+        Injection(target, Message(text, {"shop": name} if "{shop}" in text else {}), do, undo)
+        for target, text, do, undo in table
     ]
 
 

@@ -86,11 +86,6 @@ class AdapterService:
         with self.output:
             print(json.dumps({"id": number, **response}), flush=True)
 
-    def greet(self):
-        """Say that the adapter is ready."""
-        version = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in self.lock.packages)
-        self.answer(0, result=version)
-
     async def serve(self, request):
         """Do what is asked; the methods of an adapter for threads block, and each contender has its own thread."""
         number, do = request.pop("id"), getattr(self, request.pop("do"))
@@ -172,7 +167,8 @@ def append(file, contender, event, token=None):
 def serve(name, address):
     """Serve standard input until it ends."""
     service = AdapterService(importlib.import_module(name).Adapter(address))
-    service.greet()
+    versions = (f"{package} {importlib.metadata.version(package)}" for package in service.lock.packages)
+    service.answer(0, result=", ".join(versions))  # it is ready
     if service.lock.tasks:
         asyncio.run(serve_with_tasks(service))
     contenders = defaultdict(partial(ThreadPoolExecutor, 1))

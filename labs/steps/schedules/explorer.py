@@ -158,13 +158,12 @@ class Explorer:
 
     def _loses_patience(self) -> bool:
         """Whether a purchase that tries in vain again and again does something else in the end."""
-        return any(self._loses(place, purchase.buyer) for place, purchase in enumerate(self._world.purchases))
-
-    def _loses(self, place: int, buyer: str) -> bool:
-        if (state := next(self._in_vain(place), None)) is None:
-            return False
-        self._go_to(state)
-        return not all(self._world.tries_in_vain(buyer, TRIES) for _ in range(ROUNDS))
+        for place, purchase in enumerate(self._world.purchases):
+            if state := next(self._in_vain(place), None):
+                self._go_to(state)
+                if not all(self._world.tries_in_vain(purchase.buyer, TRIES) for _ in range(ROUNDS)):
+                    return True
+        return False
 
     def _in_vain(self, place: int) -> Iterator[State]:
         """The states in which a purchase tries in vain."""

@@ -94,15 +94,12 @@ class Screen:
             ends = sentence_of(schedule.ending, items, self._language)
             said = self.say("ends_so", guard=found.guard, items=self.say("items", n=items), ends=ends)
             self.console.print(f"{said} ({', '.join(faults)})", style="bold", markup=False)
-            self._moves(schedule.words)
+            for line in in_lines(schedule.words, self.console.width):
+                self.console.print(line, markup=False)
             if hides_behind_lost_answer(schedule.moves):
                 self.console.print(f"  {self.say('finally')}", style="yellow", markup=False)
             link = LINK.format(guard=found.guard, grain=found.grain, path=path)
             self.console.print(f"  {link}", style="dim", markup=False, soft_wrap=True)
-
-    def _moves(self, moves: Sequence[str]) -> None:
-        for line in in_lines(moves, self.console.width):
-            self.console.print(line, markup=False)
 
     def table(self, counts: Sequence[Count]) -> Table:
         table = Table(box=DASHES if not self.console.is_terminal else None, pad_edge=False, padding=(0, 1, 0, 0))

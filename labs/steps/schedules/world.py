@@ -18,14 +18,7 @@ from labs.steps.schedules.fingerprint import CanonicalNames, Part
 from labs.steps.schedules.folders import Folders
 from labs.steps.schedules.instances import PASSED, TTL_S, ForkServer, InstanceLost, SteppedInstance, ask_together
 from labs.steps.schedules.purchases import Shown, Stepped, Timeline
-from labs.steps.schedules.quiescence import (
-    LIMIT_S,
-    LOOK_S,
-    NoVerdict,
-    await_silent,
-    can_nothing_move,
-    quiesce,
-)
+from labs.steps.schedules.quiescence import LIMIT_S, LOOK_S, NoVerdict, await_silent, can_nothing_move, quiesce
 from labs.steps.schedules.seen import INSTEAD, UNORDERED, AllSeen
 from labs.steps.schedules.servers import KEYS, SALE, ServerKeys, Servers
 from labs.steps.stepped import COMMANDS
@@ -34,7 +27,6 @@ from loadtest.results.answer import Answer
 from loadtest.results.record import CriticalSection
 from loadtest.stack.apps import cpu_of
 from loadtest.stack.process import Resource
-from lock import Contender
 
 BUYERS = "ABCD"
 INSTANCES = 2
@@ -419,16 +411,12 @@ class World(Resource):
             stock=stock,
             orders=orders.count("'") // 2 if orders else 0,
             fence=told(token_in(fence)),
-            queue=[(_buyer_of(each), told(each.token)) for each in self.servers.contenders],
+            queue=[(_thread_of(each.owner) or "?", told(each.token)) for each in self.servers.contenders],
         )  # fmt: skip
 
     def _new_instance(self) -> SteppedInstance:
         number = next(self._numbers)
         return SteppedInstance(self._fork_server, f"shop-{number}", cpu_of(number % INSTANCES))
-
-
-def _buyer_of(contender: Contender) -> str:
-    return _thread_of(contender.owner) or "?"
 
 
 def _thread_of(owner: str) -> str:

@@ -108,9 +108,17 @@ def faults(names: Sequence[str], guards: Sequence[str], seconds: float, seed: in
 def _play_with_report(
     screen: Console, seconds: float, seed: int, language: str, names: Sequence[str], guards: Sequence[str]
 ) -> Sequence[Record]:
+    """Play them, and show the results, also of those that were played before an interrupt."""
     with report_under_way() as report:
-        runner = ScenarioRunner(screen, report, seconds, seed, language)
-        _play_scenarios(runner, names, guards)
+        runner, began = ScenarioRunner(screen, report, seconds, seed, language), time.monotonic()
+        try:
+            for name in names:
+                runner.play(scenarios()[name], guards)
+        finally:
+            if runner.results:
+                screen.print()
+                screen.print(results_table(runner.results, plain=not screen.is_terminal, language=language))
+        screen.print(conclusion(runner.results, time.monotonic() - began).in_language(language))
         make_report(report, screen, language)
         point_latest(report)
     return runner.results
@@ -121,19 +129,6 @@ def exit_code(results: Sequence[Played]) -> int:
     if any(result.as_expected is False for result in results):
         return NOT_AS_EXPECTED
     return NO_RESULT if any(result.as_expected is None for result in results) else 0
-
-
-def _play_scenarios(runner: ScenarioRunner, names: Sequence[str], guards: Sequence[str]) -> None:
-    """Play them, and show the results, also of those that were played before an interrupt."""
-    screen, began = runner.console, time.monotonic()
-    try:
-        for name in names:
-            runner.play(scenarios()[name], guards)
-    finally:
-        if runner.results:
-            screen.print()
-            screen.print(results_table(runner.results, plain=not screen.is_terminal, language=runner.language))
-    screen.print(conclusion(runner.results, time.monotonic() - began).in_language(runner.language))
 
 
 def conclusion(results: Sequence[Played], seconds: float) -> Message:

@@ -154,10 +154,7 @@ class OpenedTwice(LateOpening):
 
 
 class RandomOpening(RandomSequence):
-    """The same around a scheduled opening.
-
-    The same while the instances elect a leader, and it opens the sale.
-    """
+    """The same around a scheduled opening."""
 
     name = "random-opening"
     sort_key = 240

@@ -110,7 +110,7 @@ def step() -> Response:
 def results() -> Response:
     """The newest file of each guard that was explored here, or else that came with the repository."""
     reports = parts.of_board().settings.reports
-    own = [] if reports is None else [(guard, path.relative_to(reports)) for guard, path in newest(reports)]
+    own = [] if reports is None else [(guard, path.relative_to(reports)) for guard, path in newest(reports).items()]
     found = {guard: f"/records/{path.as_posix()}" for guard, path in own}
     shown = found or {guard: f"/schedules/recorded/{guard}" for guard in recorded()}
     listed = [{"guard": guard, "path": path} for guard, path in shown.items()]

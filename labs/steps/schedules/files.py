@@ -5,22 +5,18 @@ What the repository's site was built with is in ``recorded/`` of the labs; `make
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "schedules-"
 LABS = Path(__file__).parents[2]
 
 
-def newest(reports: Path, folders: str = "*") -> Iterator[tuple[str, Path]]:
+def newest(reports: Path, folders: str = "*") -> dict[str, Path]:
     """The newest file of each guard that was explored, by its name."""
-    found: dict[str, Path] = {}
-    for path in sorted(reports.glob(f"{folders}/{PREFIX}*.json")):
-        if not path.parent.is_symlink():
-            found[path.stem.removeprefix(PREFIX)] = path
-    yield from sorted(found.items())
+    paths = [path for path in reports.glob(f"{folders}/{PREFIX}*.json") if not path.parent.is_symlink()]
+    return dict(sorted((path.stem.removeprefix(PREFIX), path) for path in paths))
 
 
 def recorded() -> dict[str, Path]:
     """The file of each guard that came with the repository, by its name."""
-    return dict(newest(LABS, "*/recorded"))
+    return newest(LABS, "*/recorded")

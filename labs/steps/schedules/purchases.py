@@ -101,28 +101,24 @@ class Timeline:
     """Who was over before who began, and no more of time: that is all that the judge may read of it."""
 
     def __init__(self) -> None:
-        self._events: list[tuple[str, set[str]]] = []  # of what happens in a row, the order does not matter
+        self._moments: dict[tuple[str, str], int] = {}  # events in a row happen at one moment
+        self._last, self._now = "", 0
 
     def note(self, event: str, buyer: str) -> None:
         """A purchase "begins", or is "over"; only the first time counts."""
-        if self._place(event, buyer) is None:
-            if not self._events or self._events[-1][0] != event:
-                self._events.append((event, set()))
-            self._events[-1][1].add(buyer)
+        if (event, buyer) not in self._moments:
+            self._last, self._now = event, self._now + (event != self._last)
+            self._moments[event, buyer] = self._now
 
     def times_ms(self, buyer: str) -> tuple[float, float]:
         """When it began and when it was over; a time behind all others if it has or is not."""
-        never = len(self._events)
-        begins, over = self._place("begins", buyer), self._place("over", buyer)
-        return (never if begins is None else begins) * MOMENT_MS, (never if over is None else over) * MOMENT_MS
+        never = self._now + 1
+        begins, over = (self._moments.get((event, buyer), never) for event in ("begins", "over"))
+        return begins * MOMENT_MS, over * MOMENT_MS
 
     def __str__(self) -> str:
-        return ", ".join(f"{event} {' '.join(sorted(buyers))}" for event, buyers in self._events)
-
-    def _place(self, event: str, buyer: str) -> int | None:
-        return next(
-            (place for place, (each, buyers) in enumerate(self._events) if each == event and buyer in buyers), None
-        )
+        moments = sorted(self._moments.items(), key=lambda each: (each[1], each[0]))
+        return ", ".join(f"{event} {buyer} {moment}" for (event, buyer), moment in moments)
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,8 @@ class Fate(Enum):
 class Wire:
     """Who sends what in this process."""
 
-    owner: Callable[[], SteppedPurchase | None] = lambda: (
-        None
-    )  # the purchase whose thread this is, if it is that of one
+    # The purchase whose thread this is, if it is that of one.
+    owner: Callable[[], SteppedPurchase | None] = lambda: None
     redis: set[int] = field(default_factory=set)  # ports of the servers
     etcd: set[int] = field(default_factory=set)
     life_ms: int = 0  # of a key that expires, where it is to outlive all schedules

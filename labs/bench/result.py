@@ -12,10 +12,9 @@ from typing import Any
 
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Percentiles
-from loadtest.results.json_files import KeptError, read_object, restore, write_text_file
+from loadtest.results.json_files import read_object, restore, write_text_file
 from loadtest.results.machine import about_machine
 
-FORMAT = "stock-flash-sale/bench"
 CPU = ("instances", "etcd", "redis", "buyers")
 
 
@@ -143,12 +142,9 @@ class BenchResult:
         return int(self.machine.get("cpus") or 1)
 
     def write(self, path: Path) -> None:
-        write_text_file(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
+        write_text_file(path, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> BenchResult:
         """What `write` wrote; raises KeptError."""
-        data = read_object(path)
-        if (data.get("format"), data.get("version")) != (FORMAT, 1):
-            raise KeptError(f"{path} is not a {FORMAT} of version 1")
-        return restore(cls, data, path)
+        return restore(cls, read_object(path), path)

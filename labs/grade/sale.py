@@ -149,14 +149,5 @@ def sentence(flaw: str) -> str:
 
 def _answer(told: Mapping[str, Any]) -> Answer:
     outcome = Outcome(told["outcome"])
-    return Answer(
-        told["buyer"],
-        outcome,
-        "",
-        told["order"] if outcome is Outcome.SOLD else None,
-        told["in_doubt"],
-        told["sent_ms"],
-        told["answered_ms"],
-        detail=told["detail"],
-        item=told["item"],
-    )
+    order = told["order"] if outcome is Outcome.SOLD else None
+    return Answer(**{**told, "instance": "", "outcome": outcome, "order": order})

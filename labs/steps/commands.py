@@ -98,7 +98,7 @@ def _chosen(names: Sequence[str]) -> tuple[dict[str, type[Guard]], list[str]]:
                 kind = GuardFile(str(Path(name).resolve())).load()
                 found[kind.name] = kind
             except BrokenGuard as error:
-                wrong.append(error.message)
+                wrong.append(str(error))
         elif name in broken():
             wrong.append(broken()[name])
         elif name not in known and name != "all":

@@ -18,10 +18,6 @@ from app.guards.files import NEEDS, REPOSITORY, shown, why_not
 class BrokenGuard(Exception):
     """A file that is no guard; the message is one sentence that names the file."""
 
-    @property
-    def message(self) -> str:
-        return str(self)
-
 
 class GuardFile(NamedTuple):
     """A guard by its file."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import urllib.request
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.error import HTTPError
@@ -131,13 +130,7 @@ class Scheduler:
             raise ServiceUnavailable(f"The instances are not found ({error}).") from error
 
     def _ask(
-        self,
-        url: str,
-        path: str = "",
-        *,
-        body: Mapping[str, Any] | None = None,
-        method: str | None = None,
-        timeout: float = ACT_TIMEOUT,
+        self, url: str, path: str = "", *, body: Any = None, method: str | None = None, timeout: float = ACT_TIMEOUT
     ) -> dict[str, Any]:
         """What the instance answers; POST if there is a body. Raises an HTTPException for the page."""
         data = None if body is None else json.dumps(body).encode()

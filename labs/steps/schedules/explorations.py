@@ -51,8 +51,8 @@ def explored(world: World, task: Task) -> Iterator[Found]:
                 yield Found(replace(count))
                 shown = time.monotonic()
     except BrokenGuard as error:
-        count.no_verdict = error.message
-        yield Found(count, broken=error.message)
+        count.no_verdict = str(error)
+        yield Found(count, broken=str(error))
         return
     except NoVerdict as error:
         count.no_verdict = error.message

@@ -74,7 +74,7 @@ def code() -> Response:
 @room.get("/state")
 def state() -> Response:
     """The crowd, the sale, and the critical sections of each instance."""
-    crowd = the_stage().state()
+    crowd = the_stage().ask("/state")
     shop = parts.of_board().sampler.snapshot()[1]
     return json_response({**crowd, "shop": shop["sale"], "lanes": lanes(shop["sections"])})
 
@@ -85,13 +85,13 @@ def begin() -> Response:
     settings = parts.of_board().settings
     authorize(settings)
     asked = Parameters(request, "guard", "hold_ms", "stock", "opens_in_s", "buyers")
-    the_stage().begin(
-        guard=asked.choice("guard", "none", [*guards()]),
-        hold_ms=asked.whole("hold_ms", HOLD_MS, most=LONGEST_HOLD_MS),
-        stock=asked.whole("stock", settings.shop.stock, most=MOST_ITEMS),
-        opens_in_s=asked.whole("opens_in_s", 0, most=LONGEST_COUNTDOWN_S),
-        buyers=asked.whole("buyers", 0, most=MOST_ROBOTS),
-    )
+    sale = {
+        "guard": asked.choice("guard", "none", [*guards()]),
+        "hold_ms": asked.whole("hold_ms", HOLD_MS, most=LONGEST_HOLD_MS),
+        "stock": asked.whole("stock", settings.shop.stock, most=MOST_ITEMS),
+        "buyers": asked.whole("buyers", 0, most=MOST_ROBOTS),
+    }
+    the_stage().begin(sale, opens_in_s=asked.whole("opens_in_s", 0, most=LONGEST_COUNTDOWN_S))
     return json_response({"done": "The sale begins."})
 
 
@@ -107,7 +107,7 @@ def end() -> Response:
 def remove() -> Response:
     """Send a phone out of the room."""
     authorize(parts.of_board().settings)
-    the_stage().remove(Parameters(request, "name").text("name", ""))
+    the_stage().ask("/remove", {"name": Parameters(request, "name").text("name", "")})
     return json_response({"done": "The phone is out of the room."})
 
 

@@ -29,34 +29,25 @@ class StageClient:
     def __init__(self, room: RoomSettings, settings: BoardSettings, locust: RushClient) -> None:
         self.room, self._settings, self._locust = room, settings, locust
 
-    def state(self) -> dict[str, Any]:
-        """The crowd, see `labs.room.states.to_board`."""
-        return self._ask_room("/state")
-
-    def begin(self, *, guard: str, hold_ms: int, stock: int, opens_in_s: int, buyers: int) -> None:
+    def begin(self, sale: Mapping[str, Any], *, opens_in_s: int) -> None:
         """End the sale before, and begin the next: at once, or when the shop opens it."""
         with suppress(*UNREACHABLE):  # without Locust no rush is running
             self._locust.require_idle()
         self.end()
         left_s = 0.0
         if opens_in_s:
-            left_s = self._ask_shop("/sale/schedule", {"stock": stock, "opens_in_s": opens_in_s})["opens_in_s"]
+            scheduled = {"stock": sale["stock"], "opens_in_s": opens_in_s}
+            left_s = self._ask_shop("/sale/schedule", scheduled)["opens_in_s"]
         else:
-            self._ask_shop("/stock/reset", {"stock": stock})
-        sale = {"guard": guard, "hold_ms": hold_ms, "stock": stock, "buyers": buyers}
-        self._ask_room("/begin", {**sale, "opens_in_s": left_s})
+            self._ask_shop("/stock/reset", {"stock": sale["stock"]})
+        self.ask("/begin", {**sale, "opens_in_s": left_s})
 
     def end(self) -> None:
         """End the sale; phones bet on the next one."""
-        self._ask_room("/end", {}, timeout=END_S + TIMEOUT)
+        self.ask("/end", {}, timeout=END_S + TIMEOUT)
 
-    def remove(self, name: str) -> None:
-        """Send a phone out of the room."""
-        self._ask_room("/remove", {"name": name})
-
-    def _ask_room(
-        self, path: str, body: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT
-    ) -> dict[str, Any]:
+    def ask(self, path: str, body: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT) -> dict[str, Any]:
+        """What the room's server answers, see `labs.room.server`; POST if there is a body."""
         try:
             with closing(http.client.HTTPConnection("room")) as connection:
                 connection.sock = socket.socket(socket.AF_UNIX)  # by HTTP, but to a file

@@ -19,10 +19,9 @@ WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 stage = Blueprint("stage", __name__)
 
 
-def create_room(settings: RoomSettings | None = None) -> WSGI:
+def create_room() -> WSGI:
     """Both applications as one; which one serves a request depends on the socket by which it came."""
-    settings = settings or RoomSettings.from_environment()
-    parts = RoomParts(settings, Crowd())
+    parts = RoomParts(RoomSettings.from_environment(), Crowd())
     of_phones, of_stage = create_phones(parts), create_stage(parts)
 
     def room(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

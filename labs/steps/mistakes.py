@@ -26,17 +26,13 @@ from labs.steps.guard_files import GuardFile
 @cache
 def mistakes() -> dict[str, type[Guard]]:
     """All of them, by name, in the order of their files."""
-    found: dict[str, type[Guard]] = {}
-    for module in labs.modules("wrong/*"):
-        for each in vars(module).values():
-            if (
-                isinstance(each, type)
-                and issubclass(each, Guard)
-                and not isabstract(each)
-                and each.__module__ == module.__name__
-            ):
-                found[each.name] = each
-    return found
+    kinds = [
+        each
+        for module in labs.modules("wrong/*")
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Guard) and each.__module__ == module.__name__
+    ]
+    return {each.name: each for each in kinds if not isabstract(each)}
 
 
 @cache

@@ -36,15 +36,9 @@ def judge_trial(
     failures: Sequence[Message] = (),
     delays: Sequence[Message] = (),
 ) -> Expectation:
-    """Judge a trial whose last purchase has ended.
+    """Judge a trial whose last purchase has ended, by the verdict on ledger and last answers and by its audit.
 
-    Args:
-        expected: what has to come of it.
-        promise: the guard's, a value of `Promise`.
-        verdict: on the ledger and the buyers' last answers.
-        audit: of its record.
-        failures: what the scenario required in vain.
-        delays: what did not happen in time.
+    `failures` is what the scenario required in vain, `delays` what did not happen in time.
     """
     blameless = verdict.exact or verdict.too_few_answered
     found = [Message.of(FINDINGS[name], n=n) for name, n in verdict.findings.items()]

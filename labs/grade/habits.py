@@ -26,11 +26,7 @@ EVENTS = {
 
 
 class Habits:
-    """Listens from now on.
-
-    Args:
-        path: the guard's file.
-    """
+    """Listens from now on to what the guard in this file does."""
 
     def __init__(self, path: str) -> None:
         self._path = path

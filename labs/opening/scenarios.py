@@ -68,9 +68,8 @@ class Opening(Scenario):
         flaw = "the first sale was {s} s late, with a TTL of {ttl} s"
         context.require_in_time(late_s <= TTL_S + SLACK_S, flaw, s=round(late_s, 1), ttl=TTL_S)
         # A closed sale has no stock.
-        stocks = [
-            *dropwhile(lambda stock: not stock, (sample.stock for sample in record.samples if sample.stock is not None))
-        ]
+        known = (sample.stock for sample in record.samples if sample.stock is not None)
+        stocks = dropwhile(lambda stock: not stock, known)
         falls = all(later <= earlier for earlier, later in pairwise(stocks))
         context.require(falls, "the sale was opened twice")
 

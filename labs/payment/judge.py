@@ -23,13 +23,9 @@ def judge(
 ) -> dict[str, int]:
     """Count the findings of a sale that is over, by keys of `FINDINGS`.
 
-    Args:
-        items: on the shelf at the beginning.
-        left: the items on the shelf at the end.
-        orders: the shop's ledger.
-        charges: the provider's ledger: the status of each charge, by the payment's key.
-        unserved: buyers who wanted an item and have none; items that are left are lost up to that number.
-        gave_up: those of them who never got an answer.
+    There were so many `items` at first, and these are `left`; `charges` are the status of each, by the payment's key.
+    Items that are left are lost up to the number of `unserved` buyers, who wanted one; `gave_up` is how many of those
+    never got an answer.
     """
     paid = {key for key, status in charges.items() if status == SUCCEEDED}
     buyers = {order.payment for order in orders}

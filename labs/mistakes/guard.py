@@ -25,9 +25,9 @@ class Mistake(Guard):
     found: ClassVar[str]  # where it was seen
     mend: ClassVar[tuple[str, str]]  # lines of its file that are wrong, and those that mend them
     buyers: ClassVar[int] = 2  # of the smallest sale in which it goes wrong
-    items: ClassVar[int] = 1
+    items: ClassVar[int] = 1  # likewise
     fault: ClassVar[str] = "none"  # with which it does, as `make schedules` names it: none, kill or lost
-    lost: ClassVar[tuple[str, ...]] = ("",)  # the commands whose answer is lost then
+    lost: ClassVar[tuple[str, ...]] = ("",)  # beginnings of the commands whose answer is lost then
 
     def __init__(self, shop: Parts) -> None:
         super().__init__(shop)

@@ -10,9 +10,7 @@ MOST_IN_A_ROUND, ROUNDS = 4, 4  # commands that are sent again and again, withou
 class Attempts:
     """An attempt ends where the purchase pauses before it tries once more.
 
-    Args:
-        forgets: whether those in vain are forgotten, and with them what they have drawn.
-        chance: what the purchase draws random numbers from.
+    Where it `forgets`, those in vain are forgotten, and with them what they have drawn from `chance`.
     """
 
     def __init__(self, *, forgets: bool, chance: random.Random | None) -> None:

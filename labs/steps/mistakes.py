@@ -1,11 +1,6 @@
 """Wrong locks for study. No list of the shop has them: a stepped purchase alone is made under one.
 
-A lab has them in ``wrong/``: guards, one in a module, each with more attributes.
-
-- ``found``: where it was seen, a text
-- ``mend``: the lines that are wrong, and those that mend them
-- ``buyers``, ``items``, ``fault``: the smallest sale in which it goes wrong, and the name of the budget of faults;
-  ``lost``: the beginnings of the commands whose answer is lost then
+A lab has them in ``wrong/``: guards, one in a module, with the attributes that `labs.mistakes.guard.Mistake` has.
 """
 
 from __future__ import annotations

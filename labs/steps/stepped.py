@@ -45,19 +45,11 @@ class NotStepped(LockTimeout):
 
 
 class SteppedPurchase(PurchaseListener):
-    """One purchase, its thread and its point.
+    """One purchase, its thread and its point; it stops at `POINTS` or `COMMANDS`, its granularity.
 
     A listener that raises at `locked` or `left` would hide what the guard does there, so a purchase that is over its
-    limit goes on from there, and is refused at the latest before it writes.
-
-    Args:
-        inner: the instance's ordinary listener, which hears of all as well.
-        limit_s: seconds until the purchase ends by itself.
-        granularity: where it stops, `POINTS` or `COMMANDS`.
-        id: its name, if not one by chance.
-        item: that it buys.
-        forgets: whether attempts in vain are forgotten, as all of them are alike.
-        chance: what it draws random numbers from, where they are to be the same in each run.
+    limit of seconds goes on from there, and is refused at the latest before it writes. `inner`, the instance's ordinary
+    listener, hears of all as well. See `Attempts` for `forgets` and `chance`.
     """
 
     def __init__(
@@ -84,10 +76,8 @@ class SteppedPurchase(PurchaseListener):
         self.is_exchanging = False  # one of them sends, or waits for the answer
 
         self.granularity = granularity
-        self.point, self._line = (
-            "start",
-            inspect.unwrap(type(guard).buy).__code__.co_firstlineno,
-        )  # the last ones, or "over"
+        self.point = "start"  # the last one, or "over"
+        self._line = inspect.unwrap(type(guard).buy).__code__.co_firstlineno
         self._changed = threading.Condition()
         self.stands = False  # it waits to be told to go on
         self._go = self._ended = False

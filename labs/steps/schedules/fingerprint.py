@@ -25,12 +25,9 @@ _VARIES = re.compile(  # a number that begins with 0 is a fence, and no time
 
 
 class CanonicalNames:
-    """Tells what is named anew in each run by what it is in all of them.
+    """Tells what is named anew in each run by what it is in all of them, in the `parts` of a fingerprint.
 
-    Args:
-        parts: the texts of a fingerprint.
-        names: those that are known, and what they are called instead.
-        revisions: of etcd in this run; they are tokens.
+    `names` are those that are known, and what they are called instead; etcd's `revisions` in this run are tokens.
     """
 
     def __init__(self, parts: Sequence[Part], names: Mapping[str, str], revisions: range) -> None:

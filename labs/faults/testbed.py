@@ -63,9 +63,9 @@ class Shop:
     name: str
     url: str  # where buyers find it
     instance: Instance
-    front: Lines  # the line between buyers and instance, that to Redis and those to the members of etcd
-    to_redis: Lines
-    to_etcd: Lines
+    front: Lines  # the line between buyers and instance
+    to_redis: Lines  # from the instance
+    to_etcd: Lines  # likewise, to each member
 
     @property
     def lines(self) -> Lines:

@@ -44,7 +44,7 @@ class LockResult:
     per_s: float  # hand-overs per second over all processes
     to_commits: float  # the same as a share of the serial commits measured right before and after
     rpcs: float  # per hand-over, as etcd counted them
-    watch_messages: float
+    watch_messages: float  # likewise
     cpu_ms: float  # CPU milliseconds of the clients per hand-over
     longest_wait_s: float  # of a turn that was taken while counting
 

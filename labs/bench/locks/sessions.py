@@ -33,7 +33,7 @@ class HandOverResult:
     ms: float  # milliseconds from one holder to the next
     etcd_cpu_ms: float  # etcd's CPU milliseconds of each
     rpcs: float  # of each, as etcd counted them
-    watch_messages: float
+    watch_messages: float  # likewise
 
 
 def measure(candidate: str, sessions: int, etcd: Etcd, *, program: Sequence[str]) -> HandOverResult:

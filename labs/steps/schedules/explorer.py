@@ -71,7 +71,7 @@ class Task(NamedTuple):
 
     file: GuardFile
     budget: Budget = NO_FAULT
-    items: int = 1  # see `World`
+    items: int = 1  # this, the next and `granularity`: see `World`
     buyers: int = 2
     seconds: float = MOST_S  # after which the rest is left out
     known: Explorer | None = None  # has explored the guard without a fault; what it found is not tried again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -27,9 +26,8 @@ NAMES = tuple(dict.fromkeys(LibraryRow(name).library for name in ORDER))
 @click.command()
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="Libraries; default: all.")
 @click.option("--cases", type=click.Choice([case.name for case in CASES]), multiple=True, help="Default: all.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Add to this JSON; default: a new one.")
 @language
-def libraries(only: tuple[str, ...], cases: tuple[str, ...], output: Path | None, language: str) -> None:
+def libraries(only: tuple[str, ...], cases: tuple[str, ...], language: str) -> None:
     """Try each library in each case, and tell what was seen.
 
     Servers and libraries are installed by hash into build/libraries at the first run. A library whose server is not on
@@ -38,9 +36,8 @@ def libraries(only: tuple[str, ...], cases: tuple[str, ...], output: Path | None
     screen, keeping = console(), threading.Lock()
     chosen = [library for library in LIBRARIES if LibraryRow(library.name).library in (only or NAMES)]
     wanted = [case for case in CASES if not cases or case.name in cases]
-    with nullcontext(output.parent) if output else report_under_way() as report, scratch_directory() as directory:
-        file = output or report / RESULT
-        table = LibraryTable(about_machine(), LibraryTable.read(file).rows if file.exists() else [])
+    with report_under_way() as report, scratch_directory() as directory:
+        file, table = report / RESULT, LibraryTable(about_machine())
 
         def tell(library: str, column: str, observed: str) -> None:
             screen.print(f"{library:<20} {column:<16} {observed}")
@@ -51,8 +48,7 @@ def libraries(only: tuple[str, ...], cases: tuple[str, ...], output: Path | None
                 table.write(file)
 
         LibraryRunner(directory, tell, keep).run(chosen, wanted)
-        if not output:
-            point_latest(report)
+        point_latest(report)
     page = file.with_suffix(".md")
     write_text_file(page, markdown(table, language))
     screen.print(f"Page: {page}", soft_wrap=True)

@@ -9,6 +9,7 @@ from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
+from app.sales.advice import describe
 from app.sales.refusals import TEMPORARY, sentence
 from app.web.params import LARGEST_BODY
 from app.web.responses import problem_response
@@ -66,7 +67,9 @@ def _discard_body() -> None:
 
 
 def _unavailable(error: Exception) -> Response:
-    return problem_response(503, f"{sentence(error)} Try again in a moment.", kind="unavailable")
+    advised = describe(error)
+    detail = advised if advised != str(error) else f"{sentence(error)} Try again in a moment."
+    return problem_response(503, detail, kind="unavailable")
 
 
 def _defect(error: Exception) -> Response:

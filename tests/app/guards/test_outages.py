@@ -84,6 +84,8 @@ def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: 
     told(f"ACL SETUSER default {rule}")(fresh_redis)
     for way in WAYS:
         assert "FLASHSALE_REDIS_URL has to name a user" in refused(buy(app, way)), way
+    reset = app.test_client().post("/stock/reset").get_json()
+    assert reset["detail"].endswith("who may run all commands on the keys sale:*.")
 
 
 IN_ONE = ("etcd-batch", "redis-lua")  # which read and write in one script

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
+
+import psutil
 
 from labs.steps.schedules.world import World
 from loadtest.shop_client.ledger import UNREADABLE
@@ -20,6 +23,7 @@ from lock import LockError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 EACH_CPU, MOST = 2, 8  # an exploration often waits: for an instance, and that for a server
+REAPED_S = 5.0  # at most
 READY, FOUND, FAILED = "ready", "found", "failed"
 _fork = get_context("fork")  # nothing has to be imported anew
 
@@ -57,11 +61,18 @@ class Worlds(Resource):
             _receive(connection)
 
     def stop(self) -> None:
-        """Kill all at once; the reaper of each kills its servers and instances."""
+        """Kill all at once, and wait until the reaper of each has killed its servers and instances.
+
+        They would make the directory anew that is removed next.
+        """
+        reaped = [child for process in self._processes.values() for child in _children_of(process.pid)]
         for process in self._processes.values():
             process.kill()
         for process in self._processes.values():
             process.join()
+        deadline = time.monotonic() + REAPED_S
+        while any(map(_lives, reaped)) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def each(self, work: Callable[[World, Task], Iterator[Result]], tasks: list[Task]) -> Iterator[tuple[Task, Result]]:
         """What `work` yields of each task, as it comes; raises ServerError.
@@ -82,6 +93,22 @@ class Worlds(Resource):
                 else:
                     del under_way[connection]
                     free.append(connection)
+
+
+def _children_of(pid: int) -> list[psutil.Process]:
+    """All processes below one, its reaper too; none if it has ended."""
+    try:
+        children: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
+        return children
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _receive(connection: Connection) -> tuple[bool, Any]:

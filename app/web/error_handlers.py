@@ -9,8 +9,8 @@ from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
-from app.sales.advice import describe
-from app.sales.refusals import TEMPORARY, sentence
+from app.sales.advice import ETCD_USER, REDIS_USER
+from app.sales.refusals import TEMPORARY, refusal_of, sentence
 from app.web.params import LARGEST_BODY
 from app.web.responses import problem_response
 
@@ -67,9 +67,10 @@ def _discard_body() -> None:
 
 
 def _unavailable(error: Exception) -> Response:
-    advised = describe(error)
-    detail = advised if advised != str(error) else f"{sentence(error)} Try again in a moment."
-    return problem_response(503, detail, kind="unavailable")
+    refusal = refusal_of(error)
+    is_denied = refusal and refusal.advice in (ETCD_USER, REDIS_USER)  # which does not pass by waiting
+    advice = refusal.advice if refusal and is_denied else "Try again in a moment."
+    return problem_response(503, f"{sentence(error)} {advice}", kind="unavailable")
 
 
 def _defect(error: Exception) -> Response:

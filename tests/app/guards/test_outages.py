@@ -15,6 +15,7 @@ from app.config.settings import Settings
 from app.contract.keys import Keys
 from app.sales.redis_client import Script
 from app.sales.stock import READ, WRITE
+from app.web import error_handlers
 from loadtest.stack.servers import Etcd, Redis
 from lock.etcd.transport import rpc
 from tests.support.overtaking import answer_lost
@@ -86,6 +87,20 @@ def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: 
         assert "FLASHSALE_REDIS_URL has to name a user" in refused(buy(app, way)), way
     reset = app.test_client().post("/stock/reset").get_json()
     assert reset["detail"].endswith("who may run all commands on the keys sale:*.")
+
+
+def test_a_connection_that_redis_closes_passes_with_a_moment() -> None:
+    """As by a restart: no setting is named, although TLS that does not fit looks like that in /readyz."""
+    app = Flask("shop")
+    app.config["INSTANCE"] = "shop-a"
+    error_handlers.init_app(app)
+
+    @app.get("/")
+    def closed() -> str:
+        raise redis.ConnectionError("Connection closed by server.")
+
+    answer = app.test_client().get("/")
+    assert answer.get_json()["detail"] == "Connection closed by server. Try again in a moment."
 
 
 IN_ONE = ("etcd-batch", "redis-lua")  # which read and write in one script
